@@ -1,0 +1,291 @@
+/**
+ * The error table: one row per code, with what each border makes of it.
+ * `docs/errors.md` is generated from it, and the HTTP status and the exit code are read from it, never written twice.
+ */
+export const ERRORS = {
+  busy: { class: 'BusyError', http: 409, exit: 75, retryable: true },
+  timeout: { class: 'AcquireTimeoutError', http: 408, exit: 75, retryable: true },
+  aborted: { class: 'AbortedError', http: 499, exit: 130, retryable: false },
+  lost: { class: 'HoldLostError', http: 410, exit: 76, retryable: false },
+  'session-ended': { class: 'SessionEndedError', http: 410, exit: 76, retryable: false },
+  'not-holder': { class: 'NotHolderError', http: 409, exit: 76, retryable: false },
+  'stale-token': { class: 'StaleTokenError', http: 412, exit: 76, retryable: false },
+  'version-conflict': { class: 'VersionConflictError', http: 412, exit: 1, retryable: false },
+  mismatch: { class: 'InvalidError', http: 400, exit: 64, retryable: false },
+  invalid: { class: 'InvalidError', http: 400, exit: 64, retryable: false },
+  limit: { class: 'LimitError', http: 429, exit: 75, retryable: true },
+  unauthenticated: { class: 'AccessError', http: 401, exit: 77, retryable: false },
+  forbidden: { class: 'AccessError', http: 403, exit: 77, retryable: false },
+  unreachable: { class: 'UnavailableError', http: 503, exit: 69, retryable: true },
+  'no-quorum': { class: 'UnavailableError', http: 503, exit: 69, retryable: true },
+  'unknown-outcome': { class: 'UnknownOutcomeError', http: 504, exit: 69, retryable: false },
+  'expired-request': { class: 'ExpiredRequestError', http: 410, exit: 1, retryable: false },
+  gap: { class: 'WatchError', http: 410, exit: 1, retryable: false },
+  'epoch-changed': { class: 'EpochChangedError', http: 410, exit: 1, retryable: false },
+  storage: { class: 'StorageError', http: 507, exit: 74, retryable: false },
+} as const
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** Why a hold was lost. */
+export const LOST_REASONS = ['deadline', 'expired', 'stolen', 'moved', 'closed', 'epoch-changed'] as const
+export type LostReason = (typeof LOST_REASONS)[number]
+
+export interface ErrorOptions {
+  /** What the reader can do next. */
+  hint?: string | undefined
+  cause?: unknown
+}
+
+const marker = (name: string) => Symbol.for(`leasehold.error.${name}`)
+
+/** Lets `instanceof` recognise an error of another copy of this package by a shared symbol. */
+function recognise(constructor: { readonly errorClass: string }, value: unknown): boolean {
+  return typeof value === 'object' && value !== null && marker(constructor.errorClass) in value
+}
+
+/**
+ * The base of every error that Leasehold throws.
+ * `code` says what happened, `retryable` whether the same call may succeed later, `hint` what to do next.
+ */
+export class LeaseholdError extends Error {
+  static readonly errorClass: string = 'LeaseholdError'
+  readonly code: ErrorCode
+  readonly retryable: boolean
+  readonly hint: string | undefined
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.retryable = ERRORS[code].retryable
+    this.hint = options.hint
+    this.name = new.target.errorClass
+    for (let c: unknown = new.target; typeof c === 'function' && 'errorClass' in c; c = Object.getPrototypeOf(c)) {
+      Object.defineProperty(this, marker(String(c.errorClass)), { value: true })
+    }
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    return recognise(this as unknown as { errorClass: string }, value)
+  }
+
+  toJSON(): Record<string, unknown> {
+    return { code: this.code, message: this.message, retryable: this.retryable, hint: this.hint }
+  }
+}
+
+/** The lock is held, or somebody waits in front, and the caller did not want to wait. */
+export class BusyError extends LeaseholdError {
+  static override readonly errorClass: string = 'BusyError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('busy', message, options)
+  }
+}
+
+/** The lock was not granted within `wait`. Never means that a hold was lost. */
+export class AcquireTimeoutError extends LeaseholdError {
+  static override readonly errorClass: string = 'AcquireTimeoutError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('timeout', message, options)
+  }
+}
+
+/** The caller's signal ended the waiting. `name` is `AbortError`, `cause` the signal's reason. */
+export class AbortedError extends LeaseholdError {
+  static override readonly errorClass: string = 'AbortedError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('aborted', message, options)
+    this.name = 'AbortError'
+  }
+}
+
+/** The hold is over without a release of its owner. `result` has the value of a callback that had already returned. */
+export class HoldLostError extends LeaseholdError {
+  static override readonly errorClass: string = 'HoldLostError'
+  readonly reason: LostReason
+  result: unknown
+  constructor(reason: LostReason, message: string, options?: ErrorOptions) {
+    super('lost', message, options)
+    this.reason = reason
+  }
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), reason: this.reason }
+  }
+}
+
+/** The session has expired or was closed; nothing that belonged to it exists any more. */
+export class SessionEndedError extends LeaseholdError {
+  static override readonly errorClass: string = 'SessionEndedError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('session-ended', message, options)
+  }
+}
+
+/** The named hold does not exist (any more). Nothing was changed. */
+export class NotHolderError extends LeaseholdError {
+  static override readonly errorClass: string = 'NotHolderError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('not-holder', message, options)
+  }
+}
+
+/** The resource has seen a later token: another holder came after this one. Nothing was written. */
+export class StaleTokenError extends LeaseholdError {
+  static override readonly errorClass: string = 'StaleTokenError'
+  readonly resource: string
+  readonly token: bigint
+  readonly mark: bigint | undefined
+  constructor(resource: string, token: bigint, mark: bigint | undefined, options?: ErrorOptions) {
+    const seen = mark === undefined ? 'a later token' : `token ${mark}`
+    super('stale-token', `stale token ${token} for ${JSON.stringify(resource)}: the resource has seen ${seen}`, {
+      hint: 'this hold is over: give the unit of work up, or repeat it under a new hold',
+      ...options,
+    })
+    this.resource = resource
+    this.token = token
+    this.mark = mark
+  }
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), resource: this.resource, token: String(this.token), mark: this.mark?.toString() }
+  }
+}
+
+/** The register has another version than `ifVersion`. Nothing was written. */
+export class VersionConflictError extends LeaseholdError {
+  static override readonly errorClass: string = 'VersionConflictError'
+  /** The register's version at that moment; 0 when it does not exist. */
+  readonly version: bigint
+  constructor(message: string, version: bigint, options?: ErrorOptions) {
+    super('version-conflict', message, { hint: 'read the register again and decide anew', ...options })
+    this.version = version
+  }
+  override toJSON(): Record<string, unknown> {
+    return { ...super.toJSON(), version: String(this.version) }
+  }
+}
+
+/** The call itself is wrong (`invalid`), or contradicts what exists (`mismatch`). */
+export class InvalidError extends LeaseholdError {
+  static override readonly errorClass: string = 'InvalidError'
+  constructor(message: string, options: ErrorOptions & { code?: 'invalid' | 'mismatch' } = {}) {
+    super(options.code ?? 'invalid', message, options)
+  }
+}
+
+/** A named bound was reached. */
+export class LimitError extends LeaseholdError {
+  static override readonly errorClass: string = 'LimitError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('limit', message, options)
+  }
+}
+
+/** No or wrong credentials (`unauthenticated`), or not enough rights (`forbidden`). */
+export class AccessError extends LeaseholdError {
+  static override readonly errorClass: string = 'AccessError'
+  constructor(message: string, options: ErrorOptions & { code?: 'unauthenticated' | 'forbidden' } = {}) {
+    super(options.code ?? 'unauthenticated', message, options)
+  }
+}
+
+/** The service cannot be reached, or has no quorum. Says nothing about any hold. */
+export class UnavailableError extends LeaseholdError {
+  static override readonly errorClass: string = 'UnavailableError'
+  constructor(message: string, options: ErrorOptions & { code?: 'unreachable' | 'no-quorum' } = {}) {
+    super(options.code ?? 'unreachable', message, options)
+  }
+}
+
+/** The request was sent and its answer is lost: it may or may not have taken effect. */
+export class UnknownOutcomeError extends LeaseholdError {
+  static override readonly errorClass: string = 'UnknownOutcomeError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('unknown-outcome', message, options)
+  }
+}
+
+/** The answer to this request number was acknowledged before; the service no longer has it. */
+export class ExpiredRequestError extends LeaseholdError {
+  static override readonly errorClass: string = 'ExpiredRequestError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('expired-request', message, options)
+  }
+}
+
+/** Events were missed: read the state again and watch from its cursor. */
+export class WatchError extends LeaseholdError {
+  static override readonly errorClass: string = 'WatchError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('gap', message, options)
+  }
+}
+
+/** The service was restored from a backup: nothing from before still counts. */
+export class EpochChangedError extends LeaseholdError {
+  static override readonly errorClass: string = 'EpochChangedError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('epoch-changed', message, options)
+  }
+}
+
+/** The member's disk is full or broken. */
+export class StorageError extends LeaseholdError {
+  static override readonly errorClass: string = 'StorageError'
+  constructor(message: string, options?: ErrorOptions) {
+    super('storage', message, options)
+  }
+}
+
+/** What an error needs beyond code and text when it crosses a wire. */
+export interface ErrorDetails {
+  hint?: string | undefined
+  reason?: LostReason | undefined
+  resource?: string | undefined
+  token?: bigint | undefined
+  mark?: bigint | undefined
+  version?: bigint | undefined
+}
+
+/** Makes the typed error of a code, as a client does with an answer of the service. */
+export function errorOf(code: ErrorCode, message: string, details: ErrorDetails = {}): LeaseholdError {
+  const options = { hint: details.hint }
+  switch (code) {
+    case 'busy':
+      return new BusyError(message, options)
+    case 'timeout':
+      return new AcquireTimeoutError(message, options)
+    case 'aborted':
+      return new AbortedError(message, options)
+    case 'lost':
+      return new HoldLostError(details.reason ?? 'expired', message, options)
+    case 'session-ended':
+      return new SessionEndedError(message, options)
+    case 'not-holder':
+      return new NotHolderError(message, options)
+    case 'stale-token':
+      return new StaleTokenError(details.resource ?? '', details.token ?? 0n, details.mark, options)
+    case 'version-conflict':
+      return new VersionConflictError(message, details.version ?? 0n, options)
+    case 'mismatch':
+    case 'invalid':
+      return new InvalidError(message, { ...options, code })
+    case 'limit':
+      return new LimitError(message, options)
+    case 'unauthenticated':
+    case 'forbidden':
+      return new AccessError(message, { ...options, code })
+    case 'unreachable':
+    case 'no-quorum':
+      return new UnavailableError(message, { ...options, code })
+    case 'unknown-outcome':
+      return new UnknownOutcomeError(message, options)
+    case 'expired-request':
+      return new ExpiredRequestError(message, options)
+    case 'gap':
+      return new WatchError(message, options)
+    case 'epoch-changed':
+      return new EpochChangedError(message, options)
+    case 'storage':
+      return new StorageError(message, options)
+  }
+}

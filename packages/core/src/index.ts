@@ -1,0 +1,7 @@
+export * from './brand.js'
+export * from './durations.js'
+export * from './errors.js'
+export * from './frames.js'
+export * from './names.js'
+export * from './operations.js'
+export * from './tokens.js'
