@@ -1,0 +1,64 @@
+// What every npm script does first: install and build what is missing, and nothing twice.
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('..', import.meta.url))
+
+const stampFile = `${root}node_modules/.leasehold-installed`
+
+/** Runs a tool of node_modules with this Node; returns its exit code. */
+export function runTool(script, args, options = {}) {
+  const child = spawnSync(process.execPath, [`${root}node_modules/${script}`, ...args], {
+    cwd: root,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    ...options,
+  })
+  if (child.error) throw child.error
+  return child.status ?? 1
+}
+
+/** Installs with `npm ci` when node_modules is missing or does not fit package-lock.json. */
+export function ensureInstalled() {
+  const lock = readFileSync(`${root}package-lock.json`, 'utf8')
+  const stamp = createHash('sha256').update(lock).digest('hex')
+  if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
+  if (!fits(JSON.parse(lock))) {
+    console.error('installing packages (npm ci)')
+    const npm = process.env.npm_execpath
+    const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
+    const child = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund'], {
+      cwd: root,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+    if (child.status !== 0) throw new Error('npm ci failed: see above')
+  }
+  writeFileSync(stampFile, stamp)
+}
+
+/** Whether what npm says it has installed is what the lock file asks for. */
+function fits(lock) {
+  const hidden = `${root}node_modules/.package-lock.json`
+  if (!existsSync(hidden)) return false
+  const installed = JSON.parse(readFileSync(hidden, 'utf8')).packages
+  return Object.entries(lock.packages).every(([path, wanted]) => {
+    if (!path.startsWith('node_modules/') || wanted.optional || wanted.link) return true
+    return installed[path]?.version === wanted.version
+  })
+}
+
+/** Builds all packages with project references; does nothing when nothing has changed. Throws when a package has errors. */
+export function ensureBuilt() {
+  if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
+}
+
+/** For scripts: `main` with errors as one line and exit code 1. */
+export async function runMain(main) {
+  try {
+    process.exitCode = (await main()) ?? 0
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error))
+    process.exitCode = 1
+  }
+}
