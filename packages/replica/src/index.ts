@@ -1,2 +1,7 @@
 export * from './api.js'
+export { crc32 } from './crc32.js'
+export { type Identity, readIdentity, writeIdentity } from './identity.js'
+export { Log, type LogOptions, type LogRecord } from './log/log.js'
 export * from './platform.js'
+export { noNetwork, quietLogger } from './quiet.js'
+export { readSnapshot, type Snapshot, Snapshots } from './snapshots/snapshots.js'

@@ -1,0 +1,182 @@
+import type { Entry, HardState, Index, Term } from '@leasehold/raft'
+import { allZero, ByteReader, ByteWriter, FormatError } from '../bytes.js'
+import { crc32 } from '../crc32.js'
+import { readEntries, writeEntries } from './entries.js'
+
+/**
+ * A frame is what one flush writes: one group commit. All numbers are little-endian.
+ *
+ *     0  magic 'LHFR'                      16  sequence, high half
+ *     4  version                           20  checksum of the body, seeded with the header's first 20 bytes
+ *     8  length of the body                24  PLAIN, or MASKED: the body is scrambled
+ *    12  sequence, low half                28  checksum of the 28 bytes before
+ *    32  body, then FILLER up to a multiple of 64, at least 8 bytes of it
+ *
+ * Both checksums are seeded with the segment's identity, so a frame of another member, or of another place in the log,
+ * is never taken for one of here. The header never crosses a sector; the filler is not zero, so an end that a crash cut
+ * off (zero, since files are made of zeros) can be told from a complete frame that has rotted. For the same reason a body
+ * that has a sector's worth of zeros of its own is scrambled: in a complete frame no sector is zero.
+ */
+export const FRAME_ALIGN = 64
+export const FRAME_HEADER = 32
+export const FORMAT_VERSION = 1
+
+const SECTOR = 512
+const MAGIC = 0x5246484c
+const FILLER = 0xa5
+const PLAIN = 0xa5a5a5a5
+const MASKED = 0x5a5a5a5a
+const FILLER_MIN = 8
+
+const HAS_HARD_STATE = 1
+const HAS_BASE = 2
+const BODY_MARK = 0x80
+
+/** What a frame says. `entries` replace the log from `entries[0].index` on. */
+export interface FrameBody {
+  readonly hardState: HardState | undefined
+  /** The log begins anew after this point, which a snapshot covers; whatever was before is void. */
+  readonly base: { readonly index: Index; readonly term: Term } | undefined
+  readonly entries: readonly Entry[]
+}
+
+/** Bytes that a frame with a body of `length` takes in its file. */
+export function frameExtent(length: number): number {
+  return Math.ceil((FRAME_HEADER + length + FILLER_MIN) / FRAME_ALIGN) * FRAME_ALIGN
+}
+
+export function encodeFrame(seed: number, sequence: number, frame: FrameBody): Uint8Array {
+  const writer = new ByteWriter(1024)
+  writer.fill(FILLER, FRAME_HEADER)
+  writer.u8(BODY_MARK | (frame.hardState ? HAS_HARD_STATE : 0) | (frame.base ? HAS_BASE : 0))
+  if (frame.hardState) {
+    writer.varint(frame.hardState.term)
+    writer.varint(frame.hardState.vote)
+    writer.varint(frame.hardState.commit)
+  }
+  if (frame.base) {
+    writer.varint(frame.base.index)
+    writer.varint(frame.base.term)
+  }
+  writeEntries(writer, frame.entries)
+  const length = writer.length - FRAME_HEADER
+  writer.fill(FILLER, frameExtent(length) - writer.length)
+  const masked = hasZeroSector(writer.finish())
+  if (masked) mask(writer.finish().subarray(FRAME_HEADER, FRAME_HEADER + length), seed, sequence)
+  writer.setU32(24, masked ? MASKED : PLAIN)
+  writer.setU32(0, MAGIC)
+  writer.setU32(4, FORMAT_VERSION)
+  writer.setU32(8, length)
+  writer.setU32(12, sequence % 2 ** 32)
+  writer.setU32(16, Math.floor(sequence / 2 ** 32))
+  const bytes = writer.finish()
+  writer.setU32(20, crc32(bytes, crc32(bytes, seed, 0, 20), FRAME_HEADER, FRAME_HEADER + length))
+  writer.setU32(28, crc32(bytes, seed, 0, 28))
+  return bytes
+}
+
+export function decodeBody(body: Uint8Array): FrameBody {
+  const reader = new ByteReader(body)
+  const flags = reader.u8()
+  if ((flags & ~(HAS_HARD_STATE | HAS_BASE)) !== BODY_MARK) throw new FormatError(`unknown kind of frame: ${flags}`)
+  const hardState =
+    flags & HAS_HARD_STATE ? { term: reader.varint(), vote: reader.varint(), commit: reader.varint() } : undefined
+  const base = flags & HAS_BASE ? { index: reader.varint(), term: reader.varint() } : undefined
+  const entries = readEntries(reader)
+  reader.done()
+  return { hardState, base, entries }
+}
+
+/** The bytes between a body and the next frame. */
+export function filler(length: number): Uint8Array {
+  return new Uint8Array(length).fill(FILLER)
+}
+
+/** What stands at one place of a segment. */
+export type FrameAt =
+  | { readonly kind: 'valid'; readonly sequence: number; readonly body: Uint8Array; readonly bodyEnd: number; readonly end: number; readonly fillerIntact: boolean }
+  /** A header of zeros: nothing was written here, or its sector never reached the disk. */
+  | { readonly kind: 'blank' }
+  /** `torn`: it can be the rest of a write that a crash interrupted. Otherwise complete data has changed. */
+  | { readonly kind: 'bad'; readonly torn: boolean; readonly why: string }
+
+/** Reads the frame at `offset`, a multiple of {@link FRAME_ALIGN}. Never throws. */
+export function frameAt(segment: Uint8Array, seed: number, offset: number): FrameAt {
+  if (offset + FRAME_ALIGN > segment.length) return { kind: 'blank' }
+  const header = readHeader(segment, seed, offset)
+  if (header === undefined) {
+    if (allZero(segment, offset, offset + FRAME_HEADER)) return { kind: 'blank' }
+    const sectorEnd = Math.min(segment.length, (Math.floor(offset / SECTOR) + 1) * SECTOR)
+    return { kind: 'bad', torn: allZero(segment, offset + FRAME_HEADER, sectorEnd), why: 'its header does not match its checksum' }
+  }
+  const bodyFrom = offset + FRAME_HEADER
+  const bodyTo = bodyFrom + header.length
+  const end = offset + frameExtent(header.length)
+  if (end > segment.length) return { kind: 'bad', torn: false, why: `its length ${header.length} leads beyond the file` }
+  if (crc32(segment, crc32(segment, seed, offset, offset + 20), bodyFrom, bodyTo) !== header.bodyCrc) {
+    return { kind: 'bad', torn: looksCut(segment, bodyFrom, bodyTo, end), why: 'its body does not match its checksum' }
+  }
+  let fillerIntact = true
+  for (let i = bodyTo; i < end; i++) if (segment[i] !== FILLER) fillerIntact = false
+  const body = segment.slice(bodyFrom, bodyTo)
+  if (header.masked) mask(body, seed, header.sequence)
+  return { kind: 'valid', sequence: header.sequence, body, bodyEnd: bodyTo, end, fillerIntact }
+}
+
+/** The first offset from `from` on with a whole frame of `sequence` or later; undefined: none. */
+export function findFrame(segment: Uint8Array, seed: number, from: number, sequence: number): number | undefined {
+  for (let offset = from; offset + FRAME_ALIGN <= segment.length; offset += FRAME_ALIGN) {
+    if (segment[offset] !== (MAGIC & 0xff)) continue
+    const found = frameAt(segment, seed, offset)
+    if (found.kind === 'valid' && found.sequence >= sequence) return offset
+  }
+  return undefined
+}
+
+function readHeader(
+  segment: Uint8Array,
+  seed: number,
+  offset: number,
+): { length: number; sequence: number; bodyCrc: number; masked: boolean } | undefined {
+  const view = new DataView(segment.buffer, segment.byteOffset + offset, FRAME_HEADER)
+  const masking = view.getUint32(24, true)
+  if (view.getUint32(0, true) !== MAGIC || (masking !== PLAIN && masking !== MASKED)) return undefined
+  if (view.getUint32(28, true) !== crc32(segment, seed, offset, offset + 28)) return undefined
+  if (view.getUint32(4, true) !== FORMAT_VERSION) return undefined
+  return {
+    length: view.getUint32(8, true),
+    sequence: view.getUint32(16, true) * 2 ** 32 + view.getUint32(12, true),
+    bodyCrc: view.getUint32(20, true),
+    masked: masking === MASKED,
+  }
+}
+
+/** Whether some {@link SECTOR} bytes in a row are zero, wherever the frame will stand. */
+function hasZeroSector(bytes: Uint8Array): boolean {
+  let run = 0
+  for (let i = FRAME_HEADER; i < bytes.length; i++) {
+    run = bytes[i] === 0 ? run + 1 : 0
+    if (run === SECTOR) return true
+  }
+  return false
+}
+
+/** Scrambles a body with a stream of xorshift numbers, or takes that back. */
+function mask(body: Uint8Array, seed: number, sequence: number): void {
+  let state = (seed ^ (sequence % 2 ** 32)) | 1
+  for (let i = 0; i < body.length; i++) {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    body[i] = (body[i] as number) ^ (state & 0xff)
+  }
+}
+
+/** A crash leaves whole sectors of zeros, or (where it cut by bytes) zeros up to the end. The header's sector is there. */
+function looksCut(segment: Uint8Array, bodyFrom: number, bodyTo: number, end: number): boolean {
+  if (allZero(segment, bodyTo, end)) return true
+  for (let from = (Math.floor(bodyFrom / SECTOR) + 1) * SECTOR; from < end; from += SECTOR) {
+    if (allZero(segment, from, Math.min(end, from + SECTOR))) return true
+  }
+  return false
+}

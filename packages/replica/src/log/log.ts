@@ -1,0 +1,340 @@
+import type { Entry, HardState, Index, Term } from '@leasehold/raft'
+import type { StorageError } from '@leasehold/core'
+import { assert } from '../assert.js'
+import type { Disk, DiskFile, Done } from '../platform.js'
+import { damaged, writeFailed } from '../storage-errors.js'
+import { entryBytes } from './entries.js'
+import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
+import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
+import { Spares } from './spares.js'
+
+export interface LogOptions {
+  /** Seeds all checksums: a number that belongs to this member alone. */
+  readonly identity: number
+  /** Size of a log file. */
+  readonly segmentBytes: number
+  /** Ready files beside the one in use; the reserve of a full disk. */
+  readonly spares: number
+  /** The newest whole snapshot; index 0: none. */
+  readonly snapshot: { readonly index: Index; readonly term: Term }
+  /** Something about the room on the disk has changed, or the log has failed. */
+  readonly changed: () => void
+}
+
+/** What one flush makes durable. `entries` replace the log from `entries[0].index` on. */
+export interface LogRecord {
+  readonly hardState?: HardState | undefined
+  readonly entries: readonly Entry[]
+  /** A snapshot from the leader was installed (and is durable): the log begins anew after it. */
+  readonly base?: { readonly index: Index; readonly term: Term } | undefined
+}
+
+interface Placed {
+  readonly file: DiskFile
+  readonly offset: number
+  readonly bytes: Uint8Array
+}
+
+const FRAME_OVERHEAD = FRAME_HEADER + 128
+const SEGMENT_BYTES_MIN = 4096
+
+/**
+ * The member's log on disk: a row of preallocated files that are overwritten from front to back, one frame per flush.
+ *
+ * States: open → failed (a write, sync or rename went wrong; nothing is ever tried again) → closed. One append at a time.
+ * A full disk is no failure while a spare file is left; when none is left, it is.
+ */
+export class Log {
+  readonly hardState: HardState
+  /** What was on the disk at the start, after the snapshot. */
+  readonly recovered: readonly Entry[]
+  failure: StorageError | undefined
+
+  private readonly spares: Spares
+  private readonly segments: Segment[]
+  private file: DiskFile | undefined
+  private seed = 0
+  private tail: number
+  private sequence: number
+  private last: Index
+  private needBase: { readonly index: Index; readonly term: Term } | undefined
+  private written: HardState
+  private busy = false
+  private closed = false
+
+  /**
+   * Reads the log, and makes it ready for writing. `done` may run inside the call, and gets a StorageError on damage
+   * (with file and offset), or when the disk is full or broken.
+   */
+  static open(disk: Disk, options: LogOptions, done: (error: Error | undefined, log?: Log) => void): void {
+    assert(options.segmentBytes >= SEGMENT_BYTES_MIN, () => `log files of ${options.segmentBytes} bytes are too small`)
+    let log: Log
+    try {
+      log = new Log(disk, options, recoverLog(disk, options.identity, options.snapshot.index))
+    } catch (error) {
+      return done(error as Error)
+    }
+    if (log.file || log.spares.available) {
+      log.spares.prepare()
+      return done(undefined, log)
+    }
+    log.spares.wait(() => {
+      if (log.spares.available) return done(undefined, log)
+      log.close()
+      done(log.spares.failure ?? noRoom(disk))
+    })
+  }
+
+  private constructor(
+    private readonly disk: Disk,
+    private readonly options: LogOptions,
+    recovered: Recovered,
+  ) {
+    this.segments = recovered.segments
+    this.sequence = recovered.nextSequence
+    this.tail = recovered.tail
+    const { snapshot } = options
+    const joined = joinSnapshot(recovered, snapshot)
+    this.recovered = joined.entries
+    this.needBase = joined.needBase ? snapshot : undefined
+    this.last = joined.entries.at(-1)?.index ?? snapshot.index
+    this.hardState = this.written = checkHardState(disk, recovered.hardState, snapshot, this.last)
+    const current = this.segments.at(-1)
+    if (current) {
+      this.file = disk.open(current.name)
+      this.seed = segmentSeed(options.identity, current)
+      this.repair(recovered, this.file)
+    }
+    for (const name of recovered.leftovers) disk.remove(name)
+    this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () => this.sparesChanged())
+  }
+
+  /** No room for another spare: what is left must last. */
+  get full(): boolean {
+    return this.spares.full
+  }
+
+  /** Tries again to make the missing spares. */
+  prepare(): void {
+    if (!this.closed && !this.failure) this.spares.prepare()
+  }
+
+  /** Most bytes of entries (by {@link entryBytes}) that go into one frame. */
+  get frameRoom(): number {
+    return this.options.segmentBytes - FRAME_OVERHEAD
+  }
+
+  /** Writes and syncs. `done` gets the error that made the log fail, if it did. */
+  append(record: LogRecord, done: Done): void {
+    this.begin()
+    const parts = this.split(record)
+    const step = (at: number): void => {
+      const part = parts[at]
+      if (part === undefined || this.failure) {
+        this.busy = false
+        return done(this.failure)
+      }
+      this.place(part, (error, placed) => {
+        if (!placed) return this.end(error, done)
+        placed.file.write(placed.offset, [placed.bytes], true, (failed) => {
+          if (failed) return this.end(writeFailed(`${this.disk.path}/${this.segments.at(-1)?.name}`, failed), done)
+          step(at + 1)
+        })
+      })
+    }
+    step(0)
+  }
+
+  /** The same, blocking. Returns false, with nothing done, when it would have to wait for a new file: use `append`. */
+  appendSync(record: LogRecord): boolean {
+    this.begin()
+    this.busy = false
+    const parts = this.split(record)
+    const part = parts[0]
+    if (parts.length !== 1 || part === undefined || !this.file) return false
+    const bytes = this.encode(part)
+    if (this.tail + bytes.length > this.options.segmentBytes) return false
+    const placed = this.advance(this.file, part, bytes)
+    try {
+      placed.file.writeSync(placed.offset, [placed.bytes])
+    } catch (error) {
+      this.failure = writeFailed(`${this.disk.path}/${this.segments.at(-1)?.name}`, error)
+      throw this.failure
+    }
+    return true
+  }
+
+  /** Deletes the files that hold nothing above `index`, which a durable snapshot covers. */
+  compact(index: Index): void {
+    if (this.failure || this.closed) return
+    try {
+      while (this.segments.length > 1 && (this.segments[0] as Segment).maxIndex <= index) {
+        this.disk.remove((this.segments.shift() as Segment).name)
+      }
+    } catch (error) {
+      this.fail(writeFailed(this.disk.path, error))
+    }
+    this.spares.prepare()
+  }
+
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.file?.close()
+    this.spares.close()
+  }
+
+  private begin(): void {
+    assert(!this.closed, 'append to a closed log')
+    assert(!this.busy, 'a second append while one is under way')
+    if (this.failure) throw this.failure
+    this.busy = true
+  }
+
+  private end(error: Error | undefined, done: Done): void {
+    this.busy = false
+    this.fail(error as StorageError)
+    done(this.failure)
+  }
+
+  private fail(error: StorageError): void {
+    this.failure ??= error
+  }
+
+  private sparesChanged(): void {
+    if (this.spares.failure) this.fail(this.spares.failure as StorageError)
+    this.options.changed()
+  }
+
+  /** Finds the place of a frame, in a new file if need be. */
+  private place(part: FrameBody, then: (error: Error | undefined, placed?: Placed) => void): void {
+    if (this.file) {
+      const bytes = this.encode(part)
+      if (this.tail + bytes.length <= this.options.segmentBytes) return then(undefined, this.advance(this.file, part, bytes))
+    }
+    const roll = (): void => {
+      const error = this.roll()
+      if (error || !this.file) then(error)
+      else then(undefined, this.advance(this.file, part, this.encode(part)))
+    }
+    if (this.spares.available) roll()
+    else this.spares.wait(roll)
+  }
+
+  /** Makes a spare the current file. */
+  private roll(): StorageError | undefined {
+    const spare = this.spares.take()
+    if (!spare) return (this.spares.failure as StorageError | undefined) ?? noRoom(this.disk)
+    const firstIndex = this.last + 1
+    const name = segmentName(this.sequence, firstIndex)
+    try {
+      this.disk.rename(spare.name, name)
+      this.disk.syncFolder()
+    } catch (error) {
+      spare.file.close()
+      return writeFailed(`${this.disk.path}/${name}`, error)
+    }
+    this.file?.close()
+    this.file = spare.file
+    this.tail = 0
+    const segment = { name, firstSequence: this.sequence, firstIndex, maxIndex: firstIndex - 1 }
+    this.segments.push(segment)
+    this.seed = segmentSeed(this.options.identity, segment)
+    this.spares.prepare()
+    return undefined
+  }
+
+  /** The first frame of a file repeats the hard state, so that older files can go. */
+  private encode(part: FrameBody): Uint8Array {
+    const body = this.tail === 0 && !part.hardState ? { ...part, hardState: this.written } : part
+    return encodeFrame(this.seed, this.sequence, body)
+  }
+
+  private advance(file: DiskFile, part: FrameBody, bytes: Uint8Array): Placed {
+    const offset = this.tail
+    assert(offset + bytes.length <= this.options.segmentBytes, () => `a frame of ${bytes.length} bytes at ${offset}`)
+    this.tail += bytes.length
+    this.sequence++
+    if (part.hardState) this.written = part.hardState
+    if (part.base) {
+      this.last = part.base.index
+      this.needBase = undefined
+    }
+    const last = part.entries.at(-1)
+    if (last) {
+      this.last = last.index
+      const segment = this.segments.at(-1) as Segment
+      segment.maxIndex = Math.max(segment.maxIndex, last.index)
+    }
+    return { file, offset, bytes }
+  }
+
+  /** Cuts a record that is too large for one file: term and vote go first, the commit index last. */
+  private split(record: LogRecord): FrameBody[] {
+    const base = record.base ?? this.needBase
+    const groups: Entry[][] = [[]]
+    let bytes = 0
+    let next = record.entries[0]?.index ?? 0
+    assert(next <= (base?.index ?? this.last) + 1, () => `entry ${next} leaves a gap after ${base?.index ?? this.last}`)
+    for (const entry of record.entries) {
+      assert(entry.index === next++, () => `entry ${entry.index} where ${next - 1} follows`)
+      const size = entryBytes(entry)
+      assert(size <= this.frameRoom, () => `entry ${entry.index} of ${size} bytes does not fit into a log file`)
+      if (bytes + size > this.frameRoom) {
+        groups.push([])
+        bytes = 0
+      }
+      bytes += size
+      groups.at(-1)?.push(entry)
+    }
+    const { hardState } = record
+    return groups.map((entries, i) => {
+      const last = i === groups.length - 1
+      const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }
+      return { hardState: last ? hardState : i === 0 ? early : undefined, base: i === 0 ? base : undefined, entries }
+    })
+  }
+
+  /** Clears what a torn write left, so that it can never be taken for something later. */
+  private repair(recovered: Recovered, file: DiskFile): void {
+    const { fillFrom, zeroTo, tail } = recovered
+    try {
+      if (fillFrom !== undefined) file.writeSync(fillFrom, [filler(tail - fillFrom)])
+      if (zeroTo !== undefined && zeroTo > tail) file.writeSync(tail, [new Uint8Array(zeroTo - tail)])
+    } catch (error) {
+      file.close()
+      throw writeFailed(`${this.disk.path}/${file.name}`, error)
+    }
+  }
+}
+
+function noRoom(disk: Disk): StorageError {
+  return writeFailed(disk.path, 'no space left on the disk, and the reserve is used up')
+}
+
+/** The log after the snapshot. A log that ends before it, or contradicts it, is void: a snapshot was being installed. */
+function joinSnapshot(
+  recovered: Recovered,
+  snapshot: { readonly index: Index; readonly term: Term },
+): { readonly entries: Entry[]; readonly needBase: boolean } {
+  const { entries, base } = recovered
+  const begin = entries[0]?.index ?? (base ? base.index + 1 : snapshot.index + 1)
+  const last = begin + entries.length - 1
+  const at = entries[snapshot.index - begin]
+  const conflict = at !== undefined && at.term !== snapshot.term
+  if (last < snapshot.index || conflict) return { entries: [], needBase: snapshot.index > 0 }
+  return { entries: entries.slice(snapshot.index + 1 - begin), needBase: false }
+}
+
+function checkHardState(
+  disk: Disk,
+  hardState: HardState | undefined,
+  snapshot: { readonly index: Index; readonly term: Term },
+  last: Index,
+): HardState {
+  const found = hardState ?? { term: snapshot.term, vote: 0, commit: snapshot.index }
+  if (found.commit > last) {
+    throw damaged(disk.path, 0, `the log ends at entry ${last}, but entry ${found.commit} was committed here`)
+  }
+  return { ...found, term: Math.max(found.term, snapshot.term), commit: Math.max(found.commit, snapshot.index) }
+}

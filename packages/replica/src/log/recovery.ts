@@ -1,0 +1,206 @@
+import type { Entry, HardState, Index, Term } from '@leasehold/raft'
+import { allZero } from '../bytes.js'
+import type { Disk } from '../platform.js'
+import { crc32 } from '../crc32.js'
+import { damaged } from '../storage-errors.js'
+import { decodeBody, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
+
+const SEGMENT = /^log-(\d{16})-(\d{16})$/
+
+/** A log file, as its name and content tell. */
+export interface Segment {
+  readonly name: string
+  /** Sequence number of its first frame. */
+  readonly firstSequence: number
+  /** The index that followed when it was begun. */
+  readonly firstIndex: Index
+  /** Highest index of any entry in it; `firstIndex − 1` while it has none. */
+  maxIndex: Index
+}
+
+export function segmentName(firstSequence: number, firstIndex: Index): string {
+  return `log-${String(firstSequence).padStart(16, '0')}-${String(firstIndex).padStart(16, '0')}`
+}
+
+export function parseSegmentName(name: string): Segment | undefined {
+  const match = SEGMENT.exec(name)
+  if (!match) return undefined
+  const firstIndex = Number(match[2])
+  return { name, firstSequence: Number(match[1]), firstIndex, maxIndex: firstIndex - 1 }
+}
+
+/** Seeds the checksums of a segment's frames, so that they count only in this member's log, and in this file. */
+export function segmentSeed(identity: number, segment: Segment): number {
+  const bytes = new Uint8Array(8)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, segment.firstSequence % 2 ** 32, true)
+  view.setUint32(4, Math.floor(segment.firstSequence / 2 ** 32), true)
+  return crc32(bytes, identity)
+}
+
+/** What the log files say. */
+export interface Recovered {
+  readonly segments: Segment[]
+  /** Files that nothing needs any more: a deletion that a crash interrupted. */
+  readonly leftovers: readonly string[]
+  /** The sequence number that the next frame gets. */
+  readonly nextSequence: number
+  /** Where it goes in the last segment. */
+  readonly tail: number
+  /** Everything of the last segment from here on must be zeroed before the next frame is written; undefined: it is zero. */
+  readonly zeroTo: number | undefined
+  /** The last frame's filler was cut off and must be written again from here. */
+  readonly fillFrom: number | undefined
+  readonly hardState: HardState | undefined
+  readonly entries: Entry[]
+  readonly base: { readonly index: Index; readonly term: Term } | undefined
+}
+
+/**
+ * Reads all segments. A torn last frame (never acknowledged, since no sync of it returned) is dropped.
+ * @throws StorageError that names file and offset when complete data has changed or is missing.
+ */
+export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): Recovered {
+  const all = disk
+    .list()
+    .flatMap((name) => parseSegmentName(name) ?? [])
+    .sort((a, b) => a.firstSequence - b.firstSequence)
+  const replay = new Replay()
+  let segments: Segment[] = []
+  let sequence = all[0]?.firstSequence ?? 1
+  let end: SegmentEnd = { tail: 0, zeroTo: undefined, fillFrom: undefined }
+  for (const [position, segment] of all.entries()) {
+    if (segment.firstSequence > sequence) {
+      // A deletion was interrupted: what is missing here was covered by a snapshot, or the check of the beginning fails.
+      replay.restart()
+      segments = []
+      sequence = segment.firstSequence
+    } else if (segment.firstSequence < sequence) {
+      throw damaged(`${disk.path}/${segment.name}`, 0, `its first frame ${segment.firstSequence} is in the file before it too`)
+    }
+    segments.push(segment)
+    const last = position === all.length - 1
+    const read = readSegment(disk, identity, segment, sequence, last, replay)
+    if (!last && read.sequence === segment.firstSequence) {
+      throw damaged(`${disk.path}/${segment.name}`, 0, 'it is empty, and a later file exists')
+    }
+    sequence = read.sequence
+    end = read.end
+  }
+  checkBeginning(disk, segments[0], replay, snapshotIndex)
+  return {
+    segments,
+    leftovers: all.filter((segment) => !segments.includes(segment)).map((segment) => segment.name),
+    nextSequence: sequence,
+    ...end,
+    hardState: replay.hardState,
+    entries: replay.entries,
+    base: replay.base,
+  }
+}
+
+interface SegmentEnd {
+  readonly tail: number
+  readonly zeroTo: number | undefined
+  readonly fillFrom: number | undefined
+}
+
+function readSegment(
+  disk: Disk,
+  identity: number,
+  segment: Segment,
+  firstSequence: number,
+  last: boolean,
+  replay: Replay,
+): { readonly sequence: number; readonly end: SegmentEnd } {
+  const file = `${disk.path}/${segment.name}`
+  const bytes = disk.read(segment.name)
+  const seed = segmentSeed(identity, segment)
+  let sequence = firstSequence
+  let fillFrom: number | undefined
+  let at = 0
+  for (;;) {
+    const found = frameAt(bytes, seed, at)
+    if (found.kind !== 'valid') {
+      const zeroTo = checkEnd(file, bytes, seed, at, sequence, last, found.kind === 'bad' ? found : undefined)
+      return { sequence, end: { tail: at, zeroTo, fillFrom } }
+    }
+    if (found.sequence !== sequence) throw damaged(file, at, `frame ${found.sequence} stands where ${sequence} belongs`)
+    if (!found.fillerIntact) {
+      fillFrom = found.bodyEnd
+      if (!last || findFrame(bytes, seed, found.end, sequence + 1) !== undefined) {
+        throw damaged(file, at, `the end of frame ${sequence} has changed`)
+      }
+    }
+    let body: FrameBody
+    try {
+      body = decodeBody(found.body)
+    } catch (error) {
+      throw damaged(file, at, `frame ${sequence} cannot be read: ${(error as Error).message}`)
+    }
+    replay.apply(file, at, body)
+    for (const entry of body.entries) segment.maxIndex = Math.max(segment.maxIndex, entry.index)
+    sequence++
+    at = found.end
+  }
+}
+
+/** Judges what follows the last whole frame of a segment. Returns up to where it must be zeroed, if anywhere. */
+function checkEnd(
+  file: string,
+  bytes: Uint8Array,
+  seed: number,
+  at: number,
+  sequence: number,
+  last: boolean,
+  bad: { readonly torn: boolean; readonly why: string } | undefined,
+): number | undefined {
+  if (bad === undefined && allZero(bytes, at)) return undefined
+  const why = bad?.why ?? 'its header is missing'
+  const later = findFrame(bytes, seed, at + FRAME_ALIGN, sequence)
+  if (later !== undefined) throw damaged(file, at, `frame ${sequence}: ${why}, and a whole frame follows at byte ${later}`)
+  if (!last) throw damaged(file, at, `frame ${sequence}: ${why}, and a later file exists`)
+  if (bad && !bad.torn) throw damaged(file, at, `frame ${sequence}: ${why}, and it was complete once`)
+  let to = bytes.length
+  while (to > at && bytes[to - 1] === 0) to--
+  return Math.min(bytes.length, Math.ceil(to / FRAME_ALIGN) * FRAME_ALIGN)
+}
+
+/** The first file must begin where the snapshot ends, or before. */
+function checkBeginning(disk: Disk, first: Segment | undefined, replay: Replay, snapshotIndex: Index): void {
+  const reset = replay.base !== undefined && replay.base.index <= snapshotIndex
+  if (first === undefined || reset) return
+  const begin = replay.base ? replay.base.index + 1 : first.firstIndex
+  if (begin > snapshotIndex + 1) {
+    const snapshot = snapshotIndex === 0 ? 'there is no snapshot' : `the newest whole snapshot ends at entry ${snapshotIndex}`
+    throw damaged(`${disk.path}/${first.name}`, 0, `the log begins at entry ${begin}, but ${snapshot}`)
+  }
+}
+
+/** Folds frames into the log that they describe. */
+class Replay {
+  entries: Entry[] = []
+  hardState: HardState | undefined
+  base: { readonly index: Index; readonly term: Term } | undefined
+
+  restart(): void {
+    this.entries = []
+    this.base = undefined
+  }
+
+  apply(file: string, offset: number, body: FrameBody): void {
+    if (body.hardState) this.hardState = body.hardState
+    if (body.base) {
+      this.base = body.base
+      this.entries = []
+    }
+    const first = body.entries[0]
+    if (first === undefined) return
+    const begin = this.entries[0]?.index ?? (this.base ? this.base.index + 1 : first.index)
+    const next = begin + this.entries.length
+    if (first.index > next) throw damaged(file, offset, `entry ${first.index} stands where ${next} belongs`)
+    if (first.index < begin) this.entries = []
+    else this.entries.length = first.index - begin
+    for (const entry of body.entries) this.entries.push(entry)
+  }
+}

@@ -1,0 +1,21 @@
+import { performance } from 'node:perf_hooks'
+import type { Clock } from '../platform.js'
+
+const TIMER_MAX_MS = 2 ** 31 - 1
+// Captured when the module loads, so that a test framework's fake timers do not stop a member.
+const { setTimeout, clearTimeout } = globalThis
+
+/** The machine's monotonic clock. Its timers keep the process alive only while `keepAlive` is set. */
+export class NodeClock implements Clock {
+  constructor(private readonly keepAlive = false) {}
+
+  monotonicMs(): number {
+    return Math.trunc(performance.now())
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), TIMER_MAX_MS))
+    if (!this.keepAlive) timer.unref()
+    return () => clearTimeout(timer)
+  }
+}

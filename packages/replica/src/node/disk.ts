@@ -1,0 +1,165 @@
+import * as fs from 'node:fs'
+import { join } from 'node:path'
+import { assert } from '../assert.js'
+import { type Disk, type DiskFile, DiskFullError, type Done } from '../platform.js'
+
+/** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
+const PIECE_BYTES = 1024 * 1024
+const ZEROS = new Uint8Array(PIECE_BYTES)
+
+function isFull(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code
+  return code === 'ENOSPC' || code === 'EDQUOT'
+}
+
+/** A data folder on this machine. */
+export class NodeDisk implements Disk {
+  constructor(readonly path: string) {
+    fs.mkdirSync(path, { recursive: true, mode: 0o700 })
+  }
+
+  list(): string[] {
+    return fs
+      .readdirSync(this.path, { withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => entry.name)
+      .sort()
+  }
+
+  size(name: string): number {
+    return fs.statSync(this.at(name)).size
+  }
+
+  read(name: string, offset = 0, length?: number): Uint8Array {
+    const fd = fs.openSync(this.at(name), 'r')
+    try {
+      const end = fs.fstatSync(fd).size
+      const bytes = new Uint8Array(Math.max(0, Math.min(length ?? end - offset, end - offset)))
+      for (let got = 0; got < bytes.length; ) {
+        const n = fs.readSync(fd, bytes, got, bytes.length - got, offset + got)
+        if (n === 0) return bytes.subarray(0, got)
+        got += n
+      }
+      return bytes
+    } finally {
+      fs.closeSync(fd)
+    }
+  }
+
+  open(name: string): DiskFile {
+    return new NodeDiskFile(name, fs.openSync(this.at(name), 'r+'))
+  }
+
+  create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
+    const path = this.at(name)
+    fs.open(path, 'wx', 0o600, (openError, fd) => {
+      if (openError) return done(isFull(openError) ? new DiskFullError(path, { cause: openError }) : openError)
+      const fail = (error: Error): void => {
+        fs.close(fd, () => {
+          fs.unlink(path, () => done(isFull(error) ? new DiskFullError(path, { cause: error }) : error))
+        })
+      }
+      const zero = (offset: number): void => {
+        if (offset === size) {
+          fs.fdatasync(fd, (error) => (error ? fail(error) : done(undefined, new NodeDiskFile(name, fd))))
+          return
+        }
+        fs.write(fd, ZEROS, 0, Math.min(PIECE_BYTES, size - offset), offset, (error, written) =>
+          error ? fail(error) : zero(offset + written),
+        )
+      }
+      zero(0)
+    })
+  }
+
+  rename(from: string, to: string): void {
+    fs.renameSync(this.at(from), this.at(to))
+  }
+
+  remove(name: string): void {
+    fs.unlinkSync(this.at(name))
+  }
+
+  syncFolder(): void {
+    // Windows cannot open a folder for syncing, and journals renames by itself.
+    if (process.platform === 'win32') return
+    const fd = fs.openSync(this.path, 'r')
+    try {
+      fs.fsyncSync(fd)
+    } finally {
+      fs.closeSync(fd)
+    }
+  }
+
+  private at(name: string): string {
+    assert(/^[a-zA-Z0-9._-]+$/.test(name) && !name.startsWith('.'), () => `not a plain file name: ${name}`)
+    return join(this.path, name)
+  }
+}
+
+class NodeDiskFile implements DiskFile {
+  private busy = false
+  private closed = false
+
+  constructor(
+    readonly name: string,
+    private readonly fd: number,
+  ) {}
+
+  write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
+    this.begin()
+    const end = (error?: Error | null): void => {
+      this.busy = false
+      if (this.closed) fs.closeSync(this.fd)
+      done(error ?? undefined)
+    }
+    const attempt = (at: number, rest: readonly Uint8Array[]): void => {
+      fs.writev(this.fd, rest as Uint8Array[], at, (error, written) => {
+        if (error) return end(error)
+        const left = remainder(rest, written)
+        if (left.length > 0) return attempt(at + written, left)
+        if (sync) fs.fdatasync(this.fd, end)
+        else end()
+      })
+    }
+    attempt(offset, chunks)
+  }
+
+  writeSync(offset: number, chunks: readonly Uint8Array[]): void {
+    this.begin()
+    try {
+      let at = offset
+      for (let rest: readonly Uint8Array[] = chunks; rest.length > 0; ) {
+        const written = fs.writevSync(this.fd, rest as Uint8Array[], at)
+        at += written
+        rest = remainder(rest, written)
+      }
+      fs.fdatasyncSync(this.fd)
+    } finally {
+      this.busy = false
+    }
+  }
+
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    if (!this.busy) fs.closeSync(this.fd)
+  }
+
+  private begin(): void {
+    assert(!this.closed, () => `write to the closed file ${this.name}`)
+    assert(!this.busy, () => `a second write to ${this.name} while one is under way`)
+    this.busy = true
+  }
+}
+
+/** What is left of `chunks` after `written` bytes of them. */
+function remainder(chunks: readonly Uint8Array[], written: number): readonly Uint8Array[] {
+  let skip = written
+  for (let i = 0; i < chunks.length; i++) {
+    const chunk = chunks[i] as Uint8Array
+    if (skip < chunk.length) return [chunk.subarray(skip), ...chunks.slice(i + 1)]
+    skip -= chunk.length
+  }
+  return []
+}

@@ -1,0 +1,13 @@
+import { randomBytes, randomInt } from 'node:crypto'
+import type { Random } from '../platform.js'
+
+/** The machine's random numbers for secrets. */
+export class NodeRandom implements Random {
+  bytes(length: number): Uint8Array {
+    return randomBytes(length)
+  }
+
+  below(limit: number): number {
+    return randomInt(limit)
+  }
+}

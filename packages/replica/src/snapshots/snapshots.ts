@@ -1,0 +1,258 @@
+import { StorageError } from '@leasehold/core'
+import type { Index, Term } from '@leasehold/raft'
+import { assert } from '../assert.js'
+import { ByteReader, ByteWriter } from '../bytes.js'
+import { crc32 } from '../crc32.js'
+import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
+import { damaged, writeFailed } from '../storage-errors.js'
+
+/**
+ * A snapshot file: header, meta, state, checksum of everything before it; what follows is slack of a preallocated file.
+ *
+ *     0  magic 'LHSN'    8  index, 8 bytes    24  length of meta           32  checksum of the 32 bytes before
+ *     4  version        16  term, 8 bytes     28  length of the state
+ */
+const HEADER = 36
+const MAGIC = 0x4e53484c
+const FORMAT_VERSION = 1
+const CHECKSUM = 4
+const SNAPSHOT = /^snapshot-(\d{16})-(\d{16})$/
+const RESERVE = /^reserve-(\d{1,15})$/
+/** The reserve grows with the snapshots, by this factor, so that the next one fits. */
+const RESERVE_GROWTH = 1.5
+const KEPT = 2
+
+export interface Snapshot {
+  readonly index: Index
+  readonly term: Term
+  /** Configuration and members, as the replica encodes them. */
+  readonly meta: Uint8Array
+  readonly state: Uint8Array
+}
+
+interface Kept {
+  readonly name: string
+  readonly index: Index
+}
+
+export interface SnapshotsOptions {
+  /** Least size of the file that is kept ready for the next snapshot. */
+  readonly reserveBytes: number
+  /** Something about the room on the disk has changed, or a write has failed. */
+  readonly changed: () => void
+}
+
+/**
+ * The snapshot files of a data folder: the last two whole ones, and a preallocated file for the next, so that a full disk
+ * does not keep the log from being cut. One `save` at a time.
+ */
+export class Snapshots {
+  /** The newest whole snapshot at the start. */
+  readonly loaded: Snapshot | undefined
+  /** Why a newer file than `loaded` was passed over; the log must reach back to `loaded` then. */
+  readonly passedOver: StorageError | undefined
+  failure: StorageError | undefined
+  full = false
+
+  private readonly kept: Kept[]
+  private reserve: { readonly name: string; readonly size: number } | undefined
+  private making = false
+  private saving = false
+  private closed = false
+  private next = 1
+  private largest = 0
+
+  /** Reads the newest whole snapshot, and deletes what an interrupted save left. */
+  constructor(
+    private readonly disk: Disk,
+    private readonly options: SnapshotsOptions,
+  ) {
+    const names = disk.list()
+    for (const name of names) if (name.endsWith('.tmp')) disk.remove(name)
+    const found = names
+      .flatMap((name) => parseName(name) ?? [])
+      .sort((a, b) => b.index - a.index)
+    let position = 0
+    for (; position < found.length && !this.loaded; position++) {
+      const { name } = found[position] as Kept
+      try {
+        this.loaded = readSnapshot(disk, name)
+      } catch (error) {
+        if (!(error instanceof StorageError)) throw error
+        this.passedOver ??= error
+      }
+    }
+    if (!this.loaded && this.passedOver) throw this.passedOver
+    const whole = this.loaded ? found.slice(position - 1) : []
+    this.kept = whole.slice(0, KEPT).reverse()
+    this.largest = this.loaded ? fileBytes(this.loaded) : 0
+    for (const { name } of whole.slice(KEPT)) disk.remove(name)
+    this.adoptReserve(names)
+  }
+
+  /** Up to here the log may be cut: the older of the two snapshots can still stand in for a damaged newer one. */
+  get cut(): Index {
+    return this.kept.length < KEPT ? 0 : (this.kept[0] as Kept).index
+  }
+
+  get lastBytes(): number {
+    return this.largest
+  }
+
+  /** Makes the missing reserve. Harmless to call at any time. */
+  prepare(): void {
+    const size = Math.max(this.options.reserveBytes, Math.ceil(this.largest * RESERVE_GROWTH))
+    if (this.making || this.closed || this.failure || (this.reserve && this.reserve.size >= this.largest)) return
+    this.making = true
+    const name = `reserve-${this.next++}`
+    this.disk.create(`${name}.tmp`, size, (error, file) => {
+      this.making = false
+      file?.close()
+      if (this.closed) return
+      this.full = error instanceof DiskFullError
+      if (error && !this.full) this.fail(name, error)
+      if (!error) {
+        this.guard(name, () => {
+          this.disk.rename(`${name}.tmp`, name)
+          if (this.reserve) this.disk.remove(this.reserve.name)
+          this.reserve = { name, size }
+        })
+      }
+      this.options.changed()
+    })
+  }
+
+  /**
+   * Makes a snapshot durable. `done` gets a {@link DiskFullError} when there is no room (nothing has changed then, and a
+   * later one may succeed), or the StorageError that stops the member.
+   */
+  save(snapshot: Snapshot, done: (error: Error | undefined) => void): void {
+    assert(!this.saving, 'a second snapshot while one is being written')
+    assert(snapshot.index > (this.kept.at(-1)?.index ?? 0), () => `snapshot ${snapshot.index} is not newer`)
+    this.saving = true
+    const end = (error: Error | undefined): void => {
+      this.saving = false
+      if (!error) this.prepare()
+      done(error)
+    }
+    const bytes = fileBytes(snapshot)
+    if (this.reserve && this.reserve.size >= bytes) {
+      const { name } = this.reserve
+      this.reserve = undefined
+      let file: DiskFile
+      try {
+        file = this.disk.open(name)
+      } catch (error) {
+        this.fail(name, error)
+        return this.write(undefined, name, snapshot, end)
+      }
+      return this.write(file, name, snapshot, end)
+    }
+    const name = `${nameOf(snapshot)}.tmp`
+    this.disk.create(name, bytes, (error, file) => {
+      if (error && !(error instanceof DiskFullError)) this.fail(name, error)
+      if (error instanceof DiskFullError) end(error)
+      else this.write(file, name, snapshot, end)
+    })
+  }
+
+  close(): void {
+    this.closed = true
+  }
+
+  private write(file: DiskFile | undefined, name: string, snapshot: Snapshot, end: (error: Error | undefined) => void): void {
+    if (!file) return end(this.failure)
+    file.write(0, encode(snapshot), true, (error) => {
+      file.close()
+      if (error) this.fail(name, error)
+      else this.guard(name, () => this.publish(name, snapshot))
+      end(this.failure)
+    })
+  }
+
+  private publish(from: string, snapshot: Snapshot): void {
+    const name = nameOf(snapshot)
+    this.disk.rename(from, name)
+    this.disk.syncFolder()
+    this.kept.push({ name, index: snapshot.index })
+    this.largest = fileBytes(snapshot)
+    while (this.kept.length > KEPT) this.disk.remove((this.kept.shift() as Kept).name)
+  }
+
+  private guard(name: string, action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      this.fail(name, error)
+    }
+  }
+
+  private fail(name: string, error: unknown): void {
+    this.failure ??= writeFailed(`${this.disk.path}/${name}`, error)
+  }
+
+  private adoptReserve(names: readonly string[]): void {
+    for (const name of names) {
+      const match = RESERVE.exec(name)
+      if (!match) continue
+      this.next = Math.max(this.next, Number(match[1]) + 1)
+      if (this.reserve) this.disk.remove(name)
+      else this.reserve = { name, size: this.disk.size(name) }
+    }
+  }
+}
+
+function nameOf(snapshot: Snapshot): string {
+  return `snapshot-${String(snapshot.index).padStart(16, '0')}-${String(snapshot.term).padStart(16, '0')}`
+}
+
+function parseName(name: string): Kept | undefined {
+  const match = SNAPSHOT.exec(name)
+  return match ? { name, index: Number(match[1]) } : undefined
+}
+
+function fileBytes(snapshot: Snapshot): number {
+  return HEADER + snapshot.meta.length + snapshot.state.length + CHECKSUM
+}
+
+function encode(snapshot: Snapshot): Uint8Array[] {
+  const header = new ByteWriter(HEADER)
+  header.u32(MAGIC)
+  header.u32(FORMAT_VERSION)
+  header.u53(snapshot.index)
+  header.u53(snapshot.term)
+  header.u32(snapshot.meta.length)
+  header.u32(snapshot.state.length)
+  header.u32(crc32(header.finish()))
+  const head = header.finish()
+  const end = new ByteWriter(CHECKSUM)
+  end.u32(crc32(snapshot.state, crc32(snapshot.meta, crc32(head))))
+  return [head, snapshot.meta, snapshot.state, end.finish()].filter((chunk) => chunk.length > 0)
+}
+
+/**
+ * Reads and checks one snapshot file.
+ * @throws StorageError that names file and offset
+ */
+export function readSnapshot(disk: Disk, name: string): Snapshot {
+  const file = `${disk.path}/${name}`
+  const bytes = disk.read(name)
+  if (bytes.length < HEADER + CHECKSUM) throw damaged(file, bytes.length, 'the file is too short')
+  const reader = new ByteReader(bytes)
+  const magic = reader.u32()
+  const version = reader.u32()
+  if (new ByteReader(bytes, HEADER - 4).u32() !== crc32(bytes, 0, 0, HEADER - 4) || magic !== MAGIC) {
+    throw damaged(file, 0, 'its header does not match its checksum')
+  }
+  if (version !== FORMAT_VERSION) throw new StorageError(`${file} has format ${version}; this program reads ${FORMAT_VERSION}`)
+  const [index, term, metaLength, stateLength] = [reader.u53(), reader.u53(), reader.u32(), reader.u32()]
+  const end = HEADER + metaLength + stateLength
+  if (end + CHECKSUM > bytes.length) throw damaged(file, bytes.length, `the file ends before its ${end + CHECKSUM} bytes`)
+  if (new ByteReader(bytes, end).u32() !== crc32(bytes, 0, 0, end)) {
+    throw damaged(file, HEADER, 'its content does not match its checksum')
+  }
+  const meta = bytes.slice(HEADER, HEADER + metaLength)
+  const snapshot = { index, term, meta, state: bytes.slice(HEADER + metaLength, end) }
+  if (nameOf(snapshot) !== name) throw damaged(file, 0, `its name does not fit entry ${index} of term ${term}`)
+  return snapshot
+}
