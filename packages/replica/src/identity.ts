@@ -1,5 +1,4 @@
-import { StorageError } from '@leasehold/core'
-import { crc32 } from './crc32.js'
+import { crc32, StorageError } from '@leasehold/core'
 import type { Disk, Random } from './platform.js'
 import { damaged } from './storage-errors.js'
 

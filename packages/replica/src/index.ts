@@ -1,5 +1,4 @@
 export * from './api.js'
-export { crc32 } from './crc32.js'
 export { type Identity, readIdentity, writeIdentity } from './identity.js'
 export { Log, type LogOptions, type LogRecord } from './log/log.js'
 export * from './platform.js'

@@ -1,6 +1,6 @@
+import type { Reader, Writer } from '@leasehold/core'
 import type { ConfigurationChange, ConfigurationStep, Entry } from '@leasehold/raft'
 import { assert } from '../assert.js'
-import { type ByteReader, type ByteWriter, FormatError } from '../bytes.js'
 
 const NORMAL = 0
 const CONFIGURATION = 1
@@ -8,16 +8,16 @@ const TRANSITIONS = ['auto', 'jointImplicit', 'jointExplicit'] as const
 const STEPS = ['addVoter', 'addLearner', 'remove', 'update'] as const
 
 /** Writes entries with consecutive indexes: count, first index, then term, kind and content of each. */
-export function writeEntries(writer: ByteWriter, entries: readonly Entry[]): void {
-  writer.varint(entries.length)
+export function writeEntries(writer: Writer, entries: readonly Entry[]): void {
+  writer.varuint(entries.length)
   const first = entries[0]
   if (first === undefined) return
-  writer.varint(first.index)
+  writer.varuint(first.index)
   let index = first.index
   for (const entry of entries) {
     assert(entry.index === index, () => `entry ${entry.index} where ${index} follows`)
     index++
-    writer.varint(entry.term)
+    writer.varuint(entry.term)
     if (entry.kind === 'normal') {
       writer.u8(NORMAL)
       writer.bytes(entry.data)
@@ -28,19 +28,18 @@ export function writeEntries(writer: ByteWriter, entries: readonly Entry[]): voi
   }
 }
 
-/** Reads what {@link writeEntries} wrote. The data is copied, so that it does not keep the whole buffer alive. */
-export function readEntries(reader: ByteReader): Entry[] {
-  const count = reader.varint()
-  if (count > reader.remaining) throw new FormatError(`${count} entries in ${reader.remaining} bytes`)
+/** Reads what {@link writeEntries} wrote. The data is copied. */
+export function readEntries(reader: Reader): Entry[] {
+  const count = reader.count(3)
   const entries: Entry[] = []
-  const first = count > 0 ? reader.varint() : 0
+  const first = count > 0 ? reader.varuint() : 0
   for (let i = 0; i < count; i++) {
     const index = first + i
-    const term = reader.varint()
+    const term = reader.varuint()
     const kind = reader.u8()
-    if (kind === NORMAL) entries.push({ term, index, kind: 'normal', data: reader.bytes().slice() })
+    if (kind === NORMAL) entries.push({ term, index, kind: 'normal', data: reader.bytes() })
     else if (kind === CONFIGURATION) entries.push({ term, index, kind: 'configuration', change: readChange(reader) })
-    else throw new FormatError(`unknown kind of entry: ${kind}`)
+    else throw reader.wrong(`a kind of entry, not ${kind}`, reader.offset - 1)
   }
   return entries
 }
@@ -51,24 +50,24 @@ export function entryBytes(entry: Entry): number {
   return content + 32
 }
 
-function writeChange(writer: ByteWriter, change: ConfigurationChange): void {
+function writeChange(writer: Writer, change: ConfigurationChange): void {
   writer.u8(TRANSITIONS.indexOf(change.transition))
-  writer.varint(change.steps.length)
+  writer.varuint(change.steps.length)
   for (const step of change.steps) {
     writer.u8(STEPS.indexOf(step.kind))
-    writer.varint(step.node)
+    writer.varuint(step.node)
   }
   writer.bytes(change.context)
 }
 
-function readChange(reader: ByteReader): ConfigurationChange {
+function readChange(reader: Reader): ConfigurationChange {
   const transition = TRANSITIONS[reader.u8()]
-  if (transition === undefined) throw new FormatError('unknown transition of a configuration change')
+  if (transition === undefined) throw reader.wrong('the transition of a configuration change')
   const steps: ConfigurationStep[] = []
-  for (let count = reader.varint(); count > 0; count--) {
+  for (let count = reader.varuint(); count > 0; count--) {
     const kind = STEPS[reader.u8()]
-    if (kind === undefined) throw new FormatError('unknown step of a configuration change')
-    steps.push({ kind, node: reader.varint() })
+    if (kind === undefined) throw reader.wrong('a step of a configuration change')
+    steps.push({ kind, node: reader.varuint() })
   }
-  return { transition, steps, context: reader.bytes().slice() }
+  return { transition, steps, context: reader.bytes() }
 }

@@ -1,6 +1,6 @@
+import { CodecError, crc32, Reader, Writer } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { allZero, ByteReader, ByteWriter, FormatError } from '../bytes.js'
-import { crc32 } from '../crc32.js'
+import { allZero } from '../zeros.js'
 import { readEntries, writeEntries } from './entries.js'
 
 /**
@@ -46,44 +46,44 @@ export function frameExtent(length: number): number {
 }
 
 export function encodeFrame(seed: number, sequence: number, frame: FrameBody): Uint8Array {
-  const writer = new ByteWriter(1024)
-  writer.fill(FILLER, FRAME_HEADER)
+  const writer = new Writer(1024)
+  writer.raw(filler(FRAME_HEADER))
   writer.u8(BODY_MARK | (frame.hardState ? HAS_HARD_STATE : 0) | (frame.base ? HAS_BASE : 0))
   if (frame.hardState) {
-    writer.varint(frame.hardState.term)
-    writer.varint(frame.hardState.vote)
-    writer.varint(frame.hardState.commit)
+    writer.varuint(frame.hardState.term)
+    writer.varuint(frame.hardState.vote)
+    writer.varuint(frame.hardState.commit)
   }
   if (frame.base) {
-    writer.varint(frame.base.index)
-    writer.varint(frame.base.term)
+    writer.varuint(frame.base.index)
+    writer.varuint(frame.base.term)
   }
   writeEntries(writer, frame.entries)
   const length = writer.length - FRAME_HEADER
-  writer.fill(FILLER, frameExtent(length) - writer.length)
-  const masked = hasZeroSector(writer.finish())
-  if (masked) mask(writer.finish().subarray(FRAME_HEADER, FRAME_HEADER + length), seed, sequence)
-  writer.setU32(24, masked ? MASKED : PLAIN)
-  writer.setU32(0, MAGIC)
-  writer.setU32(4, FORMAT_VERSION)
-  writer.setU32(8, length)
-  writer.setU32(12, sequence % 2 ** 32)
-  writer.setU32(16, Math.floor(sequence / 2 ** 32))
-  const bytes = writer.finish()
-  writer.setU32(20, crc32(bytes, crc32(bytes, seed, 0, 20), FRAME_HEADER, FRAME_HEADER + length))
-  writer.setU32(28, crc32(bytes, seed, 0, 28))
-  return bytes
+  writer.raw(filler(frameExtent(length) - writer.length))
+  const body = writer.peek().subarray(FRAME_HEADER, FRAME_HEADER + length)
+  const masked = hasZeroSector(body)
+  if (masked) mask(body, seed, sequence)
+  writer.patchU32(24, masked ? MASKED : PLAIN)
+  writer.patchU32(0, MAGIC)
+  writer.patchU32(4, FORMAT_VERSION)
+  writer.patchU32(8, length)
+  writer.patchU32(12, sequence % 2 ** 32)
+  writer.patchU32(16, Math.floor(sequence / 2 ** 32))
+  writer.patchU32(20, crc32(body, crc32(writer.peek().subarray(0, 20), seed)))
+  writer.patchU32(28, crc32(writer.peek().subarray(0, 28), seed))
+  return writer.peek()
 }
 
 export function decodeBody(body: Uint8Array): FrameBody {
-  const reader = new ByteReader(body)
+  const reader = new Reader(body)
   const flags = reader.u8()
-  if ((flags & ~(HAS_HARD_STATE | HAS_BASE)) !== BODY_MARK) throw new FormatError(`unknown kind of frame: ${flags}`)
+  if ((flags & ~(HAS_HARD_STATE | HAS_BASE)) !== BODY_MARK) throw new CodecError(0, `a kind of frame, not ${flags}`)
   const hardState =
-    flags & HAS_HARD_STATE ? { term: reader.varint(), vote: reader.varint(), commit: reader.varint() } : undefined
-  const base = flags & HAS_BASE ? { index: reader.varint(), term: reader.varint() } : undefined
+    flags & HAS_HARD_STATE ? { term: reader.varuint(), vote: reader.varuint(), commit: reader.varuint() } : undefined
+  const base = flags & HAS_BASE ? { index: reader.varuint(), term: reader.varuint() } : undefined
   const entries = readEntries(reader)
-  reader.done()
+  reader.finish()
   return { hardState, base, entries }
 }
 
@@ -113,7 +113,7 @@ export function frameAt(segment: Uint8Array, seed: number, offset: number): Fram
   const bodyTo = bodyFrom + header.length
   const end = offset + frameExtent(header.length)
   if (end > segment.length) return { kind: 'bad', torn: false, why: `its length ${header.length} leads beyond the file` }
-  if (crc32(segment, crc32(segment, seed, offset, offset + 20), bodyFrom, bodyTo) !== header.bodyCrc) {
+  if (crc32(segment.subarray(bodyFrom, bodyTo), crc32(segment.subarray(offset, offset + 20), seed)) !== header.bodyCrc) {
     return { kind: 'bad', torn: looksCut(segment, bodyFrom, bodyTo, end), why: 'its body does not match its checksum' }
   }
   let fillerIntact = true
@@ -141,7 +141,7 @@ function readHeader(
   const view = new DataView(segment.buffer, segment.byteOffset + offset, FRAME_HEADER)
   const masking = view.getUint32(24, true)
   if (view.getUint32(0, true) !== MAGIC || (masking !== PLAIN && masking !== MASKED)) return undefined
-  if (view.getUint32(28, true) !== crc32(segment, seed, offset, offset + 28)) return undefined
+  if (view.getUint32(28, true) !== crc32(segment.subarray(offset, offset + 28), seed)) return undefined
   if (view.getUint32(4, true) !== FORMAT_VERSION) return undefined
   return {
     length: view.getUint32(8, true),
@@ -154,7 +154,7 @@ function readHeader(
 /** Whether some {@link SECTOR} bytes in a row are zero, wherever the frame will stand. */
 function hasZeroSector(bytes: Uint8Array): boolean {
   let run = 0
-  for (let i = FRAME_HEADER; i < bytes.length; i++) {
+  for (let i = 0; i < bytes.length; i++) {
     run = bytes[i] === 0 ? run + 1 : 0
     if (run === SECTOR) return true
   }

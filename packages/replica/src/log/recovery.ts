@@ -1,7 +1,7 @@
+import { crc32 } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { allZero } from '../bytes.js'
+import { allZero } from '../zeros.js'
 import type { Disk } from '../platform.js'
-import { crc32 } from '../crc32.js'
 import { damaged } from '../storage-errors.js'
 import { decodeBody, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
 

@@ -1,5 +1,5 @@
 import { assert } from '../assert.js'
-import { allZero } from '../bytes.js'
+import { allZero } from '../zeros.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { writeFailed } from '../storage-errors.js'
 

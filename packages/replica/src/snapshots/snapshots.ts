@@ -1,8 +1,6 @@
-import { StorageError } from '@leasehold/core'
+import { crc32, Reader, StorageError, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
-import { ByteReader, ByteWriter } from '../bytes.js'
-import { crc32 } from '../crc32.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { damaged, writeFailed } from '../storage-errors.js'
 
@@ -216,18 +214,18 @@ function fileBytes(snapshot: Snapshot): number {
 }
 
 function encode(snapshot: Snapshot): Uint8Array[] {
-  const header = new ByteWriter(HEADER)
+  const header = new Writer(HEADER)
   header.u32(MAGIC)
   header.u32(FORMAT_VERSION)
-  header.u53(snapshot.index)
-  header.u53(snapshot.term)
+  header.u64(BigInt(snapshot.index))
+  header.u64(BigInt(snapshot.term))
   header.u32(snapshot.meta.length)
   header.u32(snapshot.state.length)
-  header.u32(crc32(header.finish()))
-  const head = header.finish()
-  const end = new ByteWriter(CHECKSUM)
+  header.u32(crc32(header.peek()))
+  const head = header.take()
+  const end = new Writer(CHECKSUM)
   end.u32(crc32(snapshot.state, crc32(snapshot.meta, crc32(head))))
-  return [head, snapshot.meta, snapshot.state, end.finish()].filter((chunk) => chunk.length > 0)
+  return [head, snapshot.meta, snapshot.state, end.take()].filter((chunk) => chunk.length > 0)
 }
 
 /**
@@ -238,17 +236,17 @@ export function readSnapshot(disk: Disk, name: string): Snapshot {
   const file = `${disk.path}/${name}`
   const bytes = disk.read(name)
   if (bytes.length < HEADER + CHECKSUM) throw damaged(file, bytes.length, 'the file is too short')
-  const reader = new ByteReader(bytes)
+  const reader = new Reader(bytes)
   const magic = reader.u32()
   const version = reader.u32()
-  if (new ByteReader(bytes, HEADER - 4).u32() !== crc32(bytes, 0, 0, HEADER - 4) || magic !== MAGIC) {
+  if (new Reader(bytes, HEADER - 4).u32() !== crc32(bytes.subarray(0, HEADER - 4)) || magic !== MAGIC) {
     throw damaged(file, 0, 'its header does not match its checksum')
   }
   if (version !== FORMAT_VERSION) throw new StorageError(`${file} has format ${version}; this program reads ${FORMAT_VERSION}`)
-  const [index, term, metaLength, stateLength] = [reader.u53(), reader.u53(), reader.u32(), reader.u32()]
+  const [index, term, metaLength, stateLength] = [Number(reader.u64()), Number(reader.u64()), reader.u32(), reader.u32()]
   const end = HEADER + metaLength + stateLength
   if (end + CHECKSUM > bytes.length) throw damaged(file, bytes.length, `the file ends before its ${end + CHECKSUM} bytes`)
-  if (new ByteReader(bytes, end).u32() !== crc32(bytes, 0, 0, end)) {
+  if (new Reader(bytes, end).u32() !== crc32(bytes.subarray(0, end))) {
     throw damaged(file, HEADER, 'its content does not match its checksum')
   }
   const meta = bytes.slice(HEADER, HEADER + metaLength)

@@ -1,23 +1,10 @@
 import { StorageError } from '@leasehold/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { crc32 as zlibCrc32 } from 'node:zlib'
-import { crc32 } from '../../src/crc32.js'
 import { append, entries, entry, indexes, openLog, segments } from '../support/logs.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 
 const HARD = { term: 3, vote: 2, commit: 1 }
-
-describe('checksum', () => {
-  it('is the one of zlib, in one piece and in two', () => {
-    fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat(100), (bytes, cut) => {
-        expect(crc32(bytes)).toBe(zlibCrc32(bytes))
-        expect(crc32(bytes.subarray(cut), crc32(bytes.subarray(0, cut)))).toBe(crc32(bytes))
-      }),
-    )
-  })
-})
 
 describe('log', () => {
   it('gives back after a restart what was appended, over several files', () => {
