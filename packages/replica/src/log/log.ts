@@ -114,6 +114,11 @@ export class Log {
     return this.spares.full
   }
 
+  /** Nothing is under way; after `close`, nothing will be. */
+  get quiet(): boolean {
+    return !this.busy && this.spares.quiet
+  }
+
   /** Tries again to make the missing spares. */
   prepare(): void {
     if (!this.closed && !this.failure) this.spares.prepare()

@@ -47,6 +47,11 @@ export class Spares {
     return this.ready.length > 0
   }
 
+  /** Nothing is under way. */
+  get quiet(): boolean {
+    return !this.making
+  }
+
   take(): { readonly name: string; readonly file: DiskFile } | undefined {
     return this.ready.shift()
   }
@@ -65,8 +70,10 @@ export class Spares {
     const name = `spare-${this.next++}`
     this.disk.create(`${name}.tmp`, this.options.segmentBytes, (error, file) => {
       this.making = false
-      if (file && this.closed) file.close()
-      if (this.closed) return
+      if (this.closed) {
+        file?.close()
+        return this.changed()
+      }
       this.full = error instanceof DiskFullError
       if (error && !this.full) this.failure = writeFailed(`${this.disk.path}/${name}.tmp`, error)
       if (file) this.add(name, file)

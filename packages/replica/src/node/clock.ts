@@ -3,7 +3,7 @@ import type { Clock } from '../platform.js'
 
 const TIMER_MAX_MS = 2 ** 31 - 1
 // Captured when the module loads, so that a test framework's fake timers do not stop a member.
-const { setTimeout, clearTimeout } = globalThis
+const { setTimeout, clearTimeout, setImmediate, clearImmediate } = globalThis
 
 /** The machine's monotonic clock. Its timers keep the process alive only while `keepAlive` is set. */
 export class NodeClock implements Clock {
@@ -13,8 +13,13 @@ export class NodeClock implements Clock {
     return Math.trunc(performance.now())
   }
 
+  /** A delay of 0 means: once everything that has arrived by now has been dealt with. */
   after(delayMs: number, callback: () => void): () => void {
-    const timer = setTimeout(callback, Math.min(Math.max(delayMs, 0), TIMER_MAX_MS))
+    if (delayMs <= 0) {
+      const turn = setImmediate(callback)
+      return () => clearImmediate(turn)
+    }
+    const timer = setTimeout(callback, Math.min(delayMs, TIMER_MAX_MS))
     if (!this.keepAlive) timer.unref()
     return () => clearTimeout(timer)
   }

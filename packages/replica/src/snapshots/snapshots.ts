@@ -93,6 +93,12 @@ export class Snapshots {
     return this.kept.length < KEPT ? 0 : (this.kept[0] as Kept).index
   }
 
+  /** Nothing is under way; after `close`, nothing will be. */
+  get quiet(): boolean {
+    return !this.making && !this.saving
+  }
+
+  /** Size of the newest. */
   get lastBytes(): number {
     return this.largest
   }
@@ -106,7 +112,7 @@ export class Snapshots {
     this.disk.create(`${name}.tmp`, size, (error, file) => {
       this.making = false
       file?.close()
-      if (this.closed) return
+      if (this.closed) return this.options.changed()
       this.full = error instanceof DiskFullError
       if (error && !this.full) this.fail(name, error)
       if (!error) {
@@ -122,15 +128,15 @@ export class Snapshots {
 
   /**
    * Makes a snapshot durable. `done` gets a {@link DiskFullError} when there is no room (nothing has changed then, and a
-   * later one may succeed), or the StorageError that stops the member.
+   * later one may succeed), or the StorageError that stops the member. `reserve`: make the next reserve afterwards.
    */
-  save(snapshot: Snapshot, done: (error: Error | undefined) => void): void {
+  save(snapshot: Snapshot, done: (error: Error | undefined) => void, options: { readonly reserve: boolean } = { reserve: true }): void {
     assert(!this.saving, 'a second snapshot while one is being written')
-    assert(snapshot.index > (this.kept.at(-1)?.index ?? 0), () => `snapshot ${snapshot.index} is not newer`)
+    assert(snapshot.index > (this.kept.at(-1)?.index ?? -1), () => `snapshot ${snapshot.index} is not newer`)
     this.saving = true
     const end = (error: Error | undefined): void => {
       this.saving = false
-      if (!error) this.prepare()
+      if (!error && options.reserve) this.prepare()
       done(error)
     }
     const bytes = fileBytes(snapshot)
