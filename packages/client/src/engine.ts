@@ -88,12 +88,16 @@ export interface AcquireOptions {
 export interface EngineSession {
   readonly id: bigint
   readonly ttlMs: number
+  /** Too many requests are open for another acquire or put: the client takes another session until this is over. */
+  readonly congested: boolean
   /** Ends of holds and of the session that the service reports. Set once by the client, right after opening. */
   listener: EngineSessionListener
   /** One attempt, at most `timeoutMs` long. SessionEndedError means that the service has ended the session. */
   renew(timeoutMs: number): Promise<void>
   /** Resolves with the grant; rejects with BusyError, AcquireTimeoutError, AbortedError, SessionEndedError, … */
   acquire(options: AcquireOptions): Promise<EngineGrant>
+  /** Ends all waiting at once: open acquires are cancelled as by their signal, and reject with AbortedError. */
+  cancelAcquires(why: string): void
   /** Takes a hold over. */
   adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant>
   /** `released: false`: the hold was gone already. */

@@ -1,1 +1,35 @@
+export { formatCursor, parseCursor } from './cursor.js'
+export type { CampaignOptions, Election, Leader } from './election.js'
 export * from './engine.js'
+export {
+  fenceOf,
+  type HeldLock,
+  type Hold,
+  holdInternals,
+  type HoldState,
+  type HoldWarning,
+  trackEffect,
+} from './hold.js'
+export { LazyEngine } from './lazy.js'
+export {
+  type AdoptOptions,
+  createLocksOn,
+  type Locks,
+  type LocksWarning,
+  type WatchOptions,
+} from './locks.js'
+export type { OnceOptions } from './once.js'
+export type { AcquireOptions as AcquireCallOptions, LockName, LockNames, LocksOptions, RequestOptions } from './options.js'
+export { type ClientPlatform, defaultPlatform } from './platform.js'
+export * from './protocol/index.js'
+export type { PutOptions, Register, RegisterEntry } from './register.js'
+export { deserializeHold } from './serialize.js'
+export type {
+  DelayRow,
+  HeldRow,
+  LocksView,
+  PendingRow,
+  QueryOptions,
+  SessionRow,
+  WatchEvent,
+} from './views.js'

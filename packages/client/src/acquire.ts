@@ -1,0 +1,150 @@
+import {
+  AcquireTimeoutError,
+  BusyError,
+  EpochChangedError,
+  type LeaseholdError,
+  NotHolderError,
+  SessionEndedError,
+  UnavailableError,
+} from '@leasehold/core'
+import type { Elapsed } from './elapsed.js'
+import type { EngineGrant } from './engine.js'
+import { type Hold, quoted } from './hold.js'
+import type { SessionKeeper } from './keeper.js'
+import type { AcquirePlan } from './options.js'
+import type { ClientPlatform } from './platform.js'
+import { closedError, type SessionPool } from './pool.js'
+import { abortedError, bounded, delay } from './race.js'
+
+export interface AcquireContext {
+  readonly platform: ClientPlatform
+  readonly elapsed: Elapsed
+  readonly pool: SessionPool
+  readonly connectTimeoutMs: number
+}
+
+/** Pause between two tries on new sessions, so that a service that ends every session at once is not hammered. */
+const AGAIN_MS = 50
+/** Tries of an acquire that does not wait: its session may have ended unnoticed just before. */
+const TRIES_WITHOUT_WAIT = 3
+
+/**
+ * Takes the locks of `plan`. When the session ends while this waits, it begins anew on another session, within the
+ * same wait. A grant that arrives when the deadline of its session is over is not returned.
+ */
+export async function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
+  const { elapsed, platform, pool } = context
+  const endAt = elapsed.now() + plan.waitMs
+  let lastError: unknown
+  for (let tries = 1; ; tries++) {
+    if (plan.signal?.aborted) throw abortedError(`acquire of ${namesOf(plan)}`, plan.signal)
+    if (pool.closed) throw closedError()
+    const remainingMs = Math.max(0, endAt - elapsed.now())
+    if (tries > 1 && (plan.waitMs === 0 ? tries > TRIES_WITHOUT_WAIT : remainingMs === 0)) {
+      throw new AcquireTimeoutError(`${namesOf(plan)} was not acquired within ${plan.waitMs} ms`, { cause: lastError })
+    }
+    try {
+      const hold = await attempt(context, plan, endAt)
+      if (hold) return await handedOut(hold, pool)
+    } catch (error) {
+      if (!worthAnotherTry(error)) throw translated(error, plan)
+      lastError = error
+    }
+    if (pool.closed) throw closedError()
+    if (tries > 1) await delay(platform, Math.min(AGAIN_MS, Math.max(1, endAt - elapsed.now())))
+  }
+}
+
+async function handedOut(hold: Hold, pool: SessionPool): Promise<Hold> {
+  if (!pool.closed) return hold
+  await hold[Symbol.asyncDispose]()
+  throw closedError()
+}
+
+async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number): Promise<Hold | undefined> {
+  const { elapsed } = context
+  let keeper: SessionKeeper
+  // Between the choice of a session and this line others may have taken its last request numbers.
+  do keeper = await sessionFor(context, plan, Math.max(0, endAt - elapsed.now()))
+  while (keeper.session.congested && keeper.check())
+  const waitMs = plan.waitMs === Number.POSITIVE_INFINITY ? plan.waitMs : Math.max(0, Math.ceil(endAt - elapsed.now()))
+  const acquire = (): Promise<EngineGrant> =>
+    keeper.session.acquire({
+      locks: plan.locks,
+      waitMs,
+      lockDelayMs: plan.lockDelayMs,
+      persistent: plan.persistent,
+      portable: plan.portable,
+      data: plan.data,
+      ...(plan.signal === undefined ? {} : { signal: plan.signal }),
+    })
+  const hold = await keeper.grantHold(acquire, plan)
+  if (!hold) return undefined
+  return (await settleTerms(keeper, hold, plan)) ? hold : undefined
+}
+
+/** What is still to do between the grant and its return. False: the hold did not live so long. */
+export async function settleTerms(
+  keeper: SessionKeeper,
+  hold: Hold,
+  plan: Pick<AcquirePlan, 'persistent' | 'renew' | 'maxHoldMs' | 'signal'>,
+): Promise<boolean> {
+  if (keeper.dedicated) keeper.limit(plan.maxHoldMs)
+  // A persistent hold stays only once its grant is acknowledged; a lease that is not renewed begins with its grant.
+  if ((plan.persistent || !plan.renew) && !(await confirmed(keeper))) {
+    // Whether the service knows that a persistent hold was taken is unknown: it must not stay behind without an owner.
+    if (plan.persistent) void hold[Symbol.asyncDispose]()
+    return false
+  }
+  if (!plan.renew) keeper.stopRenewing()
+  if (plan.signal?.aborted) {
+    await hold[Symbol.asyncDispose]()
+    throw abortedError('acquire', plan.signal)
+  }
+  return hold.state === 'held'
+}
+
+async function confirmed(keeper: SessionKeeper): Promise<boolean> {
+  while (keeper.check()) {
+    if (await keeper.renewNow()) return true
+    if (keeper.live) await delay(keeper.platform, Math.min(AGAIN_MS, Math.max(1, keeper.remaining())))
+  }
+  return false
+}
+
+async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingMs: number): Promise<SessionKeeper> {
+  const { platform, pool, connectTimeoutMs } = context
+  const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
+  const opening = dedicated ? pool.dedicated(plan.ttlMs, plan.marginMs) : pool.get(plan.ttlMs, plan.marginMs)
+  const bounds = {
+    what: `acquire of ${namesOf(plan)}`,
+    signal: plan.signal,
+    // A wait of 0 means not to wait for the lock; the connection may take its time.
+    timeoutMs: plan.waitMs === 0 ? connectTimeoutMs : Math.max(1, remainingMs),
+    timeoutError: () => new UnavailableError('no session could be opened within the wait'),
+  }
+  try {
+    return await bounded(platform, opening, bounds)
+  } catch (error) {
+    if (dedicated) opening.then((late) => late.close(connectTimeoutMs)).catch(() => {})
+    throw error
+  }
+}
+
+function worthAnotherTry(error: unknown): boolean {
+  // NotHolderError: it was granted, and taken away again before the answer arrived.
+  return error instanceof SessionEndedError || error instanceof EpochChangedError || error instanceof NotHolderError
+}
+
+/** `busy` is the answer to a wait of 0 only. */
+function translated(error: unknown, plan: AcquirePlan): unknown {
+  if (!(error instanceof BusyError) || plan.waitMs === 0) return error
+  return new AcquireTimeoutError(`${namesOf(plan)} was not acquired within ${plan.waitMs} ms: ${error.message}`, {
+    cause: error,
+    hint: (error as LeaseholdError).hint,
+  })
+}
+
+function namesOf(plan: AcquirePlan): string {
+  return quoted(plan.locks.map((lock) => lock.name))
+}

@@ -1,0 +1,124 @@
+import { EpochChangedError, InvalidError, WatchError } from '@leasehold/core'
+import type { Hold } from './hold.js'
+import { type AcquireOptions, checkKeys } from './options.js'
+import type { HeldRow, LocksView, WatchEvent } from './views.js'
+
+/** Who leads. */
+export interface Leader {
+  /** What the leader gave to `campaign`. */
+  readonly value: string
+  /** The token of its term: greater than that of every earlier leader. */
+  readonly token: bigint
+  readonly id: bigint
+  readonly client: string
+}
+
+export interface CampaignOptions extends Omit<AcquireOptions, 'mode' | 'permits' | 'data' | 'portable' | 'persistent'> {
+  /** Shown to everybody who observes: an address, a host name. At most 4 KiB. */
+  readonly value?: string
+}
+
+export interface ElectionContext {
+  acquire(name: string, options: AcquireOptions): Promise<Hold>
+  request<T>(name: string, options: AcquireOptions, body: (hold: Hold) => T | Promise<T>): Promise<T>
+  query(options: { name: string; limit: number }): Promise<LocksView>
+  watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<WatchEvent>
+  abortController(): AbortController
+}
+
+/**
+ * One leader at a time for a name. A leadership is a hold: it can be lost, has a token, and must be used with a guard.
+ *
+ * @example
+ * const election = locks.election('scheduler')
+ * await election.campaign({ value: 'host-1', signal }, async (leadership) => { … })
+ */
+export class Election {
+  readonly name: string
+  readonly #context: ElectionContext
+  readonly #leaderships = new Set<Hold>()
+
+  /** @internal Elections come from `locks.election(name)`. */
+  constructor(context: ElectionContext, name: string) {
+    this.#context = context
+    this.name = name
+  }
+
+  /** Waits (without an end, unless `wait` says otherwise) to become the leader, and runs `body` as the leader. */
+  campaign<T>(options: CampaignOptions, body: (leadership: Hold) => T | Promise<T>): Promise<T>
+  /** Waits to become the leader. The caller releases the leadership, or calls `resign`. */
+  campaign(options?: CampaignOptions): Promise<Hold>
+  async campaign<T>(options: CampaignOptions = {}, body?: (leadership: Hold) => T | Promise<T>): Promise<T | Hold> {
+    const { value, ...rest } = options
+    if (value !== undefined && typeof value !== 'string') throw new InvalidError('value is a text')
+    const acquire = { wait: Number.POSITIVE_INFINITY, ...rest, data: value ?? '' }
+    if (!body) return this.#lead(await this.#context.acquire(this.name, acquire))
+    return this.#context.request(this.name, acquire, (hold) => body(this.#lead(hold)))
+  }
+
+  /** Gives up every leadership that this object has won. Resolves when the service knows. */
+  async resign(): Promise<void> {
+    await Promise.all([...this.#leaderships].map((leadership) => leadership.release()))
+  }
+
+  /** The leader now, or null if there is none. */
+  async leader(): Promise<Leader | null> {
+    const view = await this.#context.query({ name: this.name, limit: 1 })
+    return leaderOf(view.held[0])
+  }
+
+  /** The leader now, and again after every change; null while there is none. */
+  async *observe(options: { signal?: AbortSignal } = {}): AsyncGenerator<Leader | null, void, void> {
+    checkKeys(options, ['signal'], 'observe')
+    const controller = this.#context.abortController()
+    const stop = () => controller.abort(options.signal?.reason)
+    options.signal?.addEventListener('abort', stop)
+    if (options.signal?.aborted) stop()
+    try {
+      let shown: Leader | null | undefined
+      while (!controller.signal.aborted) {
+        const view = await this.#context.query({ name: this.name, limit: 1 })
+        const leader = leaderOf(view.held[0])
+        if (shown === undefined || shown?.id !== leader?.id) yield leader
+        shown = leader
+        try {
+          for await (const event of this.#context.watch(this.name, view.at, controller.signal)) {
+            const next = await this.#next(event, shown)
+            if (next === undefined) continue
+            shown = next
+            yield next
+          }
+        } catch (error) {
+          // After a gap or a restore the present leader is read again; nothing else is of interest here.
+          if (!(error instanceof WatchError) && !(error instanceof EpochChangedError)) throw error
+        }
+      }
+    } finally {
+      options.signal?.removeEventListener('abort', stop)
+      controller.abort()
+    }
+  }
+
+  /** The leader after an event; undefined: as before. */
+  async #next(event: WatchEvent, shown: Leader | null): Promise<Leader | null | undefined> {
+    if (event.kind === 'freed' && event.id === shown?.id) return null
+    if (event.kind !== 'held' || event.id === shown?.id) return undefined
+    if (!event.locks.some((lock) => lock.name === this.name)) return undefined
+    const view = await this.#context.query({ name: this.name, limit: 1 })
+    const leader = leaderOf(view.held[0])
+    // Somebody else by now: the events of that change are still to come.
+    return leader?.id === event.id ? leader : undefined
+  }
+
+  #lead(hold: Hold): Hold {
+    this.#leaderships.add(hold)
+    void hold.lost.then(() => this.#leaderships.delete(hold))
+    return hold
+  }
+}
+
+function leaderOf(row: HeldRow | undefined): Leader | null {
+  const lock = row?.locks[0]
+  if (!row || !lock) return null
+  return { value: new TextDecoder().decode(row.data), token: lock.token, id: row.id, client: row.client }
+}

@@ -1,0 +1,344 @@
+import { type EndReason, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
+import type { Elapsed } from './elapsed.js'
+import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
+import { Hold, type HoldHome, type HoldWarning } from './hold.js'
+import type { ClientPlatform } from './platform.js'
+import { after } from './timers.js'
+
+export interface KeeperOptions {
+  readonly platform: ClientPlatform
+  readonly elapsed: Elapsed
+  readonly session: EngineSession
+  /** When the opening was sent, in {@link Elapsed} time. */
+  readonly sentAt: number
+  readonly ttlMs: number
+  readonly marginMs: number
+  /** The client's namespace prefix. */
+  readonly prefix: string
+  /** The session serves one acquire only and is closed with its hold. */
+  readonly dedicated: boolean
+  readonly onEnd: (keeper: SessionKeeper) => void
+  readonly onWarning: (hold: Hold, warning: HoldWarning) => void
+}
+
+/** Overlapping attempts to renew; more than this are never needed before the deadline. */
+const ATTEMPTS_MAX = 8
+/** The clocks are looked at this often at least, so that a suspend is noticed soon after. */
+const LOOK_MS = 1000
+/** Ends that arrive before the grant that they belong to; more means that the engine is broken. */
+const EARLY_ENDS_MAX = 10_000
+
+const LOST_BY_END: Record<EndReason, LostReason> = {
+  released: 'closed',
+  expired: 'expired',
+  closed: 'closed',
+  operator: 'closed',
+  death: 'expired',
+  stolen: 'stolen',
+  moved: 'moved',
+}
+
+const END_TEXT: Record<EndReason, string> = {
+  released: 'it was released from elsewhere',
+  expired: 'its session has expired at the service',
+  closed: 'its session was closed',
+  operator: 'an operator has ended its session',
+  death: 'the process in which its session lived is dead',
+  stolen: 'it was stolen',
+  moved: 'it was handed over to another session',
+}
+
+/**
+ * Keeps one session alive and knows its local deadline: *send* time of the last acknowledged renewal (or of the opening)
+ * + TTL − margin, on {@link Elapsed} time.
+ *
+ * - *live*: renewed at a third of the TTL; an attempt without an answer is followed by others until the deadline. After
+ *   the second attempt is due, `warning`.
+ * - *ended*: by the deadline (the session is abandoned: no renewal, no release), by the service, or by `close`. All holds
+ *   are lost; whatever arrives later is dropped.
+ */
+export class SessionKeeper implements EngineSessionListener, HoldHome {
+  readonly platform: ClientPlatform
+  readonly session: EngineSession
+  readonly dedicated: boolean
+  readonly #options: KeeperOptions
+  readonly #elapsed: Elapsed
+  readonly #leaseMs: number
+  readonly #intervalMs: number
+  readonly #retryMs: number
+  readonly #holds = new Map<bigint, Hold>()
+  readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
+  #acquiring = 0
+  #ackedSentAt: number
+  #nextAttemptAt: number
+  #limitAt = Number.POSITIVE_INFINITY
+  #renewing = true
+  #warned = false
+  #lastError: unknown
+  #attempts = 0
+  #cancelTimer: () => void = () => {}
+  #ended: { reason: LostReason; text: string } | undefined
+
+  constructor(options: KeeperOptions) {
+    this.#options = options
+    this.platform = options.platform
+    this.session = options.session
+    this.dedicated = options.dedicated
+    this.#elapsed = options.elapsed
+    this.#leaseMs = options.ttlMs - options.marginMs
+    this.#intervalMs = Math.min(options.ttlMs / 3, this.#leaseMs / 2)
+    this.#retryMs = this.#intervalMs / 2
+    this.#ackedSentAt = options.sentAt
+    this.#nextAttemptAt = options.sentAt + this.#intervalMs
+    this.session.listener = this
+    if (this.check()) this.#schedule()
+  }
+
+  get prefixLength(): number {
+    return this.#options.prefix.length
+  }
+
+  get ttlMs(): number {
+    return this.#options.ttlMs
+  }
+
+  get live(): boolean {
+    return this.#ended === undefined
+  }
+
+  get ended(): { readonly reason: LostReason; readonly text: string } | undefined {
+    return this.#ended
+  }
+
+  get holds(): ReadonlyMap<bigint, Hold> {
+    return this.#holds
+  }
+
+  fullName(name: string): string {
+    return this.#options.prefix + name
+  }
+
+  /** Whether the session is alive, now. Ends it when its deadline has passed. */
+  check(): boolean {
+    if (this.#ended) return false
+    if (this.#elapsed.now() < this.#deadline) return true
+    const maxHold = this.#limitAt < this.#ackedSentAt + this.#leaseMs
+    const text = maxHold
+      ? 'it has lasted for maxHold'
+      : `no renewal was acknowledged in time (ttl ${this.ttlMs} ms, margin ${this.#options.marginMs} ms)`
+    const warned = this.#warned || maxHold
+    const overdue = [...this.#holds.values()]
+    this.#ended = { reason: 'deadline', text }
+    if (!warned) for (const hold of overdue) this.#warnOverdue(hold, 0)
+    this.#finish()
+    this.session.abandon()
+    return false
+  }
+
+  remaining(): number {
+    return this.#ended ? 0 : this.#deadline - this.#elapsed.now()
+  }
+
+  /** Runs an acquire or an adoption on this session and makes a hold of its grant. Undefined: the session ended first. */
+  async grantHold(acquire: () => Promise<EngineGrant>, terms: HoldTerms): Promise<Hold | undefined> {
+    if (!this.check()) return undefined
+    this.#acquiring++
+    try {
+      const grant = await acquire()
+      return this.#register(grant, terms)
+    } finally {
+      this.#acquiring--
+      if (this.#acquiring === 0) this.#earlyEnds.clear()
+      this.#closeIfUnused()
+    }
+  }
+
+  /** Renews now and waits until the service has acknowledged it, which also acknowledges earlier grants. */
+  async renewNow(): Promise<boolean> {
+    if (!this.check()) return false
+    const sentAt = this.#elapsed.now()
+    try {
+      await this.session.renew(this.remaining())
+    } catch (error) {
+      this.#failed(error)
+      return false
+    }
+    this.#acknowledged(sentAt)
+    return this.check()
+  }
+
+  /** The session ends `limitMs` from now at the latest, renewals or not. */
+  limit(limitMs: number): void {
+    this.#limitAt = this.#elapsed.now() + limitMs
+    this.#schedule()
+  }
+
+  /** The session ends at the deadline that it has now. */
+  stopRenewing(): void {
+    this.#renewing = false
+    this.#schedule()
+  }
+
+  async release(hold: Hold): Promise<{ released: boolean }> {
+    const timeoutMs = this.#ended ? DETACHED_TIMEOUT_MS : Math.max(1, this.remaining())
+    const secret = hold.persistent ? hold.secret : undefined
+    try {
+      return await this.session.release(hold.id, { timeoutMs, ...(secret === undefined ? {} : { secret }) })
+    } catch (error) {
+      if (!(error instanceof SessionEndedError)) throw error
+      if (this.#ended?.reason !== 'deadline') return { released: false }
+      throw new UnavailableError('the release was not acknowledged before the session ended', {
+        cause: error,
+        hint: 'the lock passes on when the TTL is over',
+      })
+    } finally {
+      this.#closeIfUnused()
+    }
+  }
+
+  forget(hold: Hold, state: 'released' | 'lost'): void {
+    this.#holds.delete(hold.id)
+    if (state === 'lost') this.#closeIfUnused()
+  }
+
+  /** A session of one acquire goes with its hold. */
+  #closeIfUnused(): void {
+    if (this.dedicated && this.#holds.size === 0 && this.#acquiring === 0) void this.close(this.ttlMs)
+  }
+
+  warn(hold: Hold, warning: HoldWarning): void {
+    hold.warn(warning)
+    this.#options.onWarning(hold, warning)
+  }
+
+  holdEnded(id: bigint, reason: EndReason, text: string): void {
+    const hold = this.#holds.get(id)
+    if (hold) hold.lose(LOST_BY_END[reason], endText(reason, text))
+    else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX) this.#earlyEnds.set(id, { reason, text })
+  }
+
+  sessionEnded(reason: EndReason | 'epoch-changed'): void {
+    if (reason === 'epoch-changed') this.#end('epoch-changed', 'the service was restored from a backup')
+    else this.#end(LOST_BY_END[reason], END_TEXT[reason])
+  }
+
+  /** A clean end. Holds that are left stop being held before the service is told. */
+  async close(timeoutMs: number): Promise<void> {
+    if (!this.check()) return
+    this.#end('closed', 'its client was closed')
+    try {
+      await this.session.close(timeoutMs)
+    } catch {
+      // The session ends by its TTL; nobody waits for more than that.
+      this.session.abandon()
+    }
+  }
+
+  get #deadline(): number {
+    return Math.min(this.#ackedSentAt + this.#leaseMs, this.#limitAt)
+  }
+
+  #register(grant: EngineGrant, terms: HoldTerms): Hold | undefined {
+    if (!this.check()) return undefined
+    const hold = new Hold(this, grant, terms.persistent)
+    this.#holds.set(hold.id, hold)
+    const early = this.#earlyEnds.get(hold.id)
+    if (early) {
+      this.#earlyEnds.delete(hold.id)
+      hold.lose(LOST_BY_END[early.reason], endText(early.reason, early.text))
+    }
+    return hold
+  }
+
+  #end(reason: LostReason, text: string): void {
+    if (this.#ended) return
+    this.#ended = { reason, text }
+    this.#finish()
+  }
+
+  #finish(): void {
+    const { reason, text } = this.#ended as { reason: LostReason; text: string }
+    this.#cancelTimer()
+    this.#options.onEnd(this)
+    for (const hold of [...this.#holds.values()]) {
+      // A persistent hold has left its session: only a raised epoch, which gives it a new id, takes it from here.
+      if (hold.persistent && reason !== 'epoch-changed') continue
+      hold.lose(reason, text)
+    }
+  }
+
+  #tick(): void {
+    if (!this.check()) return
+    const now = this.#elapsed.now()
+    if (this.#renewing && now >= this.#nextAttemptAt) this.#attempt(now)
+    if (this.#renewing && !this.#warned && now >= this.#warnAt) {
+      this.#warned = true
+      for (const hold of [...this.#holds.values()]) this.#warnOverdue(hold, this.#deadline - now)
+    }
+    this.#schedule()
+  }
+
+  get #warnAt(): number {
+    return this.#ackedSentAt + this.#intervalMs + this.#retryMs
+  }
+
+  #attempt(now: number): void {
+    this.#nextAttemptAt = now + this.#retryMs
+    if (this.#attempts >= ATTEMPTS_MAX) return
+    this.#attempts++
+    this.session.renew(this.#deadline - now).then(
+      () => {
+        this.#attempts--
+        this.#acknowledged(now)
+      },
+      (error: unknown) => {
+        this.#attempts--
+        this.#failed(error)
+      },
+    )
+  }
+
+  /** The service has acknowledged an attempt that was sent at `sentAt`. Later than the deadline it counts for nothing. */
+  #acknowledged(sentAt: number): void {
+    if (!this.check() || sentAt <= this.#ackedSentAt) return
+    this.#ackedSentAt = sentAt
+    this.#nextAttemptAt = sentAt + this.#intervalMs
+    this.#warned = false
+    this.#lastError = undefined
+    this.#schedule()
+  }
+
+  #failed(error: unknown): void {
+    if (this.#ended) return
+    if (error instanceof SessionEndedError) this.#end('expired', error.message)
+    else this.#lastError = error
+  }
+
+  #warnOverdue(hold: Hold, remainingMs: number): void {
+    if (hold.persistent) return
+    const cause = this.#lastError
+    const message = `a renewal of ${JSON.stringify(hold.name)} is overdue: ${Math.round(remainingMs)} ms are left`
+    this.warn(hold, { kind: 'renewal-overdue', message, remainingMs, ...(cause === undefined ? {} : { cause }) })
+  }
+
+  #schedule(): void {
+    this.#cancelTimer()
+    if (this.#ended) return
+    const now = this.#elapsed.now()
+    let due = this.#deadline
+    if (this.#renewing) due = Math.min(due, this.#nextAttemptAt, this.#warned ? due : this.#warnAt)
+    const delayMs = Math.min(Math.max(Math.ceil(due - now), 1), LOOK_MS)
+    this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
+  }
+}
+
+/** How long a release outside a session may take. */
+const DETACHED_TIMEOUT_MS = 10_000
+
+export interface HoldTerms {
+  readonly persistent: boolean
+}
+
+function endText(reason: EndReason, text: string): string {
+  return text === '' ? END_TEXT[reason] : `${END_TEXT[reason]}: ${text}`
+}

@@ -1,0 +1,344 @@
+import {
+  AcquireTimeoutError,
+  BusyError,
+  checkName,
+  type Cursor,
+  type Duration,
+  InvalidError,
+  NotHolderError,
+  parseDuration,
+} from '@leasehold/core'
+import { type AcquireContext, acquireHold, settleTerms } from './acquire.js'
+import { formatCursor, parseCursor } from './cursor.js'
+import { Elapsed } from './elapsed.js'
+import { Election } from './election.js'
+import { Emitter } from './emitter.js'
+import type { Engine, EngineStatus } from './engine.js'
+import type { Hold, HoldWarning } from './hold.js'
+import { type OnceOptions, runOnce } from './once.js'
+import {
+  type AcquireOptions,
+  acquirePlan,
+  checkKeys,
+  type ClientSettings,
+  clientSettings,
+  type LockNames,
+  type LocksOptions,
+  type RequestOptions,
+  signalOf,
+} from './options.js'
+import { type ClientPlatform, defaultPlatform } from './platform.js'
+import { closedError, SessionPool } from './pool.js'
+import { bounded, settled } from './race.js'
+import { Register } from './register.js'
+import { runUnder } from './request.js'
+import { deserializeHold } from './serialize.js'
+import { type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
+
+export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'margin' | 'signal' | 'renew' | 'maxHold'>
+
+export interface WatchOptions {
+  /** Locks and registers under this prefix, by whole path segments. Default: all of the client's namespace. */
+  readonly prefix?: string
+  /** `cursor` of an event, or `at` of a query answer. Default: from now on. */
+  readonly from?: string
+  /** Ends the iteration. */
+  readonly signal?: AbortSignal
+}
+
+/** A warning of a hold, for those who look after the whole client. */
+export type LocksWarning = HoldWarning & { readonly hold: Hold }
+
+type Body<H, T> = (hold: H) => T | Promise<T>
+
+/**
+ * The client. Made by `createLocks` (of the package `leasehold`) or {@link createLocksOn}; connects on first use.
+ *
+ * @example
+ * await locks.request('billing/invoice-42', async (hold) => {
+ *   await guard.with(hold, async (tx) => { … })
+ * })
+ */
+export class Locks implements AsyncDisposable {
+  readonly #engine: Engine
+  readonly #settings: ClientSettings
+  readonly #platform: ClientPlatform
+  readonly #elapsed: Elapsed
+  readonly #pool: SessionPool
+  readonly #viewer: Viewer
+  readonly #warnings: Emitter<LocksWarning>
+  readonly #acquires: AcquireContext
+  readonly #watches = new Set<AbortController>()
+  #closing: Promise<void> | undefined
+
+  /** @internal */
+  constructor(engine: Engine, settings: ClientSettings, platform: ClientPlatform) {
+    this.#engine = engine
+    this.#settings = settings
+    this.#platform = platform
+    this.#elapsed = new Elapsed(platform)
+    this.#viewer = new Viewer(settings.prefix)
+    this.#warnings = new Emitter(platform)
+    const { connectTimeoutMs, clientName, prefix } = settings
+    const shared = { platform, elapsed: this.#elapsed, connectTimeoutMs }
+    this.#pool = new SessionPool({
+      ...shared,
+      engine,
+      prefix,
+      clientName,
+      onWarning: (hold, warning) => this.#warnings.emit({ ...warning, hold }),
+    })
+    this.#acquires = { ...shared, pool: this.#pool }
+  }
+
+  /** Connects now. @throws UnavailableError, AccessError */
+  async connect(): Promise<this> {
+    if (this.#closing) throw closedError()
+    await this.#engine.connect(this.#settings.connectTimeoutMs)
+    return this
+  }
+
+  /** The state of the connection. Says nothing about any hold. */
+  get status(): EngineStatus {
+    return this.#engine.status
+  }
+
+  on(event: 'status', listener: (status: EngineStatus) => void): () => void
+  on(event: 'warning', listener: (warning: LocksWarning) => void): () => void
+  on(event: 'status' | 'warning', listener: ((status: EngineStatus) => void) | ((warning: LocksWarning) => void)) {
+    if (event === 'status') return this.#engine.onStatus(listener as (status: EngineStatus) => void)
+    if (event === 'warning') return this.#warnings.add(listener as (warning: LocksWarning) => void)
+    throw new InvalidError(`locks have no event ${String(event)}`, { hint: "they have 'status' and 'warning'" })
+  }
+
+  /**
+   * Waits for the locks and resolves with a hold of all of them, or of none.
+   * @throws BusyError (`wait: 0`), AcquireTimeoutError, AbortedError, UnavailableError, InvalidError, LimitError
+   */
+  async acquire(names: LockNames, options: AcquireOptions = {}): Promise<Hold> {
+    const plan = acquirePlan(names, options, this.#settings, 'acquire')
+    if (this.#closing) throw closedError()
+    return acquireHold(this.#acquires, plan)
+  }
+
+  /** Takes the locks if they are free now, and resolves with null otherwise. An unreachable service is an error. */
+  async tryAcquire(names: LockNames, options: Omit<AcquireOptions, 'wait'> = {}): Promise<Hold | null> {
+    const given: AcquireOptions = options
+    if (given.wait !== undefined) throw new InvalidError('tryAcquire never waits', { hint: 'use acquire with wait' })
+    return this.#ifAvailable(names, options)
+  }
+
+  /**
+   * Runs `body` under a hold of the locks, and resolves with its value when the locks are given back.
+   * Rejects with the body's own error; with `HoldLostError` (value in `.result`) if the hold was lost meanwhile.
+   */
+  request<T>(names: LockNames, body: Body<Hold, T>): Promise<T>
+  request<T>(names: LockNames, options: RequestOptions & { ifAvailable: true }, body: Body<Hold | null, T>): Promise<T>
+  request<T>(names: LockNames, options: RequestOptions & { ifAvailable?: false }, body: Body<Hold, T>): Promise<T>
+  async request<T>(names: LockNames, ...rest: readonly unknown[]): Promise<T> {
+    const [options, body] = rest.length === 1 ? [{}, rest[0]] : (rest as [RequestOptions, unknown])
+    if (typeof body !== 'function') {
+      throw new InvalidError('request needs a function to run under the lock', {
+        hint: "locks.request('name', async (hold) => { … })",
+      })
+    }
+    const { ifAvailable, ...acquire } = options
+    acquirePlan(names, options, this.#settings, 'request')
+    if (ifAvailable) {
+      if (options.wait !== undefined) throw new InvalidError('ifAvailable does not wait: leave wait out')
+      const hold = await this.#ifAvailable(names, acquire)
+      return hold ? runUnder(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)
+    }
+    return runUnder(await this.acquire(names, acquire), body as Body<Hold, T>)
+  }
+
+  /**
+   * Takes over a hold that another process has handed out with `hold.serialize()`, under a new id and a new, greater
+   * token; the other process's handle is lost (`moved`).
+   * @throws NotHolderError: the hold is gone, or was taken over already
+   */
+  async adopt(text: string, options: AdoptOptions = {}): Promise<Hold> {
+    checkKeys(options, ['ttl', 'margin', 'signal', 'renew', 'maxHold'], 'adopt')
+    const { id, secret, persistent } = deserializeHold(text)
+    const plan = acquirePlan('adopt', options, this.#settings)
+    if (this.#closing) throw closedError()
+    const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
+    const { ttlMs, marginMs, signal } = plan
+    const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
+    const keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
+    const timeoutMs = Math.max(1, keeper.remaining())
+    const hold = await keeper.grantHold(() => keeper.session.adopt({ id, secret, timeoutMs }), { persistent })
+    if (hold && (await settleTerms(keeper, hold, { ...plan, persistent }))) return hold
+    throw new NotHolderError('the hold was adopted, and lost before it could be used')
+  }
+
+  /** Who holds, who waits: one consistent picture, linearizable unless `stale`. */
+  async query(options: QueryOptions = {}): Promise<LocksView> {
+    checkKeys(options, ['prefix', 'name', 'limit', 'cursor', 'stale'], 'query')
+    const { stale, prefix, name, ...page } = options
+    if (this.#closing) throw closedError()
+    const scope = this.#settings.prefix === '' ? prefix : this.#viewer.full(prefix ?? '')
+    const answer = await this.#engine.query(
+      {
+        ...page,
+        ...(name === undefined ? {} : { name: this.#viewer.full(checkName(name)) }),
+        ...(scope === undefined || name !== undefined ? {} : { prefix: scope }),
+      },
+      { stale: stale === true, timeoutMs: this.#timeoutMs },
+    )
+    return this.#viewer.answer(answer)
+  }
+
+  /** Events of locks, sessions and registers, without gap or repeat. @throws WatchError (`gap`), EpochChangedError */
+  async *watch(options: WatchOptions = {}): AsyncGenerator<WatchEvent, void, void> {
+    checkKeys(options, ['prefix', 'from', 'signal'], 'watch')
+    const from: Cursor | undefined = options.from === undefined ? undefined : parseCursor(options.from)
+    const signal = signalOf(options.signal)
+    if (this.#closing) throw closedError()
+    const controller = this.#platform.abortController()
+    const stop = () => controller.abort(signal?.reason)
+    signal?.addEventListener('abort', stop)
+    if (signal?.aborted) stop()
+    this.#watches.add(controller)
+    const prefix = this.#viewer.full(options.prefix ?? '')
+    try {
+      const events = this.#engine.watch({ prefix, signal: controller.signal, ...(from === undefined ? {} : { from }) })
+      for await (const { cursor, event } of events) {
+        yield { cursor: formatCursor(cursor), ...this.#viewer.event(event, cursor.epoch) } as WatchEvent
+      }
+    } finally {
+      this.#watches.delete(controller)
+      signal?.removeEventListener('abort', stop)
+      controller.abort()
+    }
+  }
+
+  /**
+   * Ends all holds of a lock against their owners' will: they are lost (`stolen`), and their tokens become stale as soon
+   * as the next holder opens the resource. Resolves with the number of holds that were ended.
+   */
+  async steal(name: string, options: { reason: string }): Promise<{ stolen: number }> {
+    checkKeys(options ?? {}, ['reason'], 'steal')
+    if (typeof options?.reason !== 'string' || options.reason === '') {
+      throw new InvalidError('steal needs a reason, which the holder and the log will see', {
+        hint: "locks.steal('name', { reason: 'stuck since 3 h' })",
+      })
+    }
+    let stolen = 0
+    let cursor: string | undefined
+    do {
+      const page = await this.query({ name, ...(cursor === undefined ? {} : { cursor }) })
+      for (const row of page.held) if (await this.#stealOne(row.id, options.reason)) stolen++
+      cursor = page.next
+    } while (cursor !== undefined)
+    return { stolen }
+  }
+
+  election(name: string): Election {
+    checkName(name)
+    return new Election(
+      {
+        acquire: (lock, options) => this.acquire(lock, options),
+        request: (lock, options, body) => this.request(lock, { ...options, ifAvailable: false }, body),
+        query: (options) => this.query(options),
+        watch: (prefix, from, signal) => this.watch({ prefix, from, signal }),
+        abortController: () => this.#platform.abortController(),
+      },
+      name,
+    )
+  }
+
+  register(key: string): Register {
+    const context = {
+      engine: this.#engine,
+      timeoutMs: this.#timeoutMs,
+      fullName: (name: string) => this.#viewer.full(name),
+      shortName: (full: string) => this.#viewer.name(full),
+      session: async () => {
+        if (this.#closing) throw closedError()
+        const { ttlMs, marginMs } = acquirePlan('register', {}, this.#settings)
+        return (await this.#pool.get(ttlMs, marginMs)).session
+      },
+      watch: (prefix: string, from: string | undefined, signal: AbortSignal) =>
+        this.watch({ prefix, signal, ...(from === undefined ? {} : { from }) }),
+      position: async () => (await this.query({ name: key, limit: 1 })).at,
+      abortController: () => this.#platform.abortController(),
+    }
+    return new Register(context, key)
+  }
+
+  /** Runs `run` once per slot over all instances; `{ ran: false }` if another instance has run this slot or a later one. */
+  once<T>(name: string, options: OnceOptions, run: Body<Hold, T>): Promise<{ ran: false } | { ran: true; value: T }> {
+    const context = {
+      request: <R>(lock: string, acquire: AcquireOptions, body: (hold: Hold) => Promise<R>) =>
+        this.request(lock, { ...acquire, ifAvailable: false }, body),
+      register: (key: string) => this.register(key),
+    }
+    return runOnce(context, name, options, run)
+  }
+
+  /**
+   * Refuses new requests, waits up to `drain` until all holds are released, then ends the sessions cleanly (holds that
+   * are left are lost, `closed`) and the connection. Persistent holds stay.
+   */
+  close(options: { drain?: Duration } = {}): Promise<void> {
+    if (!this.#closing) {
+      checkKeys(options, ['drain'], 'close')
+      const drainMs = options.drain === undefined ? 0 : parseDuration(options.drain, 'drain', { infinite: true })
+      this.#closing = this.#close(drainMs)
+    }
+    return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #close(drainMs: number): Promise<void> {
+    this.#pool.refuse()
+    const endAt = this.#elapsed.now() + drainMs
+    for (const watch of this.#watches) watch.abort()
+    while (drainMs > 0) {
+      const holds = [...this.#pool.keepers].flatMap((keeper) => [...keeper.holds.values()])
+      const open = holds.filter((hold) => !hold.persistent).map((hold) => hold.lost)
+      const remainingMs = endAt - this.#elapsed.now()
+      if (open.length === 0 || remainingMs <= 0) break
+      await settled(this.#platform, Promise.all(open), remainingMs)
+    }
+    await this.#pool.close(this.#timeoutMs)
+    await this.#engine.close()
+    this.#warnings.clear()
+  }
+
+  async #ifAvailable(names: LockNames, options: AcquireOptions): Promise<Hold | null> {
+    try {
+      return await this.acquire(names, { ...options, wait: 0 })
+    } catch (error) {
+      if (error instanceof BusyError || error instanceof AcquireTimeoutError) return null
+      throw error
+    }
+  }
+
+  async #stealOne(id: bigint, reason: string): Promise<boolean> {
+    try {
+      await this.#engine.steal(id, { actor: this.#settings.clientName, reason, timeoutMs: this.#timeoutMs })
+      return true
+    } catch (error) {
+      if (error instanceof NotHolderError) return false
+      throw error
+    }
+  }
+
+  get #timeoutMs(): number {
+    return this.#settings.connectTimeoutMs
+  }
+}
+
+/** Makes a client on an engine. The package `leasehold` has `createLocks(url)`, which chooses the engine by the URL. */
+export function createLocksOn(
+  engine: Engine,
+  options: LocksOptions = {},
+  extra: { platform?: ClientPlatform; knownOptions?: readonly string[] } = {},
+): Locks {
+  return new Locks(engine, clientSettings(options, extra.knownOptions), extra.platform ?? defaultPlatform)
+}

@@ -1,0 +1,300 @@
+import {
+  checkName,
+  type Duration,
+  InvalidError,
+  type LockRequest,
+  type Mode,
+  parseDuration,
+} from '@leasehold/core'
+
+/** Options of a client. */
+export interface LocksOptions {
+  /** Credential for the service. Not a fencing token. */
+  readonly apiKey?: string
+  /** Lease time of sessions: how long a lock stays taken after its holder is gone. Default 10 s; 100 ms … 24 h. */
+  readonly ttl?: Duration
+  /** How long `acquire` and `request` wait for a lock. Default 30 s; `Infinity` is allowed. */
+  readonly wait?: Duration
+  /** How long before the end of the TTL a hold stops being held here. At least a tenth of the TTL; the default is that, and at least 20 ms. */
+  readonly margin?: Duration
+  /** How long to wait for a connection before the service counts as unreachable. Default 5 s. */
+  readonly connectTimeout?: Duration
+  /** A prefix for all names of this client: `team-a` makes `x` the lock `team-a/x`. */
+  readonly namespace?: string
+  /** Shown to people who look at a lock: who holds it? At most 256 bytes. */
+  readonly clientName?: string
+}
+
+/** How locks are asked for. */
+export interface AcquireOptions {
+  /** Lease time of the hold's session. Default: the client's. */
+  readonly ttl?: Duration
+  /** How long to wait: 0 does not wait (`BusyError`), `Infinity` has no end. Default: the client's, 30 s. */
+  readonly wait?: Duration
+  /** See {@link LocksOptions.margin}. */
+  readonly margin?: Duration
+  /** `'exclusive'` (default) or `'shared'`, for the names that say nothing of their own. */
+  readonly mode?: 'exclusive' | 'shared'
+  /** Takes one of this many permits instead. All users of the name must give the same number. */
+  readonly permits?: number
+  /** Ends the waiting with `AbortedError`. Has no meaning once the lock is held: see `hold.signal` for that. */
+  readonly signal?: AbortSignal
+  /** After a loss (not after a release) the lock stays blocked this long. At most 60 s. */
+  readonly lockDelay?: Duration
+  /** The hold outlives its session and this process, until it is released or stolen. */
+  readonly persistent?: boolean
+  /** The hold can be handed over with `hold.serialize()`. */
+  readonly portable?: boolean
+  /** Shown to people and programs that look at the lock. At most 4 KiB. */
+  readonly data?: string | Uint8Array
+  /** `false`: the lease is not renewed and ends one TTL after the grant. Default `true`. */
+  readonly renew?: boolean
+  /** The longest time the hold may last, renewals or not. */
+  readonly maxHold?: Duration
+}
+
+export interface RequestOptions extends AcquireOptions {
+  /** Does not wait: the callback gets `null` if the lock is not free at once. */
+  readonly ifAvailable?: boolean
+}
+
+/** A lock by name, or with a mode of its own. */
+export type LockName = string | { readonly name: string; readonly mode?: Mode; readonly permits?: number }
+export type LockNames = LockName | readonly LockName[]
+
+export interface ClientSettings {
+  readonly ttlMs: number
+  readonly waitMs: number
+  readonly marginMs: number | undefined
+  readonly connectTimeoutMs: number
+  readonly prefix: string
+  readonly clientName: string
+}
+
+/** An acquire, checked and complete. Names carry the client's namespace. */
+export interface AcquirePlan {
+  readonly locks: readonly LockRequest[]
+  readonly ttlMs: number
+  readonly marginMs: number
+  readonly waitMs: number
+  readonly signal: AbortSignal | undefined
+  readonly lockDelayMs: number
+  readonly persistent: boolean
+  readonly portable: boolean
+  readonly data: Uint8Array
+  readonly renew: boolean
+  readonly maxHoldMs: number
+}
+
+export const TTL_DEFAULT_MS = 10_000
+export const WAIT_DEFAULT_MS = 30_000
+export const CONNECT_TIMEOUT_DEFAULT_MS = 5_000
+export const MARGIN_MIN_MS = 20
+export const CLIENT_NAME_BYTES_MAX = 256
+const TTL_MIN_MS = 100
+const TTL_MAX_MS = 24 * 3_600_000
+const LOCK_DELAY_MAX_MS = 60_000
+const LOCKS_MAX = 64
+const DATA_BYTES_MAX = 4096
+const PERMITS_MAX = 2 ** 31 - 1
+
+const LOCKS_KEYS: readonly string[] = [
+  'apiKey',
+  'ttl',
+  'wait',
+  'margin',
+  'connectTimeout',
+  'namespace',
+  'clientName',
+]
+const ACQUIRE_KEYS: readonly string[] = [
+  'ttl',
+  'wait',
+  'margin',
+  'mode',
+  'permits',
+  'signal',
+  'lockDelay',
+  'persistent',
+  'portable',
+  'data',
+  'renew',
+  'maxHold',
+]
+const REQUEST_KEYS: readonly string[] = [...ACQUIRE_KEYS, 'ifAvailable']
+
+/** Refuses options that nobody reads: a misspelt one would be ignored in silence. @throws InvalidError */
+export function checkKeys(options: object, known: readonly string[], what: string): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new InvalidError(`${what}: options are an object, such as { ttl: '10s' }`)
+  }
+  for (const key of Object.keys(options)) {
+    if (known.includes(key)) continue
+    throw new InvalidError(`${what} has no option ${JSON.stringify(key.slice(0, 40))}`, {
+      hint: `it knows ${known.join(', ')}`,
+    })
+  }
+}
+
+export function checkFlag(value: unknown, what: string): boolean {
+  if (value === undefined) return false
+  if (typeof value !== 'boolean') throw new InvalidError(`${what} is true or false, not ${describe(value)}`)
+  return value
+}
+
+/** The text of a wrong value for a message: short, and never an object's insides. */
+export function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
+  return typeof value === 'number' || typeof value === 'boolean' || value === null ? String(value) : `a ${typeof value}`
+}
+
+function ttlOf(value: Duration, what: string): number {
+  const ms = parseDuration(value, what, { noSmallNumbers: true })
+  if (ms < TTL_MIN_MS || ms > TTL_MAX_MS) {
+    throw new InvalidError(`${what} is between 100ms and 24h, not ${ms} ms`, { hint: "write ttl: '10s'" })
+  }
+  return ms
+}
+
+/** The margin for a TTL: checked when given, a tenth of the TTL and at least 20 ms otherwise. @throws InvalidError */
+export function marginOf(ttlMs: number, givenMs: number | undefined): number {
+  if (givenMs === undefined) return Math.max(Math.ceil(ttlMs / 10), MARGIN_MIN_MS)
+  if (givenMs * 10 < ttlMs) {
+    throw new InvalidError(`margin: ${givenMs} ms is less than a tenth of the ttl of ${ttlMs} ms`, {
+      hint: 'clocks may differ by 5 %: a smaller margin could call a lock held that has passed on',
+    })
+  }
+  if (givenMs >= ttlMs) throw new InvalidError(`margin: ${givenMs} ms leaves nothing of the ttl of ${ttlMs} ms`)
+  return givenMs
+}
+
+/** The client's margin where it suits a TTL of the call's own, otherwise the default. */
+function marginFor(ttlMs: number, settings: ClientSettings): number | undefined {
+  const margin = settings.marginMs
+  return margin !== undefined && margin * 10 >= ttlMs && margin < ttlMs ? margin : undefined
+}
+
+function waitOf(value: Duration): number {
+  return parseDuration(value, 'wait', { infinite: true, noSmallNumbers: true })
+}
+
+/** @throws InvalidError */
+export function clientSettings(options: LocksOptions, alsoKnown: readonly string[] = []): ClientSettings {
+  checkKeys(options, [...LOCKS_KEYS, ...alsoKnown], 'createLocks')
+  const ttlMs = options.ttl === undefined ? TTL_DEFAULT_MS : ttlOf(options.ttl, 'ttl')
+  const marginMs = options.margin === undefined ? undefined : parseDuration(options.margin, 'margin')
+  marginOf(ttlMs, marginMs)
+  const clientName = options.clientName ?? ''
+  if (typeof clientName !== 'string' || new TextEncoder().encode(clientName).length > CLIENT_NAME_BYTES_MAX) {
+    throw new InvalidError(`clientName is a text of at most ${CLIENT_NAME_BYTES_MAX} bytes`)
+  }
+  if (options.apiKey !== undefined && typeof options.apiKey !== 'string') {
+    throw new InvalidError(`apiKey is a text, not ${describe(options.apiKey)}`)
+  }
+  return {
+    ttlMs,
+    waitMs: options.wait === undefined ? WAIT_DEFAULT_MS : waitOf(options.wait),
+    marginMs,
+    connectTimeoutMs:
+      options.connectTimeout === undefined
+        ? CONNECT_TIMEOUT_DEFAULT_MS
+        : parseDuration(options.connectTimeout, 'connectTimeout'),
+    prefix: options.namespace === undefined ? '' : `${checkName(options.namespace).replace(/\/+$/, '')}/`,
+    clientName,
+  }
+}
+
+function modeOf(entry: { mode?: Mode; permits?: number }, fallback: Mode, what: string): Mode {
+  if (entry.permits !== undefined) {
+    if (entry.mode !== undefined) throw new InvalidError(`${what}: give mode or permits, not both`)
+    return permitsOf(entry.permits, what)
+  }
+  const mode = entry.mode ?? fallback
+  if (mode === 'exclusive' || mode === 'shared') return mode
+  if (typeof mode === 'object' && mode !== null && 'permits' in mode) return permitsOf(mode.permits, what)
+  throw new InvalidError(`${what}: mode is 'exclusive' or 'shared', not ${describe(mode)}`)
+}
+
+function permitsOf(permits: unknown, what: string): Mode {
+  if (typeof permits === 'number' && Number.isSafeInteger(permits) && permits >= 1 && permits <= PERMITS_MAX) {
+    return { permits }
+  }
+  throw new InvalidError(`${what}: permits is the number of permits of the semaphore, at least 1, not ${describe(permits)}`, {
+    hint: 'one permit is taken; the number says how many there are',
+  })
+}
+
+/** The locks of a call, each with its mode and in the client's namespace. @throws InvalidError */
+export function locksOf(names: LockNames, options: AcquireOptions, prefix: string): LockRequest[] {
+  const list = Array.isArray(names) ? (names as readonly LockName[]) : [names as LockName]
+  if (list.length === 0) throw new InvalidError('name at least one lock')
+  if (list.length > LOCKS_MAX) throw new InvalidError(`at most ${LOCKS_MAX} locks at once, not ${list.length}`)
+  const fallback = modeOf(options, 'exclusive', 'options')
+  const seen = new Set<string>()
+  return list.map((entry) => {
+    const own = typeof entry === 'object' && entry !== null ? entry : { name: entry }
+    checkKeys(own, ['name', 'mode', 'permits'], 'a lock')
+    const name = checkName(own.name)
+    if (seen.has(name)) throw new InvalidError(`the lock ${JSON.stringify(name)} is named twice`)
+    seen.add(name)
+    return { name: checkName(prefix + name), mode: modeOf(own, fallback, JSON.stringify(name)) }
+  })
+}
+
+export function dataOf(data: unknown): Uint8Array {
+  if (data === undefined) return new Uint8Array(0)
+  if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
+    throw new InvalidError(`data is a text or bytes, not ${describe(data)}`, { hint: 'JSON.stringify it yourself' })
+  }
+  const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
+  if (bytes.length > DATA_BYTES_MAX) throw new InvalidError(`data has at most ${DATA_BYTES_MAX} bytes, not ${bytes.length}`)
+  return bytes
+}
+
+export function signalOf(signal: unknown): AbortSignal | undefined {
+  if (signal === undefined) return undefined
+  const like = signal as Partial<AbortSignal> | null
+  if (typeof like !== 'object' || like === null || typeof like.addEventListener !== 'function') {
+    throw new InvalidError(`signal is an AbortSignal, not ${describe(signal)}`)
+  }
+  return signal as AbortSignal
+}
+
+/** Checks the options of an acquire and fills in what was left out. @throws InvalidError */
+export function acquirePlan(
+  names: LockNames,
+  options: RequestOptions,
+  settings: ClientSettings,
+  what: 'acquire' | 'request' | 'tryAcquire' = 'acquire',
+): AcquirePlan {
+  checkKeys(options, what === 'request' ? REQUEST_KEYS : ACQUIRE_KEYS, what)
+  const locks = locksOf(names, options, settings.prefix)
+  const ttlMs = options.ttl === undefined ? settings.ttlMs : ttlOf(options.ttl, 'ttl')
+  const margin = options.margin === undefined ? marginFor(ttlMs, settings) : parseDuration(options.margin, 'margin')
+  const lockDelayMs = options.lockDelay === undefined ? 0 : parseDuration(options.lockDelay, 'lockDelay')
+  if (lockDelayMs > LOCK_DELAY_MAX_MS) throw new InvalidError(`lockDelay is at most 60s, not ${lockDelayMs} ms`)
+  const persistent = checkFlag(options.persistent, 'persistent')
+  const renew = options.renew === undefined ? true : checkFlag(options.renew, 'renew')
+  const maxHoldMs =
+    options.maxHold === undefined
+      ? Number.POSITIVE_INFINITY
+      : parseDuration(options.maxHold, 'maxHold', { infinite: true, noSmallNumbers: true })
+  if (maxHoldMs === 0) throw new InvalidError("maxHold is longer than 0, such as '5m'")
+  if (persistent && (!renew || maxHoldMs !== Number.POSITIVE_INFINITY)) {
+    throw new InvalidError('a persistent hold has no deadline: renew: false and maxHold do not go with it')
+  }
+  const waitMs = options.wait === undefined ? settings.waitMs : waitOf(options.wait)
+  return {
+    locks,
+    ttlMs,
+    marginMs: marginOf(ttlMs, margin),
+    waitMs,
+    signal: signalOf(options.signal),
+    lockDelayMs,
+    persistent,
+    portable: checkFlag(options.portable, 'portable'),
+    data: dataOf(options.data),
+    renew,
+    maxHoldMs,
+  }
+}

@@ -1,0 +1,60 @@
+/**
+ * Everything that the client needs from the machine. It is captured once, when this module loads, so that fake timers
+ * that a test framework installs later do not stop renewals. Nothing else in this package touches clocks, timers,
+ * random numbers or the console; tests and the lab hand in a platform of their own.
+ */
+export interface ClientPlatform {
+  /** Milliseconds of a clock that never steps. It may stop while the machine is suspended. */
+  monotonicMs(): number
+  /** Milliseconds of the calendar clock. It may step. */
+  wallMs(): number
+  /**
+   * Runs `callback` once, not before `delayMs` (at most {@link TIMER_MAX_MS}) have passed. Keeps the process alive only
+   * with `keepAlive`: while a caller waits for the next attempt to connect. Returns a function that takes it back.
+   */
+  after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
+  /** Runs `callback` when the current synchronous work is done. */
+  soon(callback: () => void): void
+  /** Random bytes that nobody can guess. */
+  randomBytes(length: number): Uint8Array
+  /** 0 ≤ x < 1, for jitter. */
+  random(): number
+  abortController(): AbortController
+  /** A point of the calendar clock, for logs. */
+  date(wallMs: number): Date
+  /** Tells of an error that has no caller: a listener of the application has thrown. */
+  report(message: string, error: unknown): void
+}
+
+/** What timers of JavaScript can wait for at most. Longer waits are chained. */
+export const TIMER_MAX_MS = 2 ** 31 - 1
+
+const globalSetTimeout = globalThis.setTimeout
+const globalClearTimeout = globalThis.clearTimeout
+const globalQueueMicrotask = globalThis.queueMicrotask
+const globalPerformance = globalThis.performance
+const globalPerformanceNow = globalPerformance.now
+const globalDate = globalThis.Date
+const globalDateNow = globalDate.now
+const globalRandom = Math.random
+const globalCrypto = globalThis.crypto
+const globalAbortController = globalThis.AbortController
+const globalConsole = globalThis.console
+
+export const defaultPlatform: ClientPlatform = {
+  monotonicMs: () => globalPerformanceNow.call(globalPerformance),
+  wallMs: () => globalDateNow.call(globalDate),
+  after(delayMs, callback, keepAlive = false) {
+    const timer: unknown = globalSetTimeout(callback, delayMs)
+    if (!keepAlive && typeof timer === 'object' && timer !== null && 'unref' in timer) {
+      if (typeof timer.unref === 'function') timer.unref()
+    }
+    return () => globalClearTimeout(timer as ReturnType<typeof setTimeout>)
+  },
+  soon: (callback) => globalQueueMicrotask(callback),
+  randomBytes: (length) => globalCrypto.getRandomValues(new Uint8Array(length)),
+  random: () => globalRandom(),
+  abortController: () => new globalAbortController(),
+  date: (wallMs) => new globalDate(wallMs),
+  report: (message, error) => globalConsole.error(message, error),
+}

@@ -1,0 +1,320 @@
+import {
+  AccessError,
+  type ClientMessage,
+  errorOf,
+  EpochChangedError,
+  InvalidError,
+  type LeaseholdError,
+  type ServerMessage,
+  STREAM_VERSION,
+  UnavailableError,
+  type Welcome,
+} from '@leasehold/core'
+import type { EngineStatus } from '../engine.js'
+import type { ClientPlatform } from '../platform.js'
+import { after } from '../timers.js'
+import { backoffMs } from './backoff.js'
+import type { Channel, Connector } from './channel.js'
+
+export interface LinkOptions {
+  readonly platform: ClientPlatform
+  readonly connector: Connector
+  readonly urls: readonly string[]
+  readonly apiKey: string
+  readonly client: string
+  /** For one attempt: until the welcome. */
+  readonly attemptTimeoutMs: number
+}
+
+export interface LinkEvents {
+  /** Connected to a member that takes commands. */
+  up(welcome: Welcome): void
+  /** The connection is gone; what was sent on it may be lost. */
+  down(): void
+  message(message: ServerMessage): void
+  /** The service has refused the credentials or the version: trying again does not help. */
+  refused(error: LeaseholdError): void
+  status(status: EngineStatus): void
+  /** Whether somebody waits for a connection: then the next attempt keeps the process alive. */
+  wanted(): boolean
+}
+
+/** Known URLs: the given ones and those that members have named. */
+const URLS_MAX = 32
+/** Redirects in a row that are followed at once; further ones wait as failed attempts do. */
+const REDIRECTS_MAX = 3
+/** Bytes that may wait in the connection before more are sent. */
+const BUFFERED_MAX = 4 * 2 ** 20
+/** Messages per frame. */
+const FRAME_MESSAGES_MAX = 1024
+/** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
+export const SILENCE_MS = 10_000
+
+/**
+ * One connection at a time to a member that takes commands.
+ *
+ * - *idle*: nothing was asked for yet.
+ * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; never gives up by
+ *   itself (those who wait have their own bounds).
+ * - *connected*: after `hello` and `welcome` of a member that leads. Another epoch than an older one is accepted, an older
+ *   one is refused. Messages of one turn leave as one frame.
+ * - *closed*: for ever.
+ */
+export class Link {
+  readonly #options: LinkOptions
+  readonly #events: LinkEvents
+  readonly #urls: string[]
+  #status: EngineStatus = { state: 'idle' }
+  #channel: Channel | undefined
+  #generation = 0
+  #attempt = 0
+  #pauseEndsAt: number | undefined
+  #turn = 0
+  #preferred: string | undefined
+  #redirects = 0
+  #epoch = 0
+  #outbox: ClientMessage[] = []
+  #flushing = false
+  #lastError: LeaseholdError | undefined
+  #cancelTimer: () => void = () => {}
+  #cancelSilence: () => void = () => {}
+  #heard = false
+  #lastHeardAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: LinkOptions, events: LinkEvents) {
+    this.#options = options
+    this.#events = events
+    this.#urls = [...new Set(options.urls)]
+    if (this.#urls.length === 0) throw new InvalidError('at least one URL is needed')
+  }
+
+  get status(): EngineStatus {
+    return this.#status
+  }
+
+  get connected(): boolean {
+    return this.#status.state === 'connected'
+  }
+
+  /** Highest epoch that was seen. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Why there is no connection, as far as is known. */
+  get lastError(): LeaseholdError | undefined {
+    return this.#lastError
+  }
+
+  /** Begins to connect unless that is under way. */
+  want(): void {
+    if (this.#status.state === 'idle') this.#connectSoon()
+    else if (this.#pauseEndsAt !== undefined && this.#events.wanted()) this.#pause()
+  }
+
+  /** Hands a message over to the connection; dropped when there is none. */
+  send(message: ClientMessage): void {
+    if (!this.connected) return
+    this.#outbox.push(message)
+    if (this.#flushing) return
+    this.#flushing = true
+    this.#options.platform.soon(() => this.#flush())
+  }
+
+  /** The member has done something for us: the next break is the first one again. */
+  works(): void {
+    this.#attempt = 0
+    this.#redirects = 0
+  }
+
+  /** Gives this connection up and goes to `url`, or to the next one. */
+  leave(error: LeaseholdError, url = ''): void {
+    if (this.#status.state === 'closed' || this.#status.state === 'idle') return
+    this.#dropChannel()
+    this.#failed(error, url)
+  }
+
+  /** The service has not answered in time: if nothing at all was heard, the connection is dead although it looks open. */
+  suspect(error: LeaseholdError, heardSince: number): void {
+    if (this.connected && this.#lastHeardAt <= heardSince) this.leave(error)
+  }
+
+  close(): void {
+    if (this.#status.state === 'closed') return
+    this.#cancelTimer()
+    this.#pauseEndsAt = undefined
+    // What was sent in this turn should still leave.
+    if (this.connected && this.#outbox.length > 0) this.#channel?.send(this.#outbox.splice(0, FRAME_MESSAGES_MAX))
+    this.#dropChannel()
+    this.#become({ state: 'closed' })
+  }
+
+  #connectSoon(): void {
+    this.#attempt++
+    const { platform } = this.#options
+    this.#become({ state: 'connecting', attempt: this.#attempt, ...(this.#lastError ? { lastError: this.#lastError } : {}) })
+    this.#pauseEndsAt = platform.monotonicMs() + backoffMs(platform, this.#attempt)
+    this.#pause()
+  }
+
+  /** Keeps the process alive only while somebody waits for the connection. */
+  #pause(): void {
+    const { platform } = this.#options
+    const pauseMs = Math.max(0, (this.#pauseEndsAt ?? 0) - platform.monotonicMs())
+    this.#cancelTimer()
+    this.#cancelTimer = platform.after(pauseMs, () => this.#connect(), this.#events.wanted())
+  }
+
+  #connect(): void {
+    this.#pauseEndsAt = undefined
+    const { connector, platform, attemptTimeoutMs } = this.#options
+    const url = this.#preferred ?? (this.#urls[this.#turn++ % this.#urls.length] as string)
+    const generation = ++this.#generation
+    const mine = () => generation === this.#generation
+    this.#cancelTimer = after(platform, attemptTimeoutMs, () => {
+      this.#attemptFailed(new UnavailableError(`${url} did not answer within ${attemptTimeoutMs} ms`))
+    })
+    try {
+      this.#channel = connector.connect(url, {
+        opened: () => mine() && this.#hello(),
+        received: (messages) => mine() && this.#received(url, messages, mine),
+        closed: (error) => mine() && this.#closed(url, error),
+      })
+    } catch (error) {
+      this.#attemptFailed(new UnavailableError(`cannot connect to ${url}`, { cause: error }))
+    }
+  }
+
+  #hello(): void {
+    const { apiKey, client } = this.#options
+    this.#channel?.send([{ kind: 'hello', version: STREAM_VERSION, apiKey, client, epoch: this.#epoch }])
+  }
+
+  #received(url: string, messages: readonly ServerMessage[], mine: () => boolean): void {
+    this.#heard = true
+    this.#lastHeardAt = this.#options.platform.monotonicMs()
+    for (const message of messages) {
+      if (!mine()) return
+      if (message.kind === 'welcome') this.#welcome(url, message)
+      else if (message.kind === 'error' && message.correlation === 0) this.#connectionError(message)
+      else if (this.connected && message.kind !== 'pong') this.#events.message(message)
+    }
+  }
+
+  #welcome(url: string, welcome: Welcome): void {
+    if (this.connected) return this.#attemptFailed(new UnavailableError(`${url} has welcomed us twice`))
+    for (const other of welcome.urls) {
+      if (!this.#urls.includes(other) && this.#urls.length < URLS_MAX) this.#urls.push(other)
+    }
+    if (welcome.version !== STREAM_VERSION) {
+      const message = `${url} speaks version ${welcome.version} of the stream, this client ${STREAM_VERSION}`
+      return this.#refused(new InvalidError(message, { hint: 'update the older side' }))
+    }
+    if (welcome.epoch < this.#epoch) {
+      const message = `${url} is of epoch ${welcome.epoch}, older than ${this.#epoch}, which this client has seen`
+      return this.#attemptFailed(new EpochChangedError(message, { hint: 'this member was left behind by a restore' }))
+    }
+    if (welcome.leaderUrl !== '' && welcome.leaderUrl !== url) {
+      return this.#attemptFailed(new UnavailableError(`${url} does not lead`, { code: 'no-quorum' }), welcome.leaderUrl)
+    }
+    this.#cancelTimer()
+    this.#epoch = welcome.epoch
+    this.#lastError = undefined
+    this.#preferred = url
+    this.#become({ state: 'connected', url, epoch: welcome.epoch })
+    this.#watchSilence()
+    this.#events.up(welcome)
+  }
+
+  #connectionError(message: ServerMessage & { kind: 'error' }): void {
+    const { code, message: text, hint } = message.refused
+    const error = errorOf(code, text, { hint })
+    if (error instanceof AccessError || error instanceof InvalidError) this.#refused(error)
+    else this.#attemptFailed(error, message.leaderUrl)
+  }
+
+  /** Trying again at once would not help: goes idle until something new is asked for. */
+  #refused(error: LeaseholdError): void {
+    this.#dropChannel()
+    this.#cancelTimer()
+    this.#lastError = error
+    this.#attempt = 0
+    this.#become({ state: 'idle' })
+    this.#events.refused(error)
+  }
+
+  #closed(url: string, error: Error): void {
+    this.#attemptFailed(new UnavailableError(`the connection to ${url} is gone: ${error.message}`, { cause: error }))
+  }
+
+  #attemptFailed(error: LeaseholdError, leaderUrl = ''): void {
+    this.#dropChannel()
+    this.#failed(error, leaderUrl)
+  }
+
+  #failed(error: LeaseholdError, leaderUrl: string): void {
+    this.#lastError = error
+    this.#preferred = undefined
+    if (leaderUrl !== '') {
+      this.#preferred = leaderUrl
+      if (++this.#redirects <= REDIRECTS_MAX) this.#attempt = 0
+    }
+    if (this.#status.state !== 'closed') this.#connectSoon()
+  }
+
+  #dropChannel(): void {
+    this.#generation++
+    const channel = this.#channel
+    this.#channel = undefined
+    this.#outbox = []
+    this.#cancelTimer()
+    this.#cancelSilence()
+    channel?.close()
+    if (!this.connected) return
+    this.#status = { state: 'connecting', attempt: 0 }
+    this.#events.down()
+  }
+
+  #flush(): void {
+    this.#flushing = false
+    const channel = this.#channel
+    if (!channel || !this.connected || this.#outbox.length === 0) return
+    if (channel.buffered > BUFFERED_MAX) {
+      this.#flushing = true
+      after(this.#options.platform, 5, () => this.#flush())
+      return
+    }
+    const batch = this.#outbox
+    this.#outbox = batch.length > FRAME_MESSAGES_MAX ? batch.splice(FRAME_MESSAGES_MAX) : []
+    channel.send(batch)
+    if (this.#outbox.length === 0) return
+    this.#flushing = true
+    this.#options.platform.soon(() => this.#flush())
+  }
+
+  /** A half-open connection looks open for minutes: ask, and leave if nobody answers. */
+  #watchSilence(): void {
+    this.#cancelSilence()
+    this.#heard = false
+    let asked = false
+    const look = () => {
+      if (this.#heard) asked = false
+      else if (asked) return this.leave(new UnavailableError(`nothing was heard for ${2 * SILENCE_MS} ms`))
+      else {
+        asked = true
+        this.send({ kind: 'ping', correlation: PING_CORRELATION })
+      }
+      this.#heard = false
+      this.#cancelSilence = after(this.#options.platform, SILENCE_MS, look)
+    }
+    this.#cancelSilence = after(this.#options.platform, SILENCE_MS, look)
+  }
+
+  #become(status: EngineStatus): void {
+    this.#status = status
+    this.#events.status(status)
+  }
+}
+
+/** Pongs are not matched with pings: any message proves that somebody is there. */
+const PING_CORRELATION = 2 ** 32 - 1

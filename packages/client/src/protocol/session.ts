@@ -1,0 +1,505 @@
+import {
+  AbortedError,
+  type Ack,
+  type Change,
+  type Command,
+  EpochChangedError,
+  type EndReason,
+  type Grant,
+  type Hex128,
+  LimitError,
+  type LeaseholdError,
+  type Millis,
+  NotHolderError,
+  type Result,
+  SessionEndedError,
+  type SessionId,
+  splitToken,
+  tokenOf,
+  UnavailableError,
+  UnknownOutcomeError,
+  WAIT_FOREVER,
+} from '@leasehold/core'
+import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
+import { ChangeLog } from './changes.js'
+import { PendingAcquire } from './pending-acquire.js'
+import { errorOfRefusal, type OpenRequest } from './request.js'
+import type { Wire } from './wire.js'
+import { RequestWindow } from './window.js'
+
+export interface SessionIdentity {
+  readonly session: SessionId
+  readonly secret: Hex128
+  readonly ttlMs: number
+  readonly epoch: number
+}
+
+/** Acquires and puts stop here; the service refuses them at 512 numbers above the lowest open one. */
+const WINDOW_REQUESTS = 500
+/** Releases and cancels wait here for their numbers; the service refuses any at 1 024. */
+const WINDOW_ALL = 1_000
+
+const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+
+/** Without any message for this long after a renewal the connection is taken for dead. */
+const SUSPECT_MS = 500
+/** Pause before something that must be done is sent again after a refusal for want of room. */
+const AGAIN_MS = 100
+
+interface Renewal {
+  readonly sentAt: number
+  readonly resolve: () => void
+  readonly reject: (error: LeaseholdError) => void
+  readonly cancel: () => void
+}
+
+/**
+ * A session over the stream.
+ *
+ * - *attached* or not: its messages go out only on a connection that the service has bound to it. After a reconnect it is
+ *   attached with its secret, then everything that is open is sent again.
+ * - *ended*: by the service, by `close`, or abandoned. Open requests are answered with an error, later answers dropped.
+ */
+export class ProtocolSession implements EngineSession {
+  readonly id: bigint
+  readonly ttlMs: number
+  readonly identity: SessionIdentity
+  listener: EngineSessionListener = NOBODY
+  readonly #wire: Wire
+  readonly #window = new RequestWindow()
+  readonly #changes = new ChangeLog()
+  readonly #open = new Map<number, OpenRequest>()
+  readonly #waiting: (() => void)[] = []
+  readonly #acquires = new Map<number, PendingAcquire>()
+  readonly #renewals = new Set<Renewal>()
+  #attached = true
+  #closing: { send: () => void; done: (result: Result) => void } | undefined
+  #ended: LeaseholdError | undefined
+
+  constructor(wire: Wire, identity: SessionIdentity) {
+    this.#wire = wire
+    this.identity = identity
+    this.ttlMs = identity.ttlMs
+    this.id = tokenOf(identity.epoch, identity.session)
+  }
+
+  get congested(): boolean {
+    return this.#window.width > WINDOW_REQUESTS
+  }
+
+  /** Requests without a final answer: for tests that count what is left over. */
+  get openRequests(): number {
+    return this.#open.size + this.#renewals.size + this.#waiting.length
+  }
+
+  renew(timeoutMs: number): Promise<void> {
+    if (this.#ended) return Promise.reject(this.#ended)
+    const sentAt = this.#wire.now()
+    const [oldest] = this.#renewals
+    if (oldest && sentAt - oldest.sentAt >= SUSPECT_MS) {
+      this.#wire.suspect(this.#wire.unavailable('a renewal has no answer'), oldest.sentAt)
+    }
+    return new Promise((resolve, reject) => {
+      const renewal: Renewal = {
+        sentAt,
+        resolve: () => this.#forgetRenewal(renewal, resolve),
+        reject: (error) => this.#forgetRenewal(renewal, () => reject(error)),
+        cancel: this.#wire.after(timeoutMs, () => {
+          const error = this.#wire.unavailable(`a renewal was not acknowledged within ${Math.round(timeoutMs)} ms`)
+          renewal.reject(error)
+        }),
+      }
+      this.#renewals.add(renewal)
+      this.#sendRenewal(renewal)
+    })
+  }
+
+  acquire(options: AcquireOptions): Promise<EngineGrant> {
+    if (this.#ended) return Promise.reject(this.#ended)
+    if (this.congested) return Promise.reject(new LimitError('too many requests of this session are open'))
+    return new Promise((resolve, reject) => {
+      const pending = new PendingAcquire({
+        number: this.#window.take(),
+        wire: this.#wire,
+        options,
+        resolve: (grant) => resolve(this.#grant(grant)),
+        reject,
+        giveUp: (error) => this.#giveUp(pending, error),
+        command: (number, ack) => ({
+          kind: 'acquire',
+          session: this.identity.session,
+          request: number,
+          ack,
+          locks: options.locks,
+          waitMs: options.waitMs === Number.POSITIVE_INFINITY ? WAIT_FOREVER : options.waitMs,
+          lockDelayMs: options.lockDelayMs as Millis,
+          persistent: options.persistent,
+          portable: options.portable,
+          data: options.data,
+        }),
+      })
+      this.#acquires.set(pending.number, pending)
+      this.#submit(pending)
+      pending.start()
+    })
+  }
+
+  cancelAcquires(why: string): void {
+    for (const pending of [...this.#acquires.values()]) this.#giveUp(pending, new AbortedError(why))
+  }
+
+  async adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
+    const hold = this.#serial(options.id, 'hold')
+    const result = await this.#request(
+      'adoption',
+      options.timeoutMs,
+      (request, ack) => ({
+        kind: 'adopt',
+        ...this.#numbered(request, ack),
+        hold,
+        secret: options.secret,
+        newSecret: NO_SECRET,
+      }),
+      // Nobody waits for it any more: it must not stay behind without an owner.
+      (late) => {
+        if (late.kind !== 'granted') return
+        const grant = this.#grant(late.grant)
+        const secret = grant.secret === undefined ? {} : { secret: grant.secret }
+        this.release(grant.id, { timeoutMs: this.ttlMs, ...secret }).catch(() => {})
+      },
+    )
+    if (result.kind === 'granted') return this.#grant(result.grant)
+    throw unexpected('adopt', result)
+  }
+
+  async release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
+    const { secret } = options
+    const hold = this.#serial(id, 'hold')
+    const withSecret = secret === undefined ? {} : { secret }
+    try {
+      const result =
+        this.#ended && secret !== undefined
+          ? await this.#wire.call('release', options.timeoutMs, { kind: 'release', hold, secret })
+          : await this.#request(
+              'release',
+              options.timeoutMs,
+              (request, ack) => ({ kind: 'release', ...this.#numbered(request, ack), hold, ...withSecret }),
+              () => {},
+            )
+      if (result.kind === 'released') return { released: true }
+      throw unexpected('release', result)
+    } catch (error) {
+      if (error instanceof NotHolderError) return { released: false }
+      throw error
+    }
+  }
+
+  async put(options: Parameters<EngineSession['put']>[0]): Promise<bigint> {
+    const { key, value, ifVersion, timeoutMs } = options
+    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#fence(options.fence) }
+    this.#checkRoom()
+    const result = await this.#request('put', timeoutMs, (request, ack) => {
+      return { kind: 'put', ...this.#numbered(request, ack), key, value, ...terms }
+    })
+    if (result.kind === 'put') return result.version
+    throw unexpected('put', result)
+  }
+
+  async delete(options: Parameters<EngineSession['delete']>[0]): Promise<void> {
+    const { key, ifVersion, timeoutMs } = options
+    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#fence(options.fence) }
+    this.#checkRoom()
+    const result = await this.#request('delete', timeoutMs, (request, ack) => {
+      return { kind: 'delete', ...this.#numbered(request, ack), key, ...terms }
+    })
+    if (result.kind !== 'deleted') throw unexpected('delete', result)
+  }
+
+  async close(timeoutMs: number): Promise<void> {
+    if (this.#ended) return
+    const close: Command = { kind: 'closeSession', session: this.identity.session, by: 'owner', reason: '' }
+    const answer = new Promise<Result>((resolve, reject) => {
+      const cancel = this.#wire.after(timeoutMs, () => reject(this.#wire.unavailable('the session was not closed')))
+      this.#closing = {
+        send: () => this.#wire.command(close, (result) => this.#closing?.done(result)),
+        done: (result) => {
+          cancel()
+          resolve(result)
+        },
+      }
+    })
+    this.#wire.want()
+    if (this.#attached) this.#closing?.send()
+    try {
+      const result = await answer
+      if (result.kind === 'refused' && result.code !== 'session-ended') throw errorOfRefusal(result)
+    } finally {
+      this.#closing = undefined
+      this.end(new SessionEndedError('the session was closed by its owner'))
+    }
+  }
+
+  abandon(): void {
+    this.end(new SessionEndedError('the session was abandoned: its deadline has passed here'))
+  }
+
+  // --- Events of the connection ---
+
+  /** The connection is gone. */
+  detached(): void {
+    if (!this.#attached) return
+    this.#attached = false
+    this.#window.forgetTold()
+    this.#changes.reattached()
+  }
+
+  /** The service has bound the session to the present connection: everything open goes out again. */
+  attached(): void {
+    if (this.#ended || this.#attached) return
+    this.#attached = true
+    if (this.#renewals.size === 0) this.#sendCatchUp()
+    for (const renewal of this.#renewals) this.#sendRenewal(renewal)
+    for (const request of this.#open.values()) this.#send(request)
+    this.#closing?.send()
+  }
+
+  pushed(change: Change): void {
+    if (!this.#ended && this.#changes.pushed(change)) this.#apply(change)
+  }
+
+  /** The service says that the session is over. */
+  endedByService(reason: EndReason | 'epoch-changed', error: LeaseholdError): void {
+    if (this.#ended) return
+    // A closing session was asked to end; its holder has stopped already.
+    const listener = this.listener
+    this.#closing?.done({ kind: 'closed' })
+    this.end(error)
+    listener.sessionEnded(reason)
+  }
+
+  /** Everything that is open gets `error`; nothing is sent or accepted from now on. */
+  end(error: LeaseholdError): void {
+    if (this.#ended) return
+    this.#ended = error
+    this.listener = NOBODY
+    this.#wire.forget(this)
+    for (const request of [...this.#open.values()]) request.ended(error)
+    this.#open.clear()
+    this.#acquires.clear()
+    for (const renewal of [...this.#renewals]) renewal.reject(error)
+    for (const proceed of this.#waiting.splice(0)) proceed()
+  }
+
+  // --- Numbered requests ---
+
+  /**
+   * `late`: what to do with an answer after the caller has given up. Without it a request that was sent and not answered
+   * in time is never sent again.
+   */
+  async #request(
+    what: string,
+    timeoutMs: number,
+    command: (number: number, ack: Ack) => Command,
+    late?: (result: Result) => void,
+  ): Promise<Result> {
+    while (!this.#ended && this.#window.width > WINDOW_ALL) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+    if (this.#ended) throw this.#ended
+    return new Promise((resolve, reject) => {
+      const number = this.#window.take()
+      let waiting = true
+      const request: OpenRequest = {
+        number,
+        sent: false,
+        command: (ack) => command(number, ack),
+        answer: (result) => {
+          if (late && this.#sendAgainLater(request, result)) return false
+          cancel()
+          if (!waiting) late?.(result)
+          else if (result.kind === 'refused') reject(errorOfRefusal(result))
+          else resolve(result)
+          return true
+        },
+        ended: (error) => {
+          cancel()
+          reject(request.sent && !late ? unknownOutcome(what, error) : error)
+        },
+      }
+      const cancel = this.#wire.after(timeoutMs, () => {
+        waiting = false
+        const error = this.#wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
+        if (!late || !request.sent) this.#close(request)
+        reject(request.sent ? unknownOutcome(what, error) : error)
+      })
+      this.#submit(request)
+    })
+  }
+
+  /** A refusal for want of room, of something that must be done: it is sent again after a pause, with its number. */
+  #sendAgainLater(request: OpenRequest, result: Result): boolean {
+    if (result.kind !== 'refused' || (result.code !== 'limit' && result.code !== 'storage')) return false
+    this.#wire.after(AGAIN_MS, () => {
+      if (this.#open.get(request.number) === request && this.#attached) this.#send(request)
+    })
+    return true
+  }
+
+  #submit(request: OpenRequest): void {
+    this.#open.set(request.number, request)
+    this.#wire.want()
+    if (this.#attached) this.#send(request)
+  }
+
+  #send(request: OpenRequest): void {
+    if (!this.#wire.connected) return
+    const ack = this.#window.tell()
+    request.sent = true
+    this.#wire.command(request.command(ack), (result) => {
+      if (result.kind === 'refused') this.#window.untold(ack)
+      this.#answered(request, result)
+    })
+  }
+
+  #answered(request: OpenRequest, result: Result): void {
+    if (this.#ended || this.#open.get(request.number) !== request) return
+    if (result.kind === 'refused' && result.code === 'session-ended') {
+      return this.endedByService('expired', errorOfRefusal(result))
+    }
+    if (request.answer(result)) this.#close(request)
+  }
+
+  /** The request's number will not be used again. */
+  #close(request: OpenRequest): void {
+    if (!this.#open.delete(request.number)) return
+    this.#acquires.delete(request.number)
+    this.#window.answered(request.number)
+    if (this.#waiting.length > 0 && this.#window.width <= WINDOW_ALL) this.#waiting.shift()?.()
+  }
+
+  /**
+   * Gives an acquire up. `cancel` makes sure at the service that it has no effect: it leaves the queue, or its hold is
+   * released, or it can never take effect. Both numbers stay open until that is answered.
+   */
+  #giveUp(pending: PendingAcquire, error: LeaseholdError): void {
+    if (!this.#acquires.delete(pending.number)) return
+    pending.stop()
+    pending.options.reject(error)
+    if (!pending.sent) return this.#close(pending)
+    this.#open.delete(pending.number)
+    const number = this.#window.take()
+    const cancel: OpenRequest = {
+      number,
+      sent: false,
+      command: (ack) => ({ kind: 'cancel', ...this.#numbered(number, ack), target: pending.number }),
+      answer: (result) => {
+        if (this.#sendAgainLater(cancel, result)) return false
+        this.#window.answered(pending.number)
+        return true
+      },
+      ended: () => {},
+    }
+    this.#submit(cancel)
+  }
+
+  #numbered(request: number, ack: Ack) {
+    return { session: this.identity.session, request, ack }
+  }
+
+  // --- Changes and renewals ---
+
+  #apply(change: Change): void {
+    switch (change.kind) {
+      case 'granted':
+        return this.#settle(change.request, { kind: 'granted', grant: change.grant })
+      case 'refused':
+        return this.#settle(change.request, change.refused)
+      case 'ended':
+        return this.listener.holdEnded(tokenOf(this.identity.epoch, change.hold), change.reason, change.text)
+    }
+  }
+
+  /** A pushed answer. Of an acquire that was given up it means nothing: `cancel` undoes the grant. */
+  #settle(number: number, result: Result): void {
+    const pending = this.#acquires.get(number)
+    if (pending) this.#answered(pending, result)
+  }
+
+  #sendRenewal(renewal: Renewal): void {
+    this.#wire.want()
+    if (!this.#attached || !this.#wire.connected) return
+    this.#renewCommand((error) => (error ? renewal.reject(error) : renewal.resolve()))
+  }
+
+  /** After a reconnect: fetches what was pushed meanwhile. */
+  #sendCatchUp(): void {
+    this.#renewCommand(() => {})
+  }
+
+  #renewCommand(done: (error: LeaseholdError | undefined) => void): void {
+    const ack = this.#window.hasNews ? this.#window.tell() : undefined
+    const { seen } = this.#changes
+    const command: Command = {
+      kind: 'renew',
+      session: this.identity.session,
+      ...(seen > 0 ? { seen } : {}),
+      ...(ack === undefined ? {} : { ack }),
+    }
+    this.#wire.command(command, (result) => {
+      if (this.#ended) return
+      if (result.kind === 'renewed') {
+        const fresh = this.#changes.renewed(result.changes)
+        done(undefined)
+        for (const change of fresh) this.#apply(change)
+        return
+      }
+      if (ack) this.#window.untold(ack)
+      const error = result.kind === 'refused' ? errorOfRefusal(result) : unexpected('renew', result)
+      if (error instanceof SessionEndedError) this.endedByService('expired', error)
+      done(error)
+    })
+  }
+
+  #forgetRenewal(renewal: Renewal, then: () => void): void {
+    if (!this.#renewals.delete(renewal)) return
+    renewal.cancel()
+    then()
+  }
+
+  // --- Ids ---
+
+  #grant(grant: Grant): EngineGrant {
+    const { epoch } = this.identity
+    return {
+      id: tokenOf(epoch, grant.hold),
+      locks: grant.locks.map((lock) => ({ ...lock, token: tokenOf(epoch, lock.token) })),
+      ...(grant.secret === undefined ? {} : { secret: grant.secret }),
+    }
+  }
+
+  #serial(id: bigint, what: string) {
+    const { epoch, serial } = splitToken(id)
+    if (epoch === this.identity.epoch) return serial
+    throw new EpochChangedError(`the ${what} ${id} is of epoch ${epoch}, the service of ${this.identity.epoch}`)
+  }
+
+  #fence(fence: { hold: bigint; lock: string } | undefined) {
+    return fence === undefined ? {} : { fence: { hold: this.#serial(fence.hold, 'hold'), lock: fence.lock } }
+  }
+
+  #checkRoom(): void {
+    if (!this.#ended && this.congested) throw new LimitError('too many requests of this session are open')
+  }
+}
+
+/** The leader mints it; the field is filled in there. */
+const NO_SECRET: Hex128 = '0'.repeat(32)
+
+function unknownOutcome(what: string, cause: LeaseholdError): LeaseholdError {
+  return new UnknownOutcomeError(`the ${what} was sent, and its answer is lost: it may have taken effect`, { cause })
+}
+
+function unexpected(what: string, result: Result): LeaseholdError {
+  if (result.kind === 'refused') return errorOfRefusal(result)
+  return new UnavailableError(`the service has answered ${what} with ${result.kind}`, { hint: 'update the older side' })
+}

@@ -1,0 +1,22 @@
+import type { Command, LeaseholdError, Result } from '@leasehold/core'
+import type { ProtocolSession } from './session.js'
+
+/** What a session needs from the connection under it. */
+export interface Wire {
+  readonly connected: boolean
+  /** Why there is no connection, as far as is known. */
+  readonly lastError: LeaseholdError | undefined
+  /** Begins to connect unless that is under way. */
+  want(): void
+  /** Sends on the present connection. The answer may never come: then the connection is gone. */
+  command(command: Command, answer: (result: Result) => void): void
+  /** Sends a repeatable command without a session, on this connection and, without an answer, on the next ones. */
+  call(what: string, timeoutMs: number, command: Command): Promise<Result>
+  forget(session: ProtocolSession): void
+  now(): number
+  after(delayMs: number, callback: () => void): () => void
+  /** An UnavailableError with what is known about the connection. */
+  unavailable(message: string): LeaseholdError
+  /** Nobody has answered since `sentAt`: the connection may be dead. */
+  suspect(error: LeaseholdError, sentAt: number): void
+}

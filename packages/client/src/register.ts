@@ -1,0 +1,184 @@
+import { checkName, EpochChangedError, InvalidError, WatchError } from '@leasehold/core'
+import type { Engine, EngineRegister, EngineSession } from './engine.js'
+import { type Hold, holdInternals } from './hold.js'
+import { SessionKeeper } from './keeper.js'
+import { checkKeys, describe } from './options.js'
+import type { WatchEvent } from './views.js'
+
+/** One version of a register. */
+export interface RegisterEntry {
+  readonly version: bigint
+  readonly bytes: Uint8Array
+  /** The lock that fences the register, if any. */
+  readonly lock: string | undefined
+  /** The bytes as JSON. @throws InvalidError when they are no JSON */
+  readonly value: unknown
+}
+
+export interface PutOptions {
+  /** Writes only if the register has this version; `0n`: only if it does not exist. */
+  readonly ifVersion?: bigint
+  /** Writes only while this exclusive hold exists. */
+  readonly fence?: Hold
+  /** The lock of `fence`, if it has several. Default: its first exclusive one. */
+  readonly lock?: string
+}
+
+export interface RegisterContext {
+  readonly engine: Engine
+  readonly timeoutMs: number
+  fullName(name: string): string
+  shortName(full: string): string
+  session(): Promise<EngineSession>
+  watch(prefix: string, from: string | undefined, signal: AbortSignal): AsyncIterable<WatchEvent>
+  position(): Promise<string>
+  abortController(): AbortController
+}
+
+const VERSION_MAX = 2n ** 63n - 1n
+
+/**
+ * A small versioned value kept by the service itself.
+ *
+ * @example
+ * const flags = locks.register('config/flags')
+ * const entry = await flags.get()
+ * await flags.put({ dark: true }, { ifVersion: entry?.version ?? 0n })
+ */
+export class Register {
+  readonly key: string
+  readonly #context: RegisterContext
+
+  /** @internal Registers come from `locks.register(key)`. */
+  constructor(context: RegisterContext, key: string) {
+    this.#context = context
+    this.key = checkName(key)
+    checkName(context.fullName(key))
+  }
+
+  /** The register's value, or null if it does not exist. Linearizable unless `stale`. */
+  async get(options: { stale?: boolean } = {}): Promise<RegisterEntry | null> {
+    checkKeys(options, ['stale'], 'get')
+    const found = await this.#context.engine.getRegister(this.#fullKey, {
+      stale: options.stale === true,
+      timeoutMs: this.#context.timeoutMs,
+    })
+    return found ? entryOf(this.key, found, (lock) => this.#context.shortName(lock)) : null
+  }
+
+  /**
+   * Writes bytes as they are, and everything else as JSON.
+   * @throws VersionConflictError, HoldLostError, NotHolderError (the fence is over), InvalidError, LimitError
+   */
+  async put(value: unknown, options: PutOptions = {}): Promise<{ version: bigint }> {
+    checkKeys(options, ['ifVersion', 'fence', 'lock'], 'put')
+    const bytes = bytesOf(value)
+    const { session, ...terms } = await this.#terms(options)
+    const version = await session.put({ key: this.#fullKey, value: bytes, ...terms })
+    return { version }
+  }
+
+  /** @throws VersionConflictError, HoldLostError, NotHolderError, InvalidError */
+  async delete(options: PutOptions = {}): Promise<void> {
+    checkKeys(options, ['ifVersion', 'fence', 'lock'], 'delete')
+    const { session, ...terms } = await this.#terms(options)
+    await session.delete({ key: this.#fullKey, ...terms })
+  }
+
+  /**
+   * The value now, and again after every change; null while it does not exist. Changes that follow each other quickly
+   * may be shown as one.
+   */
+  async *watch(options: { signal?: AbortSignal } = {}): AsyncGenerator<RegisterEntry | null, void, void> {
+    checkKeys(options, ['signal'], 'watch')
+    const controller = this.#context.abortController()
+    const stop = () => controller.abort(options.signal?.reason)
+    options.signal?.addEventListener('abort', stop)
+    if (options.signal?.aborted) stop()
+    try {
+      let shown: bigint | null | undefined
+      while (!controller.signal.aborted) {
+        const from = await this.#context.position()
+        const now = await this.get()
+        if (shown === undefined || shown !== (now?.version ?? null)) yield now
+        shown = now?.version ?? null
+        try {
+          for await (const event of this.#context.watch(this.key, from, controller.signal)) {
+            if ((event.kind !== 'put' && event.kind !== 'deleted') || event.key !== this.key) continue
+            if (event.kind === 'put' && event.version === shown) continue
+            const next = await this.get()
+            const version = next?.version ?? null
+            if (version === shown) continue
+            shown = version
+            yield next
+          }
+        } catch (error) {
+          // Missed events do not matter here: the value is read again.
+          if (!(error instanceof WatchError) && !(error instanceof EpochChangedError)) throw error
+        }
+      }
+    } finally {
+      options.signal?.removeEventListener('abort', stop)
+      controller.abort()
+    }
+  }
+
+  get #fullKey(): string {
+    return this.#context.fullName(this.key)
+  }
+
+  async #terms(options: PutOptions) {
+    const { ifVersion, fence, lock } = options
+    if (ifVersion !== undefined) checkVersion(ifVersion)
+    const timeoutMs = this.#context.timeoutMs
+    const version = ifVersion === undefined ? {} : { ifVersion }
+    if (fence === undefined) {
+      if (lock !== undefined) throw new InvalidError('lock goes with fence: name the hold as well')
+      return { session: await this.#context.session(), timeoutMs, ...version }
+    }
+    if (typeof fence !== 'object' || fence === null || !(holdInternals in fence)) {
+      throw new InvalidError(`fence is a hold, not ${describe(fence)}`)
+    }
+    fence.assertHeld()
+    const internals = fence[holdInternals]
+    const { home } = internals
+    // The hold's own session is alive as long as the hold is: no other has to be opened.
+    const session = home instanceof SessionKeeper && home.live ? home.session : await this.#context.session()
+    return { session, timeoutMs, ...version, fence: internals.fence(lock) }
+  }
+}
+
+function checkVersion(version: unknown): void {
+  if (typeof version === 'bigint' && version >= 0n && version <= VERSION_MAX) return
+  throw new InvalidError(`ifVersion is a version as bigint, such as 7n, or 0n for "must not exist", not ${describe(version)}`)
+}
+
+function bytesOf(value: unknown): Uint8Array {
+  if (value instanceof Uint8Array) return value
+  let text: string | undefined
+  try {
+    text = JSON.stringify(value)
+  } catch (error) {
+    throw new InvalidError('the value cannot be written as JSON', { cause: error, hint: 'put bytes instead' })
+  }
+  if (text === undefined) throw new InvalidError(`a register cannot keep ${describe(value)}`, { hint: 'delete() it instead' })
+  return new TextEncoder().encode(text)
+}
+
+function entryOf(key: string, found: EngineRegister, shortName: (full: string) => string): RegisterEntry {
+  return {
+    version: found.version,
+    bytes: found.value,
+    lock: found.lock === undefined ? undefined : shortName(found.lock),
+    get value(): unknown {
+      try {
+        return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(found.value))
+      } catch (error) {
+        throw new InvalidError(`the register ${JSON.stringify(key)} holds no JSON`, {
+          cause: error,
+          hint: 'read its bytes instead',
+        })
+      }
+    },
+  }
+}
