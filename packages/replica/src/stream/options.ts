@@ -1,0 +1,47 @@
+import type { ClientMessage, Hello, Hex128, Index, Query, QueryResult, Refused, RegisterView, ServerMessage, SessionId } from '@leasehold/core'
+import type { Member } from '../api.js'
+
+/** What streams read from the lock state, between two entries. */
+export interface StreamViews<State> {
+  query(state: State, query: Query, index: Index): QueryResult
+  register(state: State, key: string): RegisterView | undefined
+  /** The secret of a living session. */
+  sessionSecret(state: State, session: SessionId): Hex128 | undefined
+}
+
+export interface StreamHubOptions<State> {
+  readonly member: Member<State>
+  readonly views: StreamViews<State>
+  /** Sessions that are opened here live in the service's own process, and end with it. Default false. */
+  readonly local?: boolean
+  /** URLs of all members that take clients, for `welcome`. */
+  readonly urls?: () => readonly string[]
+  readonly limits?: Partial<StreamLimits>
+}
+
+export interface StreamLimits {
+  /** Commands, queries and reads of one stream without an answer. */
+  readonly open: number
+  /** Sessions bound to one stream. */
+  readonly sessions: number
+  /** Watches of one stream. */
+  readonly watches: number
+}
+
+export const STREAM_LIMITS: StreamLimits = { open: 16_384, sessions: 10_000, watches: 256 }
+
+/** The other end of a stream, and who may do what on it. */
+export interface StreamPeer {
+  /** Messages for the client, in order: those of one burst together. Not kept by the caller afterwards. */
+  emit(messages: readonly ServerMessage[]): void
+  /** The stream is of no use any more; what was emitted before should still leave. */
+  end(why: string): void
+  /** Looks at the credentials of a connection. A refusal ends it. Default: everybody is welcome. */
+  authenticate?(hello: Hello): Refused | undefined
+  /** Decides over every message after `hello`. Default: everything is allowed. */
+  authorize?(message: Exclude<ClientMessage, Hello>): Refused | undefined
+}
+
+export function refusal(code: Refused['code'], message: string, hint?: string): Refused {
+  return hint === undefined ? { kind: 'refused', code, message } : { kind: 'refused', code, message, hint }
+}

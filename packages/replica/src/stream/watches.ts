@@ -1,0 +1,64 @@
+import { type Cursor, covers, type Event, type EventsMessage, type Index } from '@leasehold/core'
+import type { Member } from '../api.js'
+
+/** One watch of a stream: a prefix, and the point up to which its client has everything. */
+export interface Watch {
+  readonly correlation: number
+  readonly prefix: string
+  readonly from: Cursor
+}
+
+/** Whether a watch of `prefix` shows `event`. Events of sessions have no name: only a watch of everything shows them. */
+export function shows(prefix: string, event: Event): boolean {
+  if (prefix === '') return true
+  switch (event.kind) {
+    case 'held':
+      return event.grant.locks.some((lock) => covers(prefix, lock.name))
+    case 'freed':
+      return event.locks.some((lock) => covers(prefix, lock.name))
+    case 'queued':
+    case 'unqueued':
+      return event.names.some((name) => covers(prefix, name))
+    case 'put':
+    case 'deleted':
+      return covers(prefix, event.key)
+    case 'sessionOpened':
+    case 'sessionEnded':
+      return false
+  }
+}
+
+/** The events of one entry for one watch; undefined when there are none for it. */
+export function eventsFor(watch: Watch, index: Index, events: readonly Event[], first = 1): EventsMessage | undefined {
+  const { from, prefix, correlation } = watch
+  if (index < from.index) return undefined
+  const items: { ordinal: number; event: Event }[] = []
+  events.forEach((event, i) => {
+    const ordinal = first + i
+    if (index === from.index && ordinal <= from.ordinal) return
+    if (shows(prefix, event)) items.push({ ordinal, event })
+  })
+  return items.length > 0 ? { kind: 'events', correlation, index, items } : undefined
+}
+
+/** What has happened between the watch's cursor and now; undefined: that is no longer in memory. */
+export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMessage[] | undefined {
+  const past = member.history(watch.from)
+  if (!past) return undefined
+  const messages: EventsMessage[] = []
+  let items: { ordinal: number; event: Event }[] = []
+  let index: Index | undefined
+  const close = () => {
+    if (index !== undefined && items.length > 0) {
+      messages.push({ kind: 'events', correlation: watch.correlation, index, items })
+    }
+    items = []
+  }
+  for (const { cursor, event } of past) {
+    if (cursor.index !== index) close()
+    index = cursor.index
+    if (shows(watch.prefix, event)) items.push({ ordinal: cursor.ordinal, event })
+  }
+  close()
+  return messages
+}
