@@ -1,0 +1,48 @@
+/** The reflected polynomial of CRC-32 (IEEE 802.3, ISO-HDLC), as in zlib and PNG. */
+const POLYNOMIAL = 0xedb88320
+const TABLES = 8
+
+/** `tables[k * 256 + b]`: what byte `b` contributes when `k` more bytes follow it in the same step. */
+function makeTables(): Int32Array {
+  const tables = new Int32Array(TABLES * 256)
+  for (let byte = 0; byte < 256; byte++) {
+    let value = byte
+    for (let bit = 0; bit < 8; bit++) value = value & 1 ? (value >>> 1) ^ POLYNOMIAL : value >>> 1
+    tables[byte] = value
+  }
+  for (let i = 256; i < tables.length; i++) {
+    const before = tables[i - 256] as number
+    tables[i] = (before >>> 8) ^ (tables[before & 0xff] as number)
+  }
+  return tables
+}
+
+const T = makeTables()
+
+/**
+ * CRC-32 of `bytes`, the same number as `zlib.crc32`. `seed` is the checksum of what came before, so that
+ * `crc32(b, crc32(a))` is the checksum of `a` followed by `b`. Eight bytes per step (slicing-by-8).
+ */
+export function crc32(bytes: Uint8Array, seed = 0): number {
+  let crc = ~seed
+  let i = 0
+  for (const whole = bytes.length - 7; i < whole; i += 8) {
+    const low =
+      crc ^
+      ((bytes[i] as number) |
+        ((bytes[i + 1] as number) << 8) |
+        ((bytes[i + 2] as number) << 16) |
+        ((bytes[i + 3] as number) << 24))
+    crc =
+      (T[1792 + (low & 0xff)] as number) ^
+      (T[1536 + ((low >>> 8) & 0xff)] as number) ^
+      (T[1280 + ((low >>> 16) & 0xff)] as number) ^
+      (T[1024 + (low >>> 24)] as number) ^
+      (T[768 + (bytes[i + 4] as number)] as number) ^
+      (T[512 + (bytes[i + 5] as number)] as number) ^
+      (T[256 + (bytes[i + 6] as number)] as number) ^
+      (T[bytes[i + 7] as number] as number)
+  }
+  for (; i < bytes.length; i++) crc = (crc >>> 8) ^ (T[(crc ^ (bytes[i] as number)) & 0xff] as number)
+  return ~crc >>> 0
+}

@@ -1,0 +1,90 @@
+import type { HoldId, Index, Millis } from './brand.js'
+import { DEFAULT_LIMITS } from './limits.js'
+import type { Applied, Entry, Limits } from './operations.js'
+import { apply, nextDue } from './state/apply.js'
+import { assert } from './state/assert.js'
+import { raiseEpoch } from './state/epoch.js'
+import { Machine } from './state/machine.js'
+import { decodeState, encodeState } from './state/snapshot.js'
+import { EPOCH_MAX } from './tokens.js'
+
+/**
+ * The replicated lock state: pure and deterministic. Two states that were fed the same entries are equal, on every machine.
+ *
+ * @example
+ * const state = LockState.create({ epoch: 1 })
+ * const { results } = state.apply({ at: 1000 as Millis, commands: [] }, 1 as Index)
+ */
+export class LockState {
+  private constructor(
+    /** For the queries beside this file; nobody else may touch it. */
+    readonly machine: Machine,
+  ) {}
+
+  static create(options: { epoch: number; limits?: Partial<Limits> }): LockState {
+    const { epoch, limits } = options
+    assert(Number.isSafeInteger(epoch) && epoch >= 1 && epoch <= EPOCH_MAX, `an epoch is 1 to ${EPOCH_MAX}, not ${epoch}`)
+    return new LockState(new Machine(epoch, { ...DEFAULT_LIMITS, ...limits }))
+  }
+
+  /** Reads what {@link LockState.snapshot} wrote. Throws on anything else. */
+  static restore(bytes: Uint8Array): LockState {
+    return new LockState(decodeState(bytes))
+  }
+
+  get epoch(): number {
+    return this.machine.epoch
+  }
+
+  /** Index of the last applied entry; 0 before the first. */
+  get index(): Index {
+    return this.machine.index
+  }
+
+  /** Cluster time. */
+  get now(): Millis {
+    return this.machine.now as Millis
+  }
+
+  get limits(): Limits {
+    return this.machine.limits
+  }
+
+  get level(): number {
+    return this.machine.level
+  }
+
+  /** Whether anything exists that time can end: a session, a wait or a delay. */
+  get busy(): boolean {
+    return this.machine.due.size > 0
+  }
+
+  /** Cluster time of the next thing that is due; undefined when nothing is. */
+  nextDue(): Millis | undefined {
+    return nextDue(this.machine)?.dueAt as Millis | undefined
+  }
+
+  /** Applies an entry. Indexes grow; an index without a lock entry may be left out. */
+  apply(entry: Entry, index: Index): Applied {
+    return apply(this.machine, entry, index)
+  }
+
+  /** The whole state as bytes, the same for equal states. */
+  snapshot(): Uint8Array {
+    return encodeState(this.machine)
+  }
+
+  /** 16 hex digits over the whole state: equal for equal states. Costs nothing that grows with the state. */
+  hash(): string {
+    return this.machine.digest()
+  }
+
+  /**
+   * A copy in a later epoch, as after a restore from a backup: without sessions, waiters, delays and ordinary holds;
+   * persistent holds stay under new ids. `moved` lists them.
+   */
+  withEpoch(epoch: number): { state: LockState; moved: { from: HoldId; to: HoldId }[] } {
+    const { machine, moved } = raiseEpoch(this.machine, epoch)
+    return { state: new LockState(machine), moved }
+  }
+}

@@ -1,0 +1,95 @@
+import type { Index } from '../brand.js'
+import type { Applied, Command, Entry, Result } from '../operations.js'
+import { assert } from './assert.js'
+import { configure } from './configure.js'
+import { DUE_DELAY, DUE_SESSION } from './due.js'
+import { acquire, endDelay, serve } from './grants.js'
+import { adopt, cancel, release, steal } from './holds.js'
+import type { Machine } from './machine.js'
+import { type Delay, refused, type Session, type Waiter } from './model.js'
+import { once } from './requests.js'
+import { writeRegister } from './registers.js'
+import { closeSession, endSession, openSession, renew } from './sessions.js'
+import { removeWaiter } from './waiters.js'
+
+/**
+ * Applies one entry, always in this order: time moves; the renewals; what is due, by (time, kind, id); the other commands.
+ * After each step the queues whose front or holds have changed are served.
+ */
+export function apply(machine: Machine, entry: Entry, index: Index): Applied {
+  assert(index > machine.index, `entry ${index} applied after ${machine.index}`)
+  machine.index = index
+  machine.pushes = []
+  machine.events = []
+  if (entry.at > machine.now) machine.now = entry.at
+  const { commands } = entry
+  const results: Result[] = new Array(commands.length)
+  for (let i = 0; i < commands.length; i++) {
+    const command = commands[i] as Command
+    if (command.kind === 'renew') results[i] = renew(machine, command)
+  }
+  serve(machine)
+  happen(machine)
+  for (let i = 0; i < commands.length; i++) {
+    const command = commands[i] as Command
+    if (command.kind === 'renew') continue
+    results[i] = carryOut(machine, command)
+    serve(machine)
+  }
+  return { results, pushes: machine.pushes, events: machine.events }
+}
+
+function carryOut(machine: Machine, command: Exclude<Command, { kind: 'renew' }>): Result {
+  switch (command.kind) {
+    case 'openSession':
+      return openSession(machine, command)
+    case 'closeSession':
+      return closeSession(machine, command)
+    case 'acquire':
+      return once(machine, command, 'half', (session) => acquire(machine, session, command))
+    case 'cancel':
+      return cancel(machine, command)
+    case 'release':
+      return release(machine, command)
+    case 'adopt':
+      return adopt(machine, command)
+    case 'steal':
+      return steal(machine, command)
+    case 'put':
+    case 'delete':
+      return writeRegister(machine, command)
+    case 'configure':
+      return configure(machine, command)
+  }
+}
+
+/** Ends the sessions, waits and delays that are due now. */
+function happen(machine: Machine): void {
+  for (;;) {
+    const item = nextDue(machine)
+    if (item === undefined || item.dueAt > machine.now) return
+    if (item.dueKind === DUE_SESSION) endSession(machine, item as Session, 'expired')
+    else if (item.dueKind === DUE_DELAY) endDelay(machine, item as Delay)
+    else timeOut(machine, item as Waiter)
+    serve(machine)
+  }
+}
+
+/** The next thing that is really due; a session that was renewed meanwhile is put back at its new end. */
+export function nextDue(machine: Machine): Session | Waiter | Delay | undefined {
+  for (;;) {
+    const item = machine.due.peek() as Session | Waiter | Delay | undefined
+    if (item === undefined || item.dueKind !== DUE_SESSION) return item
+    const session = item as Session
+    if (session.expiresAt === session.dueAt) return session
+    session.dueAt = session.expiresAt
+    machine.due.moved(session)
+  }
+}
+
+function timeOut(machine: Machine, waiter: Waiter): void {
+  const { session, acquire: command } = waiter
+  const result = refused('timeout', `not granted within ${command.waitMs} ms`)
+  removeWaiter(machine, waiter, result, 'timeout')
+  machine.change(session, (number) => ({ kind: 'refused', number, request: command.request, refused: result }))
+}

@@ -1,0 +1,50 @@
+import { LEVEL_MAX, LIMIT_NAMES } from '../limits.js'
+import type { Configure, Limits, Refused, Result } from '../operations.js'
+import type { Machine } from './machine.js'
+import { refused } from './model.js'
+
+/** An operator's settings: checked as a whole, then set as a whole. */
+export function configure(machine: Machine, command: Configure): Result {
+  const problem = limitsProblem(command.limits) ?? levelProblem(machine, command.level) ?? permitsProblem(machine, command)
+  if (problem !== undefined) return problem
+  if (command.limits !== undefined) machine.limits = { ...machine.limits, ...command.limits }
+  if (command.level !== undefined) machine.level = command.level
+  if (command.permits !== undefined) {
+    const lock = machine.locks.get(command.permits.name)
+    if (lock !== undefined) {
+      machine.hashPermits(lock).take()
+      lock.permits = command.permits.size
+      machine.hashPermits(lock).add()
+      machine.touch(lock)
+    }
+  }
+  return { kind: 'configured' }
+}
+
+function limitsProblem(limits: Partial<Limits> | undefined): Refused | undefined {
+  for (const [name, value] of Object.entries(limits ?? {})) {
+    if (!(LIMIT_NAMES as string[]).includes(name)) return refused('invalid', `there is no limit ${JSON.stringify(name)}`)
+    if (!Number.isSafeInteger(value) || value < 0) return refused('invalid', `the limit ${name} is a whole number, not ${value}`)
+  }
+  return undefined
+}
+
+function levelProblem(machine: Machine, level: number | undefined): Refused | undefined {
+  if (level === undefined) return undefined
+  if (!Number.isSafeInteger(level) || level < machine.level || level > LEVEL_MAX) {
+    return refused('invalid', `the feature level is ${machine.level} to ${LEVEL_MAX}, not ${level}`)
+  }
+  return undefined
+}
+
+function permitsProblem(machine: Machine, { permits }: Configure): Refused | undefined {
+  if (permits === undefined) return undefined
+  const lock = machine.locks.get(permits.name)
+  if (lock === undefined || lock.permits === 0) {
+    return refused('mismatch', `${JSON.stringify(permits.name)} is not a semaphore in use`)
+  }
+  if (!Number.isSafeInteger(permits.size) || permits.size < 1) {
+    return refused('invalid', `a semaphore has at least one permit, not ${permits.size}`)
+  }
+  return undefined
+}

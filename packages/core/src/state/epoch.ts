@@ -1,0 +1,38 @@
+import type { HoldId, Serial } from '../brand.js'
+import { EPOCH_MAX } from '../tokens.js'
+import { assert } from './assert.js'
+import { addHold } from './grants.js'
+import { Machine } from './machine.js'
+import type { Hold } from './model.js'
+
+/** The state of `old` carried into a later epoch, with a fresh counter. `old` is left as it is. */
+export function raiseEpoch(old: Machine, epoch: number): { machine: Machine; moved: { from: HoldId; to: HoldId }[] } {
+  assert(Number.isSafeInteger(epoch) && epoch <= EPOCH_MAX, `an epoch is at most ${EPOCH_MAX}, not ${epoch}`)
+  assert(epoch > old.epoch, `the epoch only grows: ${epoch} after ${old.epoch}`)
+  const machine = new Machine(epoch, old.limits)
+  machine.index = old.index
+  machine.now = old.now
+  machine.level = old.level
+  for (const register of old.registers.values()) {
+    const copy = { ...register }
+    machine.registers.set(copy.key, copy)
+    machine.hashRegister(copy).add()
+  }
+  const generations = new Map<string, Serial>()
+  const moved: { from: HoldId; to: HoldId }[] = []
+  for (const hold of old.holds.values()) {
+    if (!hold.persistent || !hold.confirmed) continue
+    const id = machine.draw()
+    const held = hold.held.map((one) => {
+      if (one.mode !== 'shared') return { ...one, token: id }
+      const token = generations.get(one.name) ?? id
+      generations.set(one.name, token)
+      return { ...one, token }
+    })
+    const places = hold.places.map((lock) => machine.lock(lock.name, lock.permits))
+    const copy: Hold = { ...hold, id, held, places, session: undefined, answer: undefined, grantChange: 0 }
+    addHold(machine, copy)
+    moved.push({ from: hold.id, to: id })
+  }
+  return { machine, moved }
+}

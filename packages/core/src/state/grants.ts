@@ -1,0 +1,412 @@
+import type { HoldId, Serial } from '../brand.js'
+import { CHANGES_MAX } from '../limits.js'
+import { nameProblem } from '../names.js'
+import {
+  type Acquire,
+  type EndReason,
+  type Grant,
+  type HeldLock,
+  type LockRequest,
+  type Refused,
+  type Result,
+  WAIT_FOREVER,
+} from '../operations.js'
+import { ArrivalHeap } from './arrivals.js'
+import { assert } from './assert.js'
+import { DUE_DELAY, DUE_WAIT } from './due.js'
+import type { Machine } from './machine.js'
+import { type Delay, type Hold, isIdle, type Lock, newAnswer, permitsOf, refused, type Session, type Waiter } from './model.js'
+import { Queue } from './queue.js'
+import { settle } from './requests.js'
+import { leaveQueues } from './waiters.js'
+
+const PERMITS_MAX = 65_536
+
+export function grantOf(hold: Hold): Grant {
+  return hold.secret === undefined
+    ? { hold: hold.id, locks: hold.held }
+    : { hold: hold.id, locks: hold.held, secret: hold.secret }
+}
+
+/** Carries out a new acquire: a grant, a place in the queues, or a refusal. */
+export function acquire(machine: Machine, session: Session, command: Acquire): Result {
+  const problem = acquireProblem(machine, command) ?? acquireLimit(machine, session)
+  if (problem !== undefined) return problem
+  let blocker: Lock | undefined
+  for (const request of command.locks) {
+    const lock = machine.locks.get(request.name)
+    if (lock === undefined) continue
+    if (lock.permits !== permitsOf(request)) return mismatch(lock, request)
+    if (blocker === undefined && (waits(lock) || !isFree(lock, request))) blocker = lock
+  }
+  if (blocker === undefined) {
+    const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
+    const hold = grant(machine, session, command, places)
+    const answer = newAnswer(command.request)
+    answer.hold = hold
+    machine.hashHold(hold).take()
+    hold.answer = answer
+    machine.hashHold(hold).add()
+    session.answers.set(command.request, answer)
+    machine.hashAnswer(session, answer).add()
+    return { kind: 'granted', grant: grantOf(hold) }
+  }
+  if (command.waitMs === 0) return refused('busy', busyText(blocker))
+  return enqueue(machine, session, command)
+}
+
+function acquireProblem(machine: Machine, command: Acquire): Refused | undefined {
+  const { limits } = machine
+  const { locks, waitMs } = command
+  if (locks.length === 0) return refused('invalid', 'an acquire names at least one lock')
+  if (locks.length > limits.locksPerAcquire) {
+    return refused('limit', `an acquire names at most ${limits.locksPerAcquire} locks, not ${locks.length}`)
+  }
+  const names = new Set<string>()
+  for (const { name, mode } of locks) {
+    const problem = nameProblem(name)
+    if (problem !== undefined) return refused('invalid', problem)
+    if (names.has(name)) return refused('invalid', `the lock ${JSON.stringify(name)} is named twice`)
+    names.add(name)
+    if (typeof mode !== 'object') continue
+    if (!Number.isSafeInteger(mode.permits) || mode.permits < 1 || mode.permits > PERMITS_MAX) {
+      return refused('invalid', `a semaphore has 1 to ${PERMITS_MAX} permits, not ${mode.permits}`)
+    }
+  }
+  if (waitMs !== WAIT_FOREVER && (!Number.isSafeInteger(waitMs) || waitMs < 0)) {
+    return refused('invalid', `a wait is whole milliseconds, not ${waitMs}`)
+  }
+  if (!Number.isSafeInteger(command.lockDelayMs) || command.lockDelayMs < 0 || command.lockDelayMs > limits.lockDelayMaxMs) {
+    return refused('invalid', `a lock delay is 0 to ${limits.lockDelayMaxMs} ms, not ${command.lockDelayMs}`)
+  }
+  if (command.data.length > limits.dataBytes) {
+    return refused('limit', `owner data has at most ${limits.dataBytes} bytes, not ${command.data.length}`)
+  }
+  if ((command.persistent || command.portable) && command.secret === undefined) {
+    return refused('invalid', 'a persistent or portable acquire needs a secret')
+  }
+  return undefined
+}
+
+function acquireLimit(machine: Machine, session: Session): Refused | undefined {
+  const { limits } = machine
+  if (machine.holds.size + machine.waiters.size >= limits.holds) {
+    return refused('limit', `the service has ${limits.holds} holds and waiters, and no room for more`)
+  }
+  if (session.holds.size + session.waiters.size >= limits.holdsPerSession) {
+    return refused('limit', `the session has ${limits.holdsPerSession} holds and waiters, and no room for more`)
+  }
+  if (session.changes.size >= CHANGES_MAX) {
+    return refused('limit', `${session.changes.size} changes were not seen by this session`, 'renew it, with what it has seen')
+  }
+  if (!machine.canDraw) return refused('limit', `the counter of epoch ${machine.epoch} is full`)
+  return undefined
+}
+
+function mismatch(lock: Lock, request: LockRequest): Refused {
+  const is = lock.permits === 0 ? 'a lock without permits' : `a semaphore of ${lock.permits}`
+  const asked = permitsOf(request)
+  const wanted = asked === 0 ? 'a lock without permits' : `a semaphore of ${asked}`
+  return refused('mismatch', `${JSON.stringify(lock.name)} is ${is}, and was asked for as ${wanted}`)
+}
+
+function waits(lock: Lock): boolean {
+  return lock.queue !== undefined && lock.queue.length > 0
+}
+
+/** Whether the holds and delays of the lock let this mode in. Waiters in front are another question. */
+export function isFree(lock: Lock, request: LockRequest): boolean {
+  if (lock.permits > 0) return lowestFreeSlot(lock) !== undefined
+  if (lock.exclusive !== undefined) return false
+  const exclusive = request.mode === 'exclusive'
+  if (exclusive && lock.shared !== undefined && lock.shared.size > 0) return false
+  if (lock.delays === undefined) return true
+  for (const delay of lock.delays) {
+    if (exclusive || heldOf(delay, lock).mode === 'exclusive') return false
+  }
+  return true
+}
+
+function heldOf(owner: Hold | Delay, lock: Lock): HeldLock {
+  const held = owner.held[owner.places.indexOf(lock)]
+  assert(held !== undefined, `${JSON.stringify(lock.name)} is not among the locks of its holder`)
+  return held
+}
+
+function lowestFreeSlot(lock: Lock): number | undefined {
+  const blocked = new Set<number>()
+  for (const delay of lock.delays ?? []) blocked.add(heldOf(delay, lock).slot as number)
+  if (lock.taken + blocked.size >= lock.permits) return undefined
+  const slots = lock.slots as (Hold | undefined)[]
+  for (let slot = 0; slot < lock.permits; slot++) if (slots[slot] === undefined && !blocked.has(slot)) return slot
+  return undefined
+}
+
+function busyText(lock: Lock): string {
+  const name = JSON.stringify(lock.name)
+  const holder = lock.exclusive ?? lock.shared?.values().next().value ?? lock.slots?.find((hold) => hold !== undefined)
+  const front = lock.queue?.front?.waiter
+  if (holder !== undefined) return `${name} is held by hold ${holder.id}${named(holder.client)}`
+  if (front !== undefined) return `${name} waits for session ${front.session.id}${named(front.session.client)}`
+  return `${name} is blocked by a lock delay`
+}
+
+function named(client: string): string {
+  return client === '' ? '' : ` (${client})`
+}
+
+function enqueue(machine: Machine, session: Session, command: Acquire): Result {
+  for (const { name } of command.locks) {
+    const length = machine.locks.get(name)?.queue?.length ?? 0
+    if (length >= machine.limits.waitersPerLock) {
+      return refused('limit', `${JSON.stringify(name)} has ${length} waiters, and no room for more`)
+    }
+  }
+  const answer = newAnswer(command.request)
+  const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
+  const waiter: Waiter = {
+    arrival: ++machine.arrivals,
+    session,
+    acquire: command,
+    queuedAt: machine.now,
+    places,
+    nodes: [],
+    answer,
+    dueAt: command.waitMs === WAIT_FOREVER ? -1 : machine.now + command.waitMs,
+    dueKind: DUE_WAIT,
+    dueId: machine.arrivals,
+    duePlace: -1,
+  }
+  joinQueues(machine, waiter)
+  answer.waiter = waiter
+  session.answers.set(command.request, answer)
+  machine.hashAnswer(session, answer).add()
+  machine.events.push({
+    kind: 'queued',
+    session: session.id,
+    request: command.request,
+    names: command.locks.map((lock) => lock.name),
+  })
+  let position = 1
+  for (const lock of places) position = Math.max(position, lock.queue?.length ?? 1)
+  return { kind: 'queued', position }
+}
+
+export function joinQueues(machine: Machine, waiter: Waiter): void {
+  for (const lock of waiter.places) {
+    lock.queue ??= new Queue()
+    waiter.nodes.push(lock.queue.join(waiter))
+  }
+  machine.waiters.set(waiter.arrival, waiter)
+  waiter.session.waiters.add(waiter)
+  if (waiter.dueAt >= 0) machine.due.push(waiter)
+  machine.hashWaiter(waiter).add()
+}
+
+/** Gives the locks to the session, in one step; they are free. */
+function grant(machine: Machine, session: Session, command: Acquire, places: readonly Lock[]): Hold {
+  const id = machine.draw()
+  const held = command.locks.map((request, i) => take(places[i] as Lock, request, id))
+  const hold: Hold = {
+    id,
+    session,
+    held,
+    places,
+    client: session.client,
+    data: command.data,
+    lockDelayMs: command.lockDelayMs,
+    persistent: command.persistent,
+    portable: command.portable,
+    confirmed: false,
+    secret: command.persistent || command.portable ? command.secret : undefined,
+    grantedAt: machine.now,
+    answer: undefined,
+    grantChange: 0,
+  }
+  addHold(machine, hold)
+  machine.events.push({ kind: 'held', grant: withoutSecret(hold), session: session.id, client: session.client })
+  return hold
+}
+
+/** What `id` gets of one lock. */
+function take(lock: Lock, { name, mode }: LockRequest, id: Serial): HeldLock {
+  if (mode === 'exclusive') return { name, mode, token: id }
+  if (mode === 'shared') {
+    const fresh = lock.shared === undefined || lock.shared.size === 0
+    return { name, mode, token: fresh ? id : (lock.generation as Serial) }
+  }
+  const slot = lowestFreeSlot(lock)
+  assert(slot !== undefined, `${JSON.stringify(name)} has no free slot`)
+  return { name, mode, token: id, slot }
+}
+
+/** Puts a hold into the state and into its locks. */
+export function addHold(machine: Machine, hold: Hold): void {
+  machine.holds.set(hold.id, hold)
+  hold.session?.holds.add(hold)
+  hold.held.forEach((held, i) => {
+    const lock = hold.places[i] as Lock
+    if (held.mode === 'exclusive') {
+      assert(lock.exclusive === undefined && !lock.shared?.size, `two holds of ${JSON.stringify(lock.name)}, one exclusive`)
+      lock.exclusive = hold
+    } else if (held.mode === 'shared') {
+      assert(lock.exclusive === undefined, `a shared hold of ${JSON.stringify(lock.name)} beside an exclusive one`)
+      lock.shared ??= new Set()
+      lock.shared.add(hold)
+      lock.generation = held.token
+    } else {
+      const slots = lock.slots as (Hold | undefined)[]
+      const slot = held.slot as number
+      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is given twice`)
+      while (slots.length <= slot) slots.push(undefined)
+      slots[slot] = hold
+      lock.taken++
+    }
+  })
+  machine.hashHold(hold).add()
+}
+
+function withoutSecret(hold: Hold): Grant {
+  return { hold: hold.id, locks: hold.held }
+}
+
+/** Takes a hold out of the state and out of its locks, which are served afterwards. */
+export function removeHold(machine: Machine, hold: Hold): void {
+  machine.hashHold(hold).take()
+  machine.holds.delete(hold.id)
+  hold.session?.holds.delete(hold)
+  hold.held.forEach((held, i) => {
+    const lock = hold.places[i] as Lock
+    if (held.mode === 'exclusive') lock.exclusive = undefined
+    else if (held.mode === 'shared') lock.shared?.delete(hold)
+    else {
+      ;(lock.slots as (Hold | undefined)[])[held.slot as number] = undefined
+      lock.taken--
+    }
+    machine.touch(lock)
+  })
+}
+
+export interface EndOptions {
+  readonly reason: EndReason
+  /** Whether the hold's lock delay counts: not after a clean release. */
+  readonly delay: boolean
+  /** Whether the owner is told by a change. */
+  readonly tell: boolean
+  readonly actor: string
+  readonly text: string
+}
+
+/** Ends a hold: out of its locks, into a delay if it asks for one, its answer settled, its owner told. */
+export function endHold(machine: Machine, hold: Hold, options: EndOptions): void {
+  const { session, answer } = hold
+  removeHold(machine, hold)
+  if (options.delay && hold.lockDelayMs > 0) {
+    const dueAt = machine.now + hold.lockDelayMs
+    const { held, places } = hold
+    addDelay(machine, { held, places, dueAt, dueKind: DUE_DELAY, dueId: hold.id, duePlace: -1 })
+  }
+  for (const lock of hold.places) if (isIdle(lock)) machine.forget(lock)
+  if (session !== undefined && machine.sessions.has(session.id)) {
+    if (answer !== undefined) settle(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
+    if (options.tell) {
+      const { reason, text } = options
+      machine.change(session, (number) => ({ kind: 'ended', number, hold: hold.id, reason, text }))
+    } else if (hold.grantChange !== 0) machine.dropChange(session, hold.grantChange)
+  }
+  machine.events.push({
+    kind: 'freed',
+    hold: hold.id,
+    locks: hold.held,
+    reason: options.reason,
+    actor: options.actor,
+    text: options.text,
+  })
+}
+
+export function addDelay(machine: Machine, delay: Delay): void {
+  machine.delays.set(delay.dueId, delay)
+  machine.due.push(delay)
+  for (const lock of delay.places) {
+    lock.delays ??= new Set()
+    lock.delays.add(delay)
+  }
+  machine.hashDelay(delay).add()
+}
+
+/** The lock delay is over. */
+export function endDelay(machine: Machine, delay: Delay): void {
+  machine.hashDelay(delay).take()
+  machine.delays.delete(delay.dueId)
+  machine.due.remove(delay)
+  for (const lock of delay.places) {
+    lock.delays?.delete(delay)
+    if (lock.delays?.size === 0) lock.delays = undefined
+    machine.touch(lock)
+    if (isIdle(lock)) machine.forget(lock)
+  }
+}
+
+/**
+ * Serves the locks whose front or holds have changed, by arrival, until nothing changes. A waiter is granted when it is
+ * at the front of each of its queues and every lock lets it in; a lock behind the front of several locks waits with it.
+ */
+export function serve(machine: Machine): void {
+  if (machine.dirty.length === 0) return
+  const fronts = new ArrivalHeap()
+  while (machine.canDraw) {
+    for (const lock of machine.dirty) {
+      lock.dirty = false
+      const front = lock.queue?.front?.waiter
+      if (front !== undefined) fronts.push(front)
+    }
+    machine.dirty = []
+    const first = fronts.pop()
+    if (first === undefined) return
+    // Whoever cannot be served now comes back when one of its locks changes again.
+    if (machine.waiters.has(first.arrival) && canBeServed(first)) serveOne(machine, first)
+  }
+}
+
+function canBeServed(waiter: Waiter): boolean {
+  return waiter.places.every(
+    (lock, i) => lock.queue?.front === waiter.nodes[i] && isFree(lock, waiter.acquire.locks[i] as LockRequest),
+  )
+}
+
+function serveOne(machine: Machine, waiter: Waiter): void {
+  const { session, acquire: command, answer } = waiter
+  assert(machine.sessions.has(session.id), `a waiter of session ${session.id}, which has ended`)
+  leaveQueues(machine, waiter, true)
+  const hold = grant(machine, session, command, waiter.places)
+  machine.hashAnswer(session, answer).take()
+  answer.waiter = undefined
+  answer.hold = hold
+  machine.hashAnswer(session, answer).add()
+  machine.hashHold(hold).take()
+  hold.answer = answer
+  hold.grantChange = machine.change(session, (number) => ({
+    kind: 'granted',
+    number,
+    request: command.request,
+    grant: grantOf(hold),
+  }))
+  machine.hashHold(hold).add()
+}
+
+/** Moves a hold to another session under a new id; exclusive locks and permits get that id as their new token. */
+export function adoptHold(machine: Machine, hold: Hold, session: Session, secret: string): Hold {
+  const id: HoldId = machine.draw()
+  removeHold(machine, hold)
+  const held = hold.held.map((one) => (one.mode === 'shared' ? one : { ...one, token: id }))
+  const moved: Hold = { ...hold, id, session, held, client: session.client, secret, answer: undefined, grantChange: 0 }
+  const old = hold.session
+  if (old !== undefined) {
+    if (hold.answer !== undefined) settle(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
+    machine.change(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
+  }
+  addHold(machine, moved)
+  machine.events.push({ kind: 'freed', hold: hold.id, locks: hold.held, reason: 'moved', actor: session.client, text: '' })
+  machine.events.push({ kind: 'held', grant: withoutSecret(moved), session: session.id, client: session.client })
+  return moved
+}

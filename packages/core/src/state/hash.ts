@@ -1,0 +1,84 @@
+/**
+ * A hash of a set that can be kept up to date: every element has two 32-bit numbers, and the hash is their sums.
+ * Adding and taking away cost the same and may come in any order, so two replicas agree however they got there.
+ */
+export class SetHash {
+  private low = 0
+  private high = 0
+
+  /** Scratch of the last {@link start} … {@link put} sequence. */
+  private a = 0
+  private b = 0
+
+  start(kind: number): this {
+    this.a = Math.imul(kind + 1, 0x9e3779b1)
+    this.b = Math.imul(kind + 1, 0x85ebca77) ^ 0x5bd1e995
+    return this
+  }
+
+  /** Mixes in a whole number, |n| ≤ 2^53. */
+  put(value: number): this {
+    const low = value | 0
+    const high = Math.floor(value / 4294967296) | 0
+    let a = Math.imul(this.a ^ low, 0x85ebca6b)
+    a = Math.imul(a ^ (a >>> 15) ^ high, 0xc2b2ae35)
+    this.a = a ^ (a >>> 13)
+    let b = Math.imul(this.b ^ low, 0xcc9e2d51)
+    b = Math.imul(b ^ (b >>> 16) ^ high, 0x1b873593)
+    this.b = b ^ (b >>> 14)
+    return this
+  }
+
+  putText(text: string): this {
+    this.put(text.length)
+    let a = this.a
+    let b = this.b
+    for (let i = 0; i < text.length; i++) {
+      const unit = text.charCodeAt(i)
+      a = Math.imul(a ^ unit, 0x01000193)
+      b = Math.imul(b ^ unit, 0x5bd1e995)
+      b ^= b >>> 15
+    }
+    this.a = a
+    this.b = b
+    return this.put(0)
+  }
+
+  putBytes(bytes: Uint8Array): this {
+    this.put(bytes.length)
+    let a = this.a
+    let b = this.b
+    for (let i = 0; i < bytes.length; i++) {
+      a = Math.imul(a ^ (bytes[i] as number), 0x01000193)
+      b = Math.imul(b ^ (bytes[i] as number), 0x5bd1e995)
+      b ^= b >>> 15
+    }
+    this.a = a
+    this.b = b
+    return this.put(0)
+  }
+
+  putWide(value: bigint): this {
+    return this.put(Number(value & 0xffffffffn)).put(Number(value >> 32n))
+  }
+
+  add(): void {
+    this.low = (this.low + this.a) | 0
+    this.high = (this.high + this.b) | 0
+  }
+
+  take(): void {
+    this.low = (this.low - this.a) | 0
+    this.high = (this.high - this.b) | 0
+  }
+
+  /** 16 hex digits of the sums and of what the caller has put since `start`. */
+  digest(): string {
+    this.put(this.low).put(this.high)
+    return hex(this.a) + hex(this.b)
+  }
+}
+
+function hex(word: number): string {
+  return (word >>> 0).toString(16).padStart(8, '0')
+}

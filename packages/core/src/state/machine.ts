@@ -1,0 +1,225 @@
+import type { Index, Serial } from '../brand.js'
+import type { Change, Event, Limits, Push } from '../operations.js'
+import { COUNTER_MAX } from '../tokens.js'
+import { assert } from './assert.js'
+import { DueHeap } from './due.js'
+import { SetHash } from './hash.js'
+import type { Answer, Delay, Hold, Lock, Register, Session, Waiter } from './model.js'
+
+const HASH_SESSION = 1
+const HASH_ANSWER = 2
+const HASH_CHANGE = 3
+const HASH_HOLD = 4
+const HASH_WAITER = 5
+const HASH_DELAY = 6
+const HASH_REGISTER = 7
+const HASH_PERMITS = 8
+const HASH_ACKNOWLEDGED = 9
+const HASH_GLOBAL = 10
+
+/**
+ * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
+ * they change an element only between `hash…(take)` and `hash…(add)`.
+ */
+export class Machine {
+  /** Last applied index. */
+  index: Index = 0 as Index
+  /** Cluster time. */
+  now = 0
+  /** The last value drawn from the replicated counter. */
+  counter = 0
+  /** The last place given out in the order of arrival. */
+  arrivals = 0
+  level = 1
+
+  readonly sessions = new Map<number, Session>()
+  readonly nonces = new Map<string, Session>()
+  /** In the order of their ids. */
+  readonly holds = new Map<number, Hold>()
+  /** In the order of arrival. */
+  readonly waiters = new Map<number, Waiter>()
+  readonly delays = new Map<number, Delay>()
+  readonly locks = new Map<string, Lock>()
+  readonly registers = new Map<string, Register>()
+  readonly due = new DueHeap()
+  readonly hash = new SetHash()
+
+  /** Locks whose front or holds have changed since they were last served. */
+  dirty: Lock[] = []
+
+  pushes: Push[] = []
+  events: Event[] = []
+
+  constructor(
+    readonly epoch: number,
+    public limits: Limits,
+  ) {}
+
+  /** Whether the counter has values left. A full counter is `limit`, never a wrapped token. */
+  get canDraw(): boolean {
+    return this.counter < COUNTER_MAX
+  }
+
+  draw(): Serial {
+    assert(this.canDraw, `the counter of epoch ${this.epoch} is full`)
+    return ++this.counter as Serial
+  }
+
+  lock(name: string, permits: number): Lock {
+    const known = this.locks.get(name)
+    if (known !== undefined) return known
+    const lock: Lock = {
+      name,
+      permits,
+      exclusive: undefined,
+      shared: undefined,
+      generation: 0,
+      slots: permits > 0 ? [] : undefined,
+      taken: 0,
+      delays: undefined,
+      queue: undefined,
+      dirty: false,
+    }
+    this.locks.set(name, lock)
+    if (permits > 0) this.hashPermits(lock).add()
+    return lock
+  }
+
+  forget(lock: Lock): void {
+    if (lock.permits > 0) this.hashPermits(lock).take()
+    this.locks.delete(lock.name)
+  }
+
+  touch(lock: Lock): void {
+    if (lock.dirty) return
+    lock.dirty = true
+    this.dirty.push(lock)
+  }
+
+  /** Keeps a change for the session until it has been seen, and pushes it. Returns its number. */
+  change(session: Session, make: (number: number) => Change): number {
+    this.hashSession(session).take()
+    const change = make(++session.changeNumber)
+    this.hashSession(session).add()
+    session.changes.set(change.number, change)
+    this.hashChange(session, change).add()
+    this.pushes.push({ session: session.id, change })
+    return change.number
+  }
+
+  dropChange(session: Session, number: number): void {
+    const change = session.changes.get(number)
+    if (change === undefined) return
+    this.hashChange(session, change).take()
+    session.changes.delete(number)
+  }
+
+  hashSession(session: Session): SetHash {
+    return this.hash
+      .start(HASH_SESSION)
+      .put(session.id)
+      .put(session.expiresAt)
+      .put(session.ttlMs)
+      .put(session.lowest)
+      .put(session.changeNumber)
+      .put(session.local ? 1 : 0)
+      .putText(session.secret)
+  }
+
+  hashAcknowledged(session: Session, request: number): SetHash {
+    return this.hash.start(HASH_ACKNOWLEDGED).put(session.id).put(request)
+  }
+
+  hashAnswer(session: Session, answer: Answer): SetHash {
+    const hash = this.hash.start(HASH_ANSWER).put(session.id).put(answer.request)
+    if (answer.waiter !== undefined) return hash.put(1).put(answer.waiter.arrival)
+    if (answer.hold !== undefined) return hash.put(2).put(answer.hold.id)
+    const result = answer.result
+    assert(result !== undefined, `the answer ${answer.request} of session ${session.id} is empty`)
+    hash.put(3).putText(result.kind)
+    if (result.kind === 'refused') return hash.putText(result.code).putText(result.message)
+    if (result.kind === 'ended') return hash.put(result.hold).putText(result.reason)
+    if (result.kind === 'put') return hash.putWide(result.version)
+    if (result.kind === 'cancelled') return hash.putText(result.was)
+    return hash
+  }
+
+  hashChange(session: Session, change: Change): SetHash {
+    const hash = this.hash.start(HASH_CHANGE).put(session.id).put(change.number)
+    if (change.kind === 'granted') return hash.put(1).put(change.request).put(change.grant.hold)
+    if (change.kind === 'refused') return hash.put(2).put(change.request).putText(change.refused.code)
+    return hash.put(3).put(change.hold).putText(change.reason)
+  }
+
+  hashHold(hold: Hold): SetHash {
+    const hash = this.hash
+      .start(HASH_HOLD)
+      .put(hold.id)
+      .put(hold.session === undefined ? 0 : hold.session.id)
+      .put(hold.grantedAt)
+      .put(hold.lockDelayMs)
+      .put((hold.persistent ? 1 : 0) + (hold.portable ? 2 : 0) + (hold.confirmed ? 4 : 0))
+      .put(hold.answer === undefined ? 0 : hold.answer.request)
+      .put(hold.grantChange)
+    if (hold.secret !== undefined) hash.putText(hold.secret)
+    if (hold.data.length > 0) hash.putBytes(hold.data)
+    for (const held of hold.held) {
+      hash.putText(held.name).put(held.token)
+      hash.put(held.mode === 'exclusive' ? -1 : held.mode === 'shared' ? -2 : (held.slot as number))
+    }
+    return hash
+  }
+
+  hashWaiter(waiter: Waiter): SetHash {
+    const acquire = waiter.acquire
+    const hash = this.hash
+      .start(HASH_WAITER)
+      .put(waiter.arrival)
+      .put(waiter.session.id)
+      .put(acquire.request)
+      .put(waiter.dueAt)
+      .put(waiter.queuedAt)
+      .put(acquire.lockDelayMs)
+      .put((acquire.persistent ? 1 : 0) + (acquire.portable ? 2 : 0))
+      .putBytes(acquire.data)
+    for (const { name, mode } of acquire.locks) {
+      hash.putText(name).put(mode === 'exclusive' ? -1 : mode === 'shared' ? -2 : mode.permits)
+    }
+    return hash
+  }
+
+  hashDelay(delay: Delay): SetHash {
+    const hash = this.hash.start(HASH_DELAY).put(delay.dueId).put(delay.dueAt)
+    for (const held of delay.held) {
+      hash.putText(held.name).put(held.mode === 'exclusive' ? -1 : held.mode === 'shared' ? -2 : (held.slot as number))
+    }
+    return hash
+  }
+
+  hashRegister(register: Register): SetHash {
+    return this.hash
+      .start(HASH_REGISTER)
+      .putText(register.key)
+      .putBytes(register.value)
+      .putWide(register.version)
+      .putText(register.lock ?? '')
+  }
+
+  hashPermits(lock: Lock): SetHash {
+    return this.hash.start(HASH_PERMITS).putText(lock.name).put(lock.permits)
+  }
+
+  /** 16 hex digits over everything in the replicated state. */
+  digest(): string {
+    const hash = this.hash
+      .start(HASH_GLOBAL)
+      .put(this.epoch)
+      .put(this.index)
+      .put(this.now)
+      .put(this.counter)
+      .put(this.arrivals)
+      .put(this.level)
+    for (const name of Object.keys(this.limits).sort()) hash.putText(name).put(this.limits[name as keyof Limits])
+    return hash.digest()
+  }
+}

@@ -1,0 +1,41 @@
+import type { Waiter } from './model.js'
+
+/** A waiter's place in the queue of one lock. */
+export interface QueueNode {
+  readonly waiter: Waiter
+  previous: QueueNode | undefined
+  next: QueueNode | undefined
+}
+
+/** First come, first served; anybody may leave from the middle. */
+export class Queue {
+  front: QueueNode | undefined
+  private back: QueueNode | undefined
+  length = 0
+
+  join(waiter: Waiter): QueueNode {
+    const node: QueueNode = { waiter, previous: this.back, next: undefined }
+    if (this.back === undefined) this.front = node
+    else this.back.next = node
+    this.back = node
+    this.length++
+    return node
+  }
+
+  leave(node: QueueNode): void {
+    if (node.previous === undefined) this.front = node.next
+    else node.previous.next = node.next
+    if (node.next === undefined) this.back = node.previous
+    else node.next.previous = node.previous
+    node.previous = undefined
+    node.next = undefined
+    this.length--
+  }
+
+  /** 1 for the front. */
+  positionOf(node: QueueNode): number {
+    let position = 1
+    for (let at = node.previous; at !== undefined; at = at.previous) position++
+    return position
+  }
+}

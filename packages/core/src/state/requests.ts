@@ -1,0 +1,164 @@
+import { REQUEST_WINDOW } from '../limits.js'
+import type { Ack, Numbered, Refused, Result } from '../operations.js'
+import { assert } from './assert.js'
+import { grantOf } from './grants.js'
+import type { Machine } from './machine.js'
+import { type Answer, newAnswer, refused, type Session } from './model.js'
+import { removeWaiter } from './waiters.js'
+
+/*
+ * Exactly once. A session's requests are numbered from 1. Per number a request is: unknown (never came), answered (the
+ * answer is kept), or acknowledged (the client has the answer, ours is forgotten).
+ *   unknown → answered: the request is carried out, whatever comes of it.
+ *   answered → answered: a repeat gets the kept answer; an acquire's answer is its present state.
+ *   answered → acknowledged: a later request of the session, or a renewal, says that the answer has arrived.
+ * A number that is acknowledged never has an effect again, nor has one beyond the window.
+ */
+
+/** Takes note of what the client says has arrived. Numbers that make no sense are refused before anything is changed. */
+export function acknowledge(machine: Machine, session: Session, ack: Ack): Refused | undefined {
+  const problem = ackProblem(session, ack)
+  if (problem !== undefined) return refused('invalid', problem)
+  for (const request of ack.also) {
+    if (request < session.lowest || session.acknowledged.has(request)) continue
+    forgetAnswer(machine, session, request)
+    session.acknowledged.add(request)
+    machine.hashAcknowledged(session, request).add()
+  }
+  if (ack.lowest > session.lowest) raiseLowest(machine, session, ack.lowest)
+  return undefined
+}
+
+function ackProblem(session: Session, ack: Ack): string | undefined {
+  if (!Number.isSafeInteger(ack.lowest) || ack.lowest < 1) return `the lowest open request is ≥ 1, not ${ack.lowest}`
+  if (ack.also.length > REQUEST_WINDOW) return `at most ${REQUEST_WINDOW} numbers may be acknowledged at once`
+  const end = Math.max(ack.lowest, session.lowest) + REQUEST_WINDOW
+  for (const request of ack.also) {
+    if (!Number.isSafeInteger(request) || request < 1 || request > end) {
+      return `request ${request} cannot be acknowledged: the window ends at ${end}`
+    }
+  }
+  return undefined
+}
+
+function raiseLowest(machine: Machine, session: Session, lowest: number): void {
+  machine.hashSession(session).take()
+  const from = session.lowest
+  session.lowest = lowest
+  machine.hashSession(session).add()
+  if (lowest - from <= session.answers.size + session.acknowledged.size) {
+    for (let request = from; request < lowest; request++) forgetNumber(machine, session, request)
+    return
+  }
+  const numbers = [...session.answers.keys(), ...session.acknowledged]
+  for (const request of numbers.sort((a, b) => a - b)) if (request < lowest) forgetNumber(machine, session, request)
+}
+
+function forgetNumber(machine: Machine, session: Session, request: number): void {
+  if (session.acknowledged.delete(request)) machine.hashAcknowledged(session, request).take()
+  else forgetAnswer(machine, session, request)
+}
+
+/**
+ * The client has the answer. A persistent hold thereby outlives its session. A client that acknowledges an acquire which
+ * still waits has forgotten it: it leaves the queue, since nobody would know of the grant.
+ */
+function forgetAnswer(machine: Machine, session: Session, request: number): void {
+  const answer = session.answers.get(request)
+  if (answer === undefined) return
+  if (answer.waiter !== undefined) {
+    removeWaiter(machine, answer.waiter, refused('aborted', 'the client acknowledged a waiting request'), 'cancelled')
+  }
+  machine.hashAnswer(session, answer).take()
+  session.answers.delete(request)
+  const hold = answer.hold
+  if (hold === undefined) return
+  machine.hashHold(hold).take()
+  hold.answer = undefined
+  if (hold.persistent) hold.confirmed = true
+  if (hold.grantChange !== 0) {
+    machine.dropChange(session, hold.grantChange)
+    hold.grantChange = 0
+  }
+  machine.hashHold(hold).add()
+}
+
+/** The kept answer of a repeated request, or why the number may not be used; undefined when it is new. */
+export function earlier(session: Session, command: Numbered, windowUse: 'half' | 'full'): Result | undefined {
+  const { request, ack } = command
+  if (!Number.isSafeInteger(request) || request < 1) return refused('invalid', `requests count from 1, not ${request}`)
+  if (ack.lowest > request) return refused('invalid', `request ${request} acknowledges itself (lowest ${ack.lowest})`)
+  if (request < session.lowest || session.acknowledged.has(request)) {
+    return refused('expired-request', `request ${request} was answered and acknowledged before`)
+  }
+  const answer = session.answers.get(request)
+  if (answer !== undefined) return presentState(answer)
+  if (request > session.lowest + REQUEST_WINDOW) {
+    return refused('invalid', `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${session.lowest}`)
+  }
+  if (windowUse === 'half' && request >= session.lowest + REQUEST_WINDOW / 2) {
+    const limit = refused(
+      'limit',
+      `${request - session.lowest} requests are open in this session`,
+      'wait for answers before sending more; the rest of the window is for releases and cancels',
+    )
+    return limit
+  }
+  return undefined
+}
+
+function presentState(answer: Answer): Result {
+  if (answer.waiter !== undefined) {
+    let position = 1
+    answer.waiter.places.forEach((lock, i) => {
+      const node = answer.waiter?.nodes[i]
+      if (lock.queue !== undefined && node !== undefined) position = Math.max(position, lock.queue.positionOf(node))
+    })
+    return { kind: 'queued', position }
+  }
+  if (answer.hold !== undefined) return { kind: 'granted', grant: grantOf(answer.hold) }
+  assert(answer.result !== undefined, `answer ${answer.request} is empty`)
+  return answer.result
+}
+
+/** Keeps the answer of a numbered request. */
+export function remember(machine: Machine, session: Session, request: number, result: Result): void {
+  assert(!session.answers.has(request), `request ${request} of session ${session.id} has an answer already`)
+  const answer = newAnswer(request)
+  answer.result = result
+  session.answers.set(request, answer)
+  machine.hashAnswer(session, answer).add()
+}
+
+/** Puts an acquire's answer into its final state. */
+export function settle(machine: Machine, session: Session, answer: Answer, result: Result): void {
+  machine.hashAnswer(session, answer).take()
+  answer.waiter = undefined
+  answer.hold = undefined
+  answer.result = result
+  machine.hashAnswer(session, answer).add()
+}
+
+/** Runs a numbered command once: acknowledge, look for an earlier answer, do it, keep the answer. */
+export function once(
+  machine: Machine,
+  command: Numbered,
+  windowUse: 'half' | 'full',
+  run: (session: Session) => Result,
+): Result {
+  const session = machine.sessions.get(command.session)
+  if (session === undefined) return noSession(command.session)
+  const before = earlier(session, command, windowUse)
+  if (before !== undefined && before.kind === 'refused' && before.code === 'invalid') return before
+  const problem = acknowledge(machine, session, command.ack)
+  if (problem !== undefined) return problem
+  const known = earlier(session, command, windowUse)
+  if (known !== undefined) return known
+  const result = run(session)
+  if (!session.answers.has(command.request)) remember(machine, session, command.request, result)
+  return result
+}
+
+export function noSession(session: number): Refused {
+  return refused('session-ended', `session ${session} does not exist`, 'it has expired or was closed: open a new one')
+}

@@ -1,0 +1,143 @@
+import type { Millis } from '../brand.js'
+import { TEXT_BYTES_MAX } from '../limits.js'
+import { utf8Length } from '../names.js'
+import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
+import { DUE_SESSION } from './due.js'
+import { endHold } from './grants.js'
+import type { Machine } from './machine.js'
+import { refused, type Session } from './model.js'
+import { acknowledge, noSession } from './requests.js'
+import { leaveQueues } from './waiters.js'
+
+const HEX128 = /^[0-9a-f]{32}$/
+
+export function openSession(machine: Machine, command: OpenSession): Result {
+  const known = machine.nonces.get(command.nonce)
+  if (known !== undefined) return opened(known)
+  const { limits } = machine
+  const { ttlMs } = command
+  if (!HEX128.test(command.nonce) || !HEX128.test(command.secret)) {
+    return refused('invalid', 'a nonce and a secret are 32 hex digits')
+  }
+  if (!Number.isSafeInteger(ttlMs) || ttlMs < limits.ttlMinMs || ttlMs > limits.ttlMaxMs) {
+    return refused('invalid', `a TTL is ${limits.ttlMinMs} to ${limits.ttlMaxMs} ms, not ${ttlMs}`)
+  }
+  const problem = textProblem(command.client, "a client's name")
+  if (problem !== undefined) return problem
+  if (machine.sessions.size >= limits.sessions) {
+    return refused('limit', `the service has ${limits.sessions} sessions, and no room for more`)
+  }
+  if (!machine.canDraw) return refused('limit', `the counter of epoch ${machine.epoch} is full`)
+  const id = machine.draw()
+  const session: Session = {
+    id,
+    nonce: command.nonce,
+    secret: command.secret,
+    ttlMs,
+    client: command.client,
+    local: command.local,
+    expiresAt: machine.now + ttlMs,
+    lowest: 1,
+    acknowledged: new Set(),
+    answers: new Map(),
+    holds: new Set(),
+    waiters: new Set(),
+    changeNumber: 0,
+    changes: new Map(),
+    dueAt: machine.now + ttlMs,
+    dueKind: DUE_SESSION,
+    dueId: id,
+    duePlace: -1,
+  }
+  addSession(machine, session)
+  machine.events.push({ kind: 'sessionOpened', session: id, client: session.client })
+  return opened(session)
+}
+
+function opened(session: Session): Result {
+  return { kind: 'opened', session: session.id, secret: session.secret, ttlMs: session.ttlMs as Millis }
+}
+
+export function addSession(machine: Machine, session: Session): void {
+  machine.sessions.set(session.id, session)
+  machine.nonces.set(session.nonce, session)
+  machine.due.push(session)
+  machine.hashSession(session).add()
+}
+
+/** Refuses text that is not Unicode or has more than 256 bytes. */
+export function textProblem(text: string, what: string): Refused | undefined {
+  const bytes = utf8Length(text)
+  if (bytes < 0) return refused('invalid', `${what} is valid Unicode, without lone surrogates`)
+  if (bytes > TEXT_BYTES_MAX) return refused('invalid', `${what} has at most ${TEXT_BYTES_MAX} bytes, not ${bytes}`)
+  return undefined
+}
+
+/** Moves the session's end to a full TTL from now, and answers with every change that was not seen yet. */
+export function renew(machine: Machine, command: Renew): Result {
+  const session = machine.sessions.get(command.session)
+  if (session === undefined) return noSession(command.session)
+  if (command.ack !== undefined) {
+    const problem = acknowledge(machine, session, command.ack)
+    if (problem !== undefined) return problem
+  }
+  machine.hashSession(session).take()
+  session.expiresAt = machine.now + session.ttlMs
+  machine.hashSession(session).add()
+  if (command.seen !== undefined) {
+    if (command.seen > session.changeNumber) {
+      return refused('invalid', `change ${command.seen} cannot have been seen: the last one is ${session.changeNumber}`)
+    }
+    for (const number of session.changes.keys()) {
+      if (number > command.seen) break
+      machine.dropChange(session, number)
+    }
+  }
+  return { kind: 'renewed', changes: session.changes.size === 0 ? NO_CHANGES : [...session.changes.values()] }
+}
+
+const NO_CHANGES: readonly never[] = []
+
+export function closeSession(machine: Machine, command: CloseSession): Result {
+  const session = machine.sessions.get(command.session)
+  if (session === undefined) return noSession(command.session)
+  const problem = textProblem(command.reason, 'a reason')
+  if (problem !== undefined) return problem
+  endSession(machine, session, command.by === 'owner' ? 'closed' : command.by, command.reason)
+  return { kind: 'closed' }
+}
+
+/**
+ * Ends a session: its waiters leave their queues, its holds end, nothing of it is remembered. A persistent hold whose grant
+ * was acknowledged stays without it. After a clean close no lock delay counts.
+ */
+export function endSession(machine: Machine, session: Session, reason: EndReason, text = ''): void {
+  machine.hashSession(session).take()
+  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).take()
+  for (const answer of session.answers.values()) machine.hashAnswer(session, answer).take()
+  for (const change of session.changes.values()) machine.hashChange(session, change).take()
+  machine.sessions.delete(session.id)
+  machine.nonces.delete(session.nonce)
+  machine.due.remove(session)
+  for (const waiter of [...session.waiters]) {
+    leaveQueues(machine, waiter)
+    machine.events.push({
+      kind: 'unqueued',
+      session: session.id,
+      request: waiter.acquire.request,
+      names: waiter.acquire.locks.map((lock) => lock.name),
+      reason: 'session-ended',
+    })
+  }
+  for (const hold of [...session.holds]) {
+    if (hold.persistent && hold.confirmed) {
+      machine.hashHold(hold).take()
+      hold.session = undefined
+      hold.answer = undefined
+      hold.grantChange = 0
+      machine.hashHold(hold).add()
+    } else endHold(machine, hold, { reason, delay: reason !== 'closed', tell: false, actor: '', text })
+  }
+  machine.pushes.push({ session: session.id, ended: reason })
+  machine.events.push({ kind: 'sessionEnded', session: session.id, reason })
+}

@@ -1,0 +1,300 @@
+import type { Index, Millis, Serial, SessionId } from '../brand.js'
+import { readLimits, writeLimits, readCommand, writeCommand } from '../codec/commands.js'
+import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writeModeAndSlot } from '../codec/fields.js'
+import { Reader } from '../codec/reader.js'
+import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
+import { Writer } from '../codec/writer.js'
+import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
+import type { Acquire, HeldLock } from '../operations.js'
+import { assert } from './assert.js'
+import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './due.js'
+import { addDelay, addHold, joinQueues } from './grants.js'
+import { Machine } from './machine.js'
+import { type Answer, type Delay, type Hold, newAnswer, permitsOf, type Session, type Waiter } from './model.js'
+import { addSession } from './sessions.js'
+
+/** Format of a snapshot's bytes. */
+const FORMAT = 1
+const SNAPSHOT_BYTES_MAX = 2 ** 31 - 1
+const NOTHING = new Uint8Array(0)
+
+/** The whole state in one canonical order, so that equal states have equal bytes. */
+export function encodeState(machine: Machine): Uint8Array {
+  assert(machine.dirty.length === 0, 'a snapshot between the steps of an entry')
+  const writer = new Writer(4096, SNAPSHOT_BYTES_MAX)
+  writer.u8(FORMAT)
+  writer.varuint(machine.epoch)
+  writer.varuint(machine.index)
+  writer.varuint(machine.now)
+  writer.varuint(machine.counter)
+  writer.varuint(machine.arrivals)
+  writer.varuint(machine.level)
+  writeLimits(writer, machine.limits)
+  const semaphores = [...machine.locks.values()].filter((lock) => lock.permits > 0)
+  writeList(writer, semaphores.sort(byText((lock) => lock.name)), (w, lock) => {
+    w.string(lock.name)
+    w.varuint(lock.permits)
+  })
+  writeList(writer, [...machine.sessions.values()], writeSession)
+  writeList(writer, [...machine.holds.values()], writeHold)
+  writeList(writer, [...machine.waiters.values()], writeWaiter)
+  writeList(writer, [...machine.delays.values()].sort((a, b) => a.dueId - b.dueId), writeDelay)
+  writeList(writer, [...machine.sessions.values()], writeAnswers)
+  writeList(writer, [...machine.registers.values()].sort(byText((register) => register.key)), (w, register) => {
+    w.string(register.key)
+    w.bytes(register.value)
+    w.u64(register.version)
+    w.bool(register.lock !== undefined)
+    if (register.lock !== undefined) w.string(register.lock)
+  })
+  return writer.take()
+}
+
+function byText<T>(text: (item: T) => string): (a: T, b: T) => number {
+  return (a, b) => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : 0)
+}
+
+function writeSession(writer: Writer, session: Session): void {
+  writer.varuint(session.id)
+  writer.hex128(session.nonce)
+  writer.hex128(session.secret)
+  writer.varuint(session.ttlMs)
+  writer.string(session.client)
+  writer.bool(session.local)
+  writer.varuint(session.expiresAt)
+  writer.varuint(session.lowest)
+  writer.varuint(session.changeNumber)
+  writeList(writer, [...session.acknowledged].sort((a, b) => a - b), (w, request) => w.varuint(request))
+  writeList(writer, [...session.changes.values()], writeChange)
+}
+
+function writeHold(writer: Writer, hold: Hold): void {
+  writer.varuint(hold.id)
+  writer.varuint(hold.session === undefined ? 0 : hold.session.id)
+  writeList(writer, hold.held, writeHeldLock)
+  writer.string(hold.client)
+  writer.bytes(hold.data)
+  writer.varuint(hold.lockDelayMs)
+  writer.u8((hold.persistent ? 1 : 0) + (hold.portable ? 2 : 0) + (hold.confirmed ? 4 : 0) + (hold.secret === undefined ? 0 : 8))
+  if (hold.secret !== undefined) writer.hex128(hold.secret)
+  writer.varuint(hold.grantedAt)
+  writer.varuint(hold.grantChange)
+}
+
+function writeWaiter(writer: Writer, waiter: Waiter): void {
+  writer.varuint(waiter.arrival)
+  writer.varuint(waiter.queuedAt)
+  writer.varuint(waiter.dueAt + 1)
+  writeCommand(writer, { ...waiter.acquire, ack: { lowest: 1, also: [] } })
+}
+
+function writeDelay(writer: Writer, delay: Delay): void {
+  writer.varuint(delay.dueId)
+  writer.varuint(delay.dueAt)
+  writeList(writer, delay.held, (w, held) => {
+    w.string(held.name)
+    writeModeAndSlot(w, held.mode, held.slot)
+  })
+}
+
+function writeAnswers(writer: Writer, session: Session): void {
+  writeList(writer, [...session.answers.values()].sort((a, b) => a.request - b.request), (w, answer) => {
+    w.varuint(answer.request)
+    if (answer.waiter !== undefined) {
+      w.u8(1)
+      w.varuint(answer.waiter.arrival)
+    } else if (answer.hold !== undefined) {
+      w.u8(2)
+      w.varuint(answer.hold.id)
+    } else {
+      assert(answer.result !== undefined, `answer ${answer.request} of session ${session.id} is empty`)
+      w.u8(3)
+      writeResult(w, answer.result)
+    }
+  })
+}
+
+/** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
+export function decodeState(bytes: Uint8Array): Machine {
+  const reader = new Reader(bytes)
+  const format = reader.u8()
+  if (format !== FORMAT) throw reader.wrong(`a snapshot of format ${FORMAT}, not ${format}`, 0)
+  const epoch = reader.varuint()
+  const index = reader.varuint() as Index
+  const now = reader.varuint()
+  const counter = reader.varuint()
+  const arrivals = reader.varuint()
+  const level = reader.varuint()
+  if (level > LEVEL_MAX) throw reader.wrong(`a feature level up to ${LEVEL_MAX}, not ${level}`)
+  const machine = new Machine(epoch, { ...DEFAULT_LIMITS, ...readLimits(reader) })
+  machine.index = index
+  machine.now = now
+  machine.counter = counter
+  machine.arrivals = arrivals
+  machine.level = level
+  readList(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
+  const sessions = readList(reader, 1, (r) => readSession(r, machine))
+  readList(reader, 1, (r) => readHold(r, machine))
+  readList(reader, 1, (r) => readWaiter(r, machine))
+  readList(reader, 1, (r) => readDelay(r, machine))
+  let next = 0
+  readList(reader, 1, (r) => readAnswers(r, machine, sessions[next++]))
+  readList(reader, 1, (r) => readRegister(r, machine))
+  reader.finish()
+  machine.dirty = []
+  return machine
+}
+
+function readSession(reader: Reader, machine: Machine): Session {
+  const id = reader.varuint() as SessionId
+  const nonce = reader.hex128()
+  const secret = reader.hex128()
+  const ttlMs = reader.varuint() as Millis
+  const client = reader.string()
+  const local = reader.bool()
+  const expiresAt = reader.varuint()
+  const lowest = reader.varuint()
+  const changeNumber = reader.varuint()
+  const acknowledged = readList(reader, 1, (r) => r.varuint())
+  const changes = readList(reader, 1, readChange)
+  const session: Session = {
+    id,
+    nonce,
+    secret,
+    ttlMs,
+    client,
+    local,
+    expiresAt,
+    lowest,
+    acknowledged: new Set(acknowledged),
+    answers: new Map(),
+    holds: new Set(),
+    waiters: new Set(),
+    changeNumber,
+    changes: new Map(changes.map((change) => [change.number, change])),
+    dueAt: expiresAt,
+    dueKind: DUE_SESSION,
+    dueId: id,
+    duePlace: -1,
+  }
+  addSession(machine, session)
+  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).add()
+  for (const change of changes) machine.hashChange(session, change).add()
+  return session
+}
+
+function readHold(reader: Reader, machine: Machine): void {
+  const id = reader.varuint() as Serial
+  const owner = reader.varuint()
+  const session = machine.sessions.get(owner)
+  if (owner !== 0 && session === undefined) throw reader.wrong(`a hold of a known session, not of ${owner}`)
+  const held = readList(reader, 1, readHeldLock)
+  const client = reader.string()
+  const data = reader.bytes()
+  const lockDelayMs = reader.varuint()
+  const flags = reader.flags(15)
+  const secret = (flags & 8) !== 0 ? reader.hex128() : undefined
+  const grantedAt = reader.varuint()
+  const grantChange = reader.varuint()
+  addHold(machine, {
+    id,
+    session,
+    held,
+    places: placesOf(machine, held),
+    client,
+    data: data.length === 0 ? NOTHING : data,
+    lockDelayMs,
+    persistent: (flags & 1) !== 0,
+    portable: (flags & 2) !== 0,
+    confirmed: (flags & 4) !== 0,
+    secret,
+    grantedAt,
+    answer: undefined,
+    grantChange,
+  })
+}
+
+function placesOf(machine: Machine, held: readonly Pick<HeldLock, 'name' | 'mode'>[]) {
+  return held.map((one) => machine.lock(one.name, permitsOf(one)))
+}
+
+function readWaiter(reader: Reader, machine: Machine): void {
+  const arrival = reader.varuint()
+  const queuedAt = reader.varuint()
+  const dueAt = reader.varuint() - 1
+  const command = readCommand(reader)
+  if (command.kind !== 'acquire') throw reader.wrong(`a waiting acquire, not ${command.kind}`)
+  const acquire: Acquire = command
+  const session = machine.sessions.get(acquire.session)
+  if (session === undefined) throw reader.wrong(`a waiter of a known session, not of ${acquire.session}`)
+  const answer = newAnswer(acquire.request)
+  const waiter: Waiter = {
+    arrival,
+    session,
+    acquire,
+    queuedAt,
+    places: acquire.locks.map((request) => machine.lock(request.name, permitsOf(request))),
+    nodes: [],
+    answer,
+    dueAt,
+    dueKind: DUE_WAIT,
+    dueId: arrival,
+    duePlace: -1,
+  }
+  answer.waiter = waiter
+  joinQueues(machine, waiter)
+}
+
+function readDelay(reader: Reader, machine: Machine): void {
+  const id = reader.varuint()
+  const dueAt = reader.varuint()
+  const held = readList(reader, 1, (r): HeldLock => {
+    const name = r.string()
+    const { mode, slot } = readModeAndSlot(r)
+    const token = id as Serial
+    return slot === undefined ? { name, mode, token } : { name, mode, token, slot }
+  })
+  const places = placesOf(machine, held)
+  addDelay(machine, { held, places, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
+}
+
+function readAnswers(reader: Reader, machine: Machine, session: Session | undefined): void {
+  if (session === undefined) throw reader.wrong('answers of a known session')
+  readList(reader, 2, (r) => {
+    const request = r.varuint()
+    const answer = readAnswer(r, machine, request)
+    session.answers.set(request, answer)
+    machine.hashAnswer(session, answer).add()
+  })
+}
+
+function readAnswer(reader: Reader, machine: Machine, request: number): Answer {
+  const kind = reader.choice(3, 'the state of an answer')
+  if (kind === 1) {
+    const arrival = reader.varuint()
+    const waiter = machine.waiters.get(arrival)
+    if (waiter === undefined) throw reader.wrong(`a known waiter, not ${arrival}`)
+    return waiter.answer
+  }
+  const answer = newAnswer(request)
+  if (kind === 2) {
+    const id = reader.varuint()
+    const hold = machine.holds.get(id)
+    if (hold === undefined) throw reader.wrong(`a known hold, not ${id}`)
+    machine.hashHold(hold).take()
+    hold.answer = answer
+    answer.hold = hold
+    machine.hashHold(hold).add()
+  } else answer.result = readResult(reader)
+  return answer
+}
+
+function readRegister(reader: Reader, machine: Machine): void {
+  const key = reader.string()
+  const value = reader.bytes()
+  const version = reader.u64()
+  const lock = reader.bool() ? reader.string() : undefined
+  const register = { key, value, version, lock }
+  machine.registers.set(key, register)
+  machine.hashRegister(register).add()
+}

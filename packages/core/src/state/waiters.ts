@@ -1,0 +1,42 @@
+import type { Event, Refused } from '../operations.js'
+import type { Machine } from './machine.js'
+import { type Answer, isIdle, type Waiter } from './model.js'
+import { settle } from './requests.js'
+
+/**
+ * Takes a waiter out of all its queues; its locks are served afterwards. The answer is the caller's business.
+ * With `keep`, locks stay even if they are idle now: they are about to be granted.
+ */
+export function leaveQueues(machine: Machine, waiter: Waiter, keep = false): void {
+  waiter.places.forEach((lock, i) => {
+    const node = waiter.nodes[i]
+    if (node === undefined || lock.queue === undefined) return
+    lock.queue.leave(node)
+    machine.touch(lock)
+    if (!keep && isIdle(lock)) machine.forget(lock)
+  })
+  waiter.nodes = []
+  machine.hashWaiter(waiter).take()
+  machine.waiters.delete(waiter.arrival)
+  machine.due.remove(waiter)
+  waiter.session.waiters.delete(waiter)
+}
+
+/** Ends the waiting without a grant, and keeps `result` as the acquire's answer. */
+export function removeWaiter(
+  machine: Machine,
+  waiter: Waiter,
+  result: Refused,
+  reason: (Event & { kind: 'unqueued' })['reason'],
+): void {
+  leaveQueues(machine, waiter)
+  const answer: Answer = waiter.answer
+  settle(machine, waiter.session, answer, result)
+  machine.events.push({
+    kind: 'unqueued',
+    session: waiter.session.id,
+    request: waiter.acquire.request,
+    names: waiter.acquire.locks.map((lock) => lock.name),
+    reason,
+  })
+}
