@@ -1,0 +1,90 @@
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import type { Subject } from './measure.js'
+
+const TTL_MS = 30_000
+/** How clients of the usual lock libraries wait for a taken lock: they ask again after a short while. */
+export const RETRY_MS = 10
+const START_LIMIT_MS = 5_000
+const COMPARE_AND_DELETE = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
+
+interface WithUnlock {
+  unlock(key: string, value: string): Promise<number>
+}
+
+/** A real redis-server that flushes every write, and the usual lock on it: SET NX PX, compare-and-delete, retry. */
+export async function startRedis() {
+  const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-redis-'))
+  const port = await freePort()
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']
+  const child = spawn('redis-server', [...args, '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  })
+  const redis = new Redis({ port, host: '127.0.0.1', lazyConnect: true, enableAutoPipelining: true, retryStrategy: () => 50 })
+  redis.on('error', () => {})
+  redis.defineCommand('unlock', { numberOfKeys: 1, lua: COMPARE_AND_DELETE })
+  const locking = redis as Redis & WithUnlock
+  await ready(redis)
+
+  const pair = async (name: string) => {
+    const start = performance.now()
+    const value = randomBytes(16).toString('hex')
+    while ((await locking.set(name, value, 'PX', TTL_MS, 'NX')) === null) await sleep(RETRY_MS)
+    const granted = performance.now()
+    await locking.unlock(name, value)
+    return { start, granted, end: performance.now() }
+  }
+  const distinct: Subject = {
+    system: 'redis',
+    async pair(task) {
+      const { start, end } = await pair(`bench/${task}`)
+      return end - start
+    },
+  }
+  const oneName: Subject = {
+    system: 'redis',
+    async pair() {
+      const { start, granted } = await pair('bench/one')
+      return granted - start
+    },
+  }
+  const stop = async () => {
+    redis.disconnect()
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGTERM')
+    await gone
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { distinct, oneName, stop }
+}
+
+async function ready(redis: Redis): Promise<void> {
+  const end = performance.now() + START_LIMIT_MS
+  for (;;) {
+    try {
+      if (redis.status !== 'ready') await redis.connect()
+      await redis.ping()
+      return
+    } catch (error) {
+      if (performance.now() > end) throw error
+      await sleep(50)
+    }
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as { port: number }
+      probe.close(() => resolve(port))
+    })
+  })
+}

@@ -1,0 +1,65 @@
+// Writes the generated pages of docs/ from the code; with --check it only tells whether they are up to date.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { ensureBuilt, ensureInstalled, root, runMain } from './setup.mjs'
+
+const HEAD = `# Errors
+
+<!-- Generated from packages/core/src/errors.ts by scripts/docs.mjs: do not edit. -->
+
+Every failure is one typed error: an instance of \`LeaseholdError\` with \`code\`, \`retryable\`, \`hint\` (what to do next) and
+\`cause\`. \`instanceof\` works across two copies of the package. Over HTTP the same fields come as \`application/problem+json\`;
+the command line ends with the exit code and prints the hint.
+
+Two things are never mixed up: *never got it* (\`busy\`, \`timeout\`, \`aborted\`) and *lost it* (\`lost\`). And \`unreachable\` says
+nothing about any hold: only the deadline does.
+`
+
+/** The first paragraph above each class of errors.ts. */
+function classComments() {
+  const text = readFileSync(`${root}packages/core/src/errors.ts`, 'utf8')
+  const comments = new Map()
+  for (const match of text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export class (\w+)/g)) {
+    const words = match[1].replace(/^\s*\* ?/gm, '').trim().replace(/\s+/g, ' ')
+    comments.set(match[2], words)
+  }
+  return comments
+}
+
+async function errorsPage() {
+  const { ERRORS, LOST_REASONS } = await import('../packages/core/dist/index.js')
+  const comments = classComments()
+  const rows = Object.entries(ERRORS).map(([code, row]) => {
+    const meaning = comments.get(row.class)
+    if (meaning === undefined) throw new Error(`packages/core/src/errors.ts: ${row.class} has no comment`)
+    return `| \`${code}\` | ${row.class} | ${row.http} | ${row.exit} | ${row.retryable ? 'yes' : 'no'} | ${meaning} |`
+  })
+  const reasons = LOST_REASONS.map((reason) => `\`${reason}\``).join(', ')
+  return `${HEAD}
+| code | class | HTTP | CLI exit | retryable | meaning |
+| --- | --- | --- | --- | --- | --- |
+${rows.join('\n')}
+
+The reasons of a \`HoldLostError\`: ${reasons}.
+`
+}
+
+/** The generated pages: file name and text. */
+export async function pages() {
+  return new Map([['docs/errors.md', await errorsPage()]])
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await runMain(async () => {
+    ensureInstalled()
+    ensureBuilt()
+    let stale = 0
+    for (const [file, text] of await pages()) {
+      const path = root + file
+      if (existsSync(path) && readFileSync(path, 'utf8') === text) continue
+      stale += 1
+      if (process.argv.includes('--check')) console.error(`${file} is out of date: run node scripts/docs.mjs`)
+      else writeFileSync(path, text)
+    }
+    return stale > 0 && process.argv.includes('--check') ? 1 : 0
+  })
+}
