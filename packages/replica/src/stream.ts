@@ -1,3 +1,3 @@
 export { StreamHub } from './stream/hub.js'
-export { STREAM_LIMITS, type StreamHubOptions, type StreamLimits, type StreamPeer, type StreamViews } from './stream/options.js'
+export { lockViews, STREAM_LIMITS, type StreamHubOptions, type StreamLimits, type StreamPeer, type StreamViews } from './stream/options.js'
 export { ServiceStream } from './stream/service-stream.js'

@@ -1,4 +1,19 @@
-import type { ClientMessage, Hello, Hex128, Index, Query, QueryResult, Refused, RegisterView, ServerMessage, SessionId } from '@leasehold/core'
+import {
+  type ClientMessage,
+  type Hello,
+  type Hex128,
+  type Index,
+  type LockState,
+  type Query,
+  type QueryResult,
+  queryState,
+  type Refused,
+  type RegisterView,
+  registerOf,
+  type ServerMessage,
+  type SessionId,
+  sessionOf,
+} from '@leasehold/core'
 import type { Member } from '../api.js'
 
 /** What streams read from the lock state, between two entries. */
@@ -44,4 +59,11 @@ export interface StreamPeer {
 
 export function refusal(code: Refused['code'], message: string, hint?: string): Refused {
   return hint === undefined ? { kind: 'refused', code, message } : { kind: 'refused', code, message, hint }
+}
+
+/** How streams read the lock state. */
+export const lockViews: StreamViews<LockState> = {
+  query: queryState,
+  register: registerOf,
+  sessionSecret: (state, session) => sessionOf(state, session)?.secret,
 }

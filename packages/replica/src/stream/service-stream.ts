@@ -7,6 +7,7 @@ import {
   type GetMessage,
   type Hello,
   type Index,
+  LAST_ORDINAL,
   type Push,
   type QueryMessage,
   type Refused,
@@ -245,7 +246,7 @@ export class ServiceStream<State> {
     const { epoch } = member.status
     const { index } = member.stale()
     // From now on: after everything that is applied.
-    const watch: Watch = { correlation, prefix, from: from ?? { epoch, index, ordinal: Number.MAX_SAFE_INTEGER } }
+    const watch: Watch = { correlation, prefix, from: from ?? { epoch, index, ordinal: LAST_ORDINAL } }
     if (watch.from.epoch !== epoch) {
       return this.#refuse(correlation, refusal('epoch-changed', `the cursor is of epoch ${watch.from.epoch}, this is ${epoch}`))
     }
