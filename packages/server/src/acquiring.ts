@@ -1,0 +1,243 @@
+import { randomBytes } from 'node:crypto'
+import {
+  AbortedError,
+  type Grant,
+  type Hex128,
+  type HoldId,
+  HoldLostError,
+  InvalidError,
+  type LeaseholdError,
+  LimitError,
+  type LockRequest,
+  type Millis,
+  type Result,
+  UnavailableError,
+  UnknownOutcomeError,
+} from '@leasehold/core'
+import type { Logger } from '@leasehold/replica'
+import { WAITING_MAX } from './bounds.js'
+import { holdFacts } from './facts.js'
+import type { HttpSession, Outcome } from './http-session.js'
+import { ended, type SessionDesk } from './session-desk.js'
+
+export interface AcquireSpec {
+  readonly locks: readonly LockRequest[]
+  readonly waitMs: number
+  readonly lockDelayMs: number
+  readonly persistent: boolean
+  readonly portable: boolean
+  readonly data: Uint8Array
+  /** The client's own number. */
+  readonly request: number | undefined
+}
+
+/** What an acquire or adopt came to. `lasting`: a persistent hold, which needs no session any more. */
+export interface Got {
+  readonly grant: Grant
+  readonly lasting: boolean
+}
+
+/**
+ * Acquires over HTTP. The request is answered when the lock is granted; a client that goes away meanwhile, and a server
+ * that stops, cancel the acquire, and release exactly its grant if that came first.
+ */
+export class Acquiring {
+  readonly #waits = new Set<(error: LeaseholdError) => void>()
+  readonly #undoing = new Set<Promise<unknown>>()
+  #stopping = false
+
+  constructor(
+    readonly desk: SessionDesk,
+    readonly log: Logger,
+  ) {}
+
+  /**
+   * Acquires within `session`; `owned`: the session was opened for this acquire, is kept alive while it waits, and ends
+   * with it when it fails.
+   */
+  async acquire(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Got> {
+    try {
+      const grant = await this.#waitFor(session, owned, spec, gone)
+      if (spec.persistent) await this.#confirm(session, owned, spec.request)
+      else if (owned) await this.#startFresh(session)
+      return { grant, lasting: spec.persistent }
+    } catch (error) {
+      if (owned) this.#later(this.desk.close(session, 'the acquire was not granted'))
+      throw error
+    }
+  }
+
+  /** Takes a hold over into `session`. */
+  async adopt(
+    session: HttpSession,
+    owned: boolean,
+    spec: { hold: HoldId; secret: Hex128; request: number | undefined },
+  ): Promise<Got> {
+    const { hold, secret } = spec
+    const newSecret = randomBytes(16).toString('hex')
+    try {
+      const { grant } = await this.desk.numbered(
+        session,
+        spec.request,
+        (numbered) => ({ kind: 'adopt', ...numbered, hold, secret, newSecret }),
+        'granted',
+      )
+      const lasting = holdFacts(this.desk.gateway.member.stale().state, grant.hold)?.persistent ?? false
+      if (lasting) await this.#confirm(session, owned, spec.request)
+      return { grant, lasting }
+    } catch (error) {
+      if (owned) this.#later(this.desk.close(session, 'the hold was not adopted'))
+      throw error
+    }
+  }
+
+  /** Releases the grant of a request whose client went away before it had the answer. */
+  undo(session: HttpSession, owned: boolean, grant: Grant): void {
+    const secret = grant.secret === undefined ? { session: session.id } : { secret: grant.secret }
+    const release = { kind: 'release', hold: grant.hold, ...secret } as const
+    this.#later(this.desk.gateway.submit(release, 'released'))
+    if (owned) this.#later(this.desk.close(session, 'its client has gone'))
+  }
+
+  /** Ends the waiting of a request that was cancelled. */
+  cancelled(session: HttpSession, request: number): void {
+    const refused = { kind: 'refused', code: 'aborted', message: 'the acquire was cancelled' } as const
+    session.settle(request, { kind: 'refused', refused })
+  }
+
+  /** Answers everybody who waits, and resolves when their acquires are cancelled. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const end of [...this.#waits]) end(stopping())
+    await new Promise((resolve) => setImmediate(resolve))
+    await Promise.allSettled([...this.#undoing])
+  }
+
+  async #waitFor(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Grant> {
+    if (this.#stopping) throw stopping()
+    if (gone.aborted) throw clientGone()
+    if (this.#waits.size >= WAITING_MAX) throw new LimitError(`${WAITING_MAX} acquires wait over HTTP`)
+    const request = session.take(spec.request)
+    let takeBack = (): void => {}
+    let interrupt = (_: LeaseholdError): void => {}
+    let isInterrupted = false
+    const interrupted = new Promise<never>((_, reject) => {
+      interrupt = (error) => {
+        isInterrupted = true
+        reject(error)
+      }
+    })
+    interrupted.catch(() => {})
+    const onGone = () => interrupt(clientGone())
+    gone.addEventListener('abort', onGone, { once: true })
+    this.#waits.add(interrupt)
+    const renewals = owned ? this.#keepAlive(session) : undefined
+    let settled = false
+    try {
+      const outcome = new Promise<Outcome>((resolve) => {
+        takeBack = session.await(request, resolve)
+      })
+      const result = await Promise.race([this.#submit(session, request, spec), interrupted])
+      const end = result.kind === 'queued' ? await Promise.race([outcome, interrupted]) : result
+      settled = true
+      return this.#grantOf(session, end)
+    } catch (error) {
+      const unknown = spec.request === undefined && error instanceof UnknownOutcomeError
+      const orphaned = !settled && (isInterrupted || unknown)
+      if (orphaned && !owned && !session.shared(request)) this.#cancel(session, request)
+      throw error
+    } finally {
+      takeBack()
+      clearInterval(renewals)
+      this.#waits.delete(interrupt)
+      gone.removeEventListener('abort', onGone)
+      session.finish(request)
+    }
+  }
+
+  #submit(session: HttpSession, request: number, spec: AcquireSpec) {
+    const { locks, waitMs, lockDelayMs, persistent, portable, data } = spec
+    const options = { locks, waitMs, lockDelayMs: lockDelayMs as Millis, persistent, portable, data }
+    return this.desk.send(
+      session,
+      request,
+      (numbered) => ({ kind: 'acquire', ...numbered, ...options }),
+      'granted',
+      'queued',
+      'ended',
+    )
+  }
+
+  #grantOf(session: HttpSession, end: Outcome | Extract<Result, { kind: 'granted' | 'ended' }>): Grant {
+    if (end.kind === 'granted') return end.grant
+    if (end.kind === 'session-ended') throw ended(session.id)
+    if (end.kind === 'refused') throw this.desk.gateway.errorOf(end.refused)
+    throw new HoldLostError(lostReason(end.reason), `hold ${end.hold} of this request has ended: ${end.reason}`)
+  }
+
+  /** While its client waits, the session of a waiting acquire lives: the open connection is the sign of life. */
+  #keepAlive(session: HttpSession): NodeJS.Timeout {
+    const every = Math.max(20, Math.floor(session.ttlMs / 3))
+    return setInterval(() => {
+      this.desk.renew(session).catch((error: unknown) => {
+        this.log.info('the session of a waiting acquire was not renewed', { session: session.id, error: String(error) })
+      })
+    }, every)
+  }
+
+  /** The holder begins with a whole TTL, also after a long wait. */
+  async #startFresh(session: HttpSession): Promise<void> {
+    const used = session.ttlMs - this.desk.expiresInMs(session)
+    if (used < session.ttlMs / 20) return
+    try {
+      await this.desk.renew(session)
+    } catch (error) {
+      this.log.info('a new hold starts with a used lease', { session: session.id, error: String(error) })
+    }
+  }
+
+  /** A persistent hold outlives its session from here on, so that its handle may be given away. */
+  async #confirm(session: HttpSession, owned: boolean, given: number | undefined): Promise<void> {
+    if (given !== undefined) session.forget(given)
+    await this.desk.renew(session)
+    if (owned) this.#later(this.desk.close(session, 'its hold is persistent'))
+  }
+
+  #cancel(session: HttpSession, target: number): void {
+    this.#later(
+      this.desk.numbered(session, undefined, (numbered) => ({ kind: 'cancel', ...numbered, target }), 'cancelled'),
+    )
+  }
+
+  /** Work that no client waits for. */
+  #later(work: Promise<unknown>): void {
+    this.#undoing.add(work)
+    work
+      .catch((error: unknown) => {
+        this.log.info('an acquire was not undone; its session ends by its TTL', { error: String(error) })
+      })
+      .finally(() => this.#undoing.delete(work))
+  }
+}
+
+/** Why a hold that the state no longer has was lost, in the client's words. */
+export function lostReason(reason: string): 'expired' | 'stolen' | 'moved' | 'closed' {
+  if (reason === 'stolen' || reason === 'moved' || reason === 'expired') return reason
+  return reason === 'death' ? 'expired' : 'closed'
+}
+
+export function leaseMismatch(session: HttpSession, ttlMs: number | undefined): void {
+  if (ttlMs === undefined || ttlMs === session.ttlMs) return
+  throw new InvalidError(`the session has a ttl of ${session.ttlMs} ms, not ${ttlMs} ms`, {
+    code: 'mismatch',
+    hint: 'leave the ttl out, or open another session',
+  })
+}
+
+function clientGone(): AbortedError {
+  return new AbortedError('the client went away while it waited')
+}
+
+function stopping(): UnavailableError {
+  return new UnavailableError('the server is stopping; nothing was acquired', { hint: 'repeat the request' })
+}

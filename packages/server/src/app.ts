@@ -1,0 +1,128 @@
+import type { HttpBindings } from '@hono/node-server'
+import { UnavailableError } from '@leasehold/core'
+import { Hono } from 'hono'
+import { readJson, readQuery } from './body.js'
+import { type OriginRules, originProblem } from './origin.js'
+import { HttpError, isForeseen, problemOf } from './problems.js'
+import type { Call, HttpContext, Route } from './route.js'
+import { acquireRoutes } from './routes/acquire.js'
+import { healthRoutes } from './routes/health.js'
+import { holdRoutes } from './routes/holds.js'
+import { lockRoutes } from './routes/locks.js'
+import { registerRoutes } from './routes/registers.js'
+import { sessionRoutes } from './routes/sessions.js'
+import { statusPage } from './routes/status.js'
+import { watchRoutes } from './routes/watch.js'
+import { check } from './schemas.js'
+import type { Services } from './services.js'
+
+/** Every operation of the HTTP interface. */
+export const ROUTES: readonly Route[] = [
+  ...acquireRoutes,
+  ...holdRoutes,
+  ...sessionRoutes,
+  ...lockRoutes,
+  ...registerRoutes,
+  ...watchRoutes,
+]
+
+/** Builds the HTTP application. It knows nothing of sockets. */
+export function createApp(services: Services, origins: OriginRules): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use('*', async (context, next) => {
+    await next()
+    const { cluster, epoch } = services.gateway.member.status
+    context.header('leasehold-cluster', cluster)
+    context.header('leasehold-epoch', String(epoch))
+    if (context.res.headers.get('cache-control') === null) context.header('cache-control', 'no-store')
+    if (services.stopping) context.header('connection', 'close')
+  })
+  app.onError((error, context) => failure(services, error, context))
+  app.notFound((context) => {
+    const { path } = context.req
+    const hint = 'the operations are under /v1; names are never in paths'
+    return failure(services, new HttpError(404, 'There is no such route', `nothing is at ${path.slice(0, 200)}`, hint), context)
+  })
+  addHealth(app, services)
+  app.use('/v1/*', async (context, next) => {
+    const { req } = context
+    const headers = { host: req.header('host'), origin: req.header('origin'), fetchSite: req.header('sec-fetch-site') }
+    const problem = originProblem(headers, origins)
+    if (problem !== undefined) throw new HttpError(403, 'This is not allowed', problem, 'allow the origin in the options of the server')
+    if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })
+    await next()
+  })
+  for (const route of ROUTES) app.on(route.method, route.path, (context) => serve(services, route, context))
+  refuseOtherMethods(app, [...ROUTES, ...healthRoutes])
+  return app
+}
+
+function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
+  for (const { path, handle } of healthRoutes) app.get(path, () => handle(services))
+  app.get('/', () => statusPage())
+}
+
+function refuseOtherMethods(app: Hono<{ Bindings: HttpBindings }>, routes: readonly { method: string; path: string }[]): void {
+  const methods = new Map<string, string[]>([['/', ['GET']]])
+  for (const { method, path } of routes) methods.set(path, [...(methods.get(path) ?? []), method])
+  for (const [path, known] of methods) {
+    const allow = known.includes('GET') ? [...known, 'HEAD'] : known
+    app.all(path, () => {
+      throw new HttpError(405, 'The method is wrong', `${path} takes ${known.join(', ')}`, undefined, { allow: allow.join(', ') })
+    })
+  }
+}
+
+async function serve(services: Services, route: Route, context: HttpContext): Promise<Response> {
+  const query = check(route.query, readQuery(context.req.url), 'query')
+  const body = route.body === undefined ? undefined : check(route.body, await readJson(context), 'body')
+  const call: Call<unknown, unknown> = {
+    services,
+    body,
+    query,
+    status: services.gateway.member.status,
+    context,
+    gone: goneSignal(context),
+    allow(verb, names) {
+      services.authorize({ verb, names, apiKey: apiKeyOf(context), remote: remoteOf(context) })
+    },
+  }
+  return route.handle(call)
+}
+
+function apiKeyOf(context: HttpContext): string {
+  const header = context.req.header('authorization') ?? ''
+  return /^bearer /i.test(header) ? header.slice(7).trim() : ''
+}
+
+function remoteOf(context: HttpContext): string {
+  const { remoteAddress, remotePort } = context.env.incoming.socket
+  return `${remoteAddress ?? '?'}:${remotePort ?? 0}`
+}
+
+/** Aborts when the connection closes before the answer was sent. */
+function goneSignal(context: HttpContext): AbortSignal {
+  const controller = new AbortController()
+  const { outgoing } = context.env
+  if (outgoing.destroyed) controller.abort()
+  else {
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) controller.abort()
+    })
+  }
+  return controller.signal
+}
+
+function failure(services: Services, error: unknown, context: HttpContext): Response {
+  if (!isForeseen(error)) {
+    const stack = error instanceof Error ? error.stack : String(error)
+    services.log.error('a request failed', { method: context.req.method, path: context.req.path, error: stack })
+  }
+  const { cluster, epoch } = services.gateway.member.status
+  const problem = { ...problemOf(error), cluster, epoch }
+  const headers = error instanceof HttpError ? error.headers : {}
+  return new Response(`${JSON.stringify(problem)}\n`, {
+    status: problem.status,
+    headers: { 'content-type': 'application/problem+json', ...headers },
+  })
+}

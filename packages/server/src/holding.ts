@@ -1,0 +1,90 @@
+import { HoldLostError, type LockState, NotHolderError, SessionEndedError } from '@leasehold/core'
+import { lostReason } from './acquiring.js'
+import { type HoldFacts, holdFacts, sessionSecret } from './facts.js'
+import type { HoldHandle } from './handles.js'
+import { checkSecret, type SessionDesk } from './session-desk.js'
+
+/** What the holder of a hold's handle may do: renew, release, prove. */
+export class Holding {
+  constructor(readonly desk: SessionDesk) {}
+
+  /** Renews the hold's session. Returns the new lease; undefined for a persistent hold, which needs none. */
+  async renew(handle: HoldHandle): Promise<number | undefined> {
+    const { gateway } = this.desk
+    const before = await gateway.read(false, ({ state }) => proven(state, handle))
+    if (before === undefined) throw await this.#lost(handle)
+    if (handle.session === undefined || before.session !== handle.session.session) return undefined
+    const session = await this.desk.use(handle.session)
+    try {
+      await this.desk.renew(session)
+    } catch (error) {
+      if (!(error instanceof SessionEndedError)) throw error
+      throw new HoldLostError('expired', `hold ${handle.hold} is lost: its session has ended`)
+    }
+    if (holdFacts(gateway.member.stale().state, handle.hold) === undefined) throw await this.#lost(handle)
+    return this.desk.expiresInMs(session)
+  }
+
+  /** Releases exactly this hold, and ends the session that was opened for it alone. */
+  async release(handle: HoldHandle): Promise<void> {
+    const { gateway } = this.desk
+    const facts = await gateway.read(false, ({ state }) => proven(state, handle))
+    try {
+      if (facts === undefined) throw new NotHolderError(`hold ${handle.hold} does not exist`, { hint: gone })
+      const session = facts.session === undefined ? {} : { session: facts.session }
+      const secret = facts.secret === undefined ? {} : { secret: facts.secret }
+      await gateway.submit({ kind: 'release', hold: handle.hold, ...session, ...secret }, 'released')
+    } finally {
+      if (handle.ownsSession) await this.#closeOwn(handle)
+    }
+  }
+
+  async #closeOwn(handle: HoldHandle): Promise<void> {
+    if (handle.session === undefined) return
+    try {
+      await this.desk.close(await this.desk.use(handle.session), 'its hold was released')
+    } catch (error) {
+      // The hold's own outcome counts; a session that is still there ends by its TTL.
+      if (!(error instanceof SessionEndedError)) this.desk.gateway.log.info('a session was not closed', { error: String(error) })
+    }
+  }
+
+  /** Why a hold that the state no longer has was lost, as far as its session was told. */
+  async #lost(handle: HoldHandle): Promise<HoldLostError> {
+    let reason: HoldLostError['reason'] = 'expired'
+    if (handle.session !== undefined) {
+      try {
+        const session = await this.desk.use(handle.session)
+        reason = lostReason(session.endOf(handle.hold) ?? 'closed')
+      } catch (error) {
+        if (!(error instanceof SessionEndedError)) throw error
+      }
+    }
+    return new HoldLostError(reason, `hold ${handle.hold} is lost: ${reason}`, { hint: gone })
+  }
+}
+
+const gone = 'stop the work that it protected; acquire again for more'
+
+/**
+ * The hold of a handle, if it exists and the handle proves the right to it: by the secret of the session that has it, or
+ * by its own.
+ * @throws AccessError
+ */
+export function proven(state: LockState, handle: HoldHandle): HoldFacts | undefined {
+  const facts = holdFacts(state, handle.hold)
+  if (facts === undefined) return undefined
+  const { session, secret } = handle
+  if (session !== undefined && facts.session === session.session) {
+    const owner = sessionSecret(state, session.session)
+    if (owner !== undefined) {
+      checkSecret(owner, session.secret, 'hold')
+      return facts
+    }
+  }
+  if (secret === undefined || facts.secret === undefined) {
+    throw new NotHolderError(`hold ${handle.hold} belongs to another session`)
+  }
+  checkSecret(facts.secret, secret, 'hold')
+  return facts
+}

@@ -1,0 +1,59 @@
+import { AccessError, InvalidError, type LockState } from '@leasehold/core'
+import type { Logger, Member } from '@leasehold/replica'
+import type { Authorize } from './access.js'
+import { isLoopback } from './origin.js'
+
+export const DEFAULT_HOST = '127.0.0.1'
+export const DEFAULT_PORT = 4100
+
+export interface ServerOptions {
+  /** The replica whose face this is. The server never stops it. */
+  readonly member: Member<LockState>
+  /** Default 127.0.0.1:4100; port 0 takes a free one. */
+  readonly listen?: { readonly host?: string; readonly port?: number }
+  /** Where clients reach this server, when that is not the address it listens on. */
+  readonly advertiseUrl?: string
+  /** Lets the server listen where other machines reach it although it asks nobody for credentials. */
+  readonly allowAnonymous?: boolean
+  /** Origins, such as `https://tools.example`, whose pages may use the service from a browser. Default: none. */
+  readonly allowedOrigins?: readonly string[]
+  /** Decides over every operation. Default: everybody may do everything. */
+  readonly authorize?: Authorize
+  /** Default: silent. */
+  readonly logger?: Logger
+}
+
+export interface Checked {
+  readonly host: string
+  readonly port: number
+  readonly advertised: URL | undefined
+}
+
+/** Checks the options before anything is opened. */
+export function checkOptions(options: ServerOptions): Checked {
+  const host = options.listen?.host ?? DEFAULT_HOST
+  const port = options.listen?.port ?? DEFAULT_PORT
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new InvalidError(`a port is 0 to 65535, not ${port}`)
+  if (host === '') throw new InvalidError('the host to listen on is empty', { hint: `write '${DEFAULT_HOST}'` })
+  if (!isLoopback(host) && options.allowAnonymous !== true && options.authorize === undefined) {
+    throw new AccessError(`refusing to listen on ${host}: everybody who reaches it could take and steal locks`, {
+      code: 'forbidden',
+      hint: `listen on ${DEFAULT_HOST}, or allow anonymous access (--allow-anonymous) on a network that you trust`,
+    })
+  }
+  return { host, port, advertised: advertisedUrl(options.advertiseUrl) }
+}
+
+function advertisedUrl(text: string | undefined): URL | undefined {
+  if (text === undefined) return undefined
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new InvalidError(`the advertised URL is no URL: ${JSON.stringify(text.slice(0, 80))}`)
+  }
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') {
+    throw new InvalidError(`the advertised URL starts with http:// or https://, not ${url.protocol}`)
+  }
+  return url
+}

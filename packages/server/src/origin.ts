@@ -1,0 +1,61 @@
+import { isIP } from 'node:net'
+
+/*
+ * Browsers let any page send requests to 127.0.0.1. A page of another site must not be able to take or steal locks of
+ * the developer who looks at it, so its requests are refused: by the Origin that browsers send, by Sec-Fetch-Site, and
+ * by the Host, which a page under a foreign name that resolves to this machine cannot hide.
+ */
+
+export interface OriginRules {
+  /** Bound to loopback: the Host must be one that can only mean this machine. */
+  readonly loopback: boolean
+  /** Origins (`https://app.example:8443`) that may use the service from their pages. */
+  readonly allowed: readonly string[]
+  /** Host of the advertised URL, '' when there is none. */
+  readonly advertisedHost: string
+}
+
+export interface OriginHeaders {
+  readonly host: string | undefined
+  readonly origin: string | undefined
+  readonly fetchSite: string | undefined
+}
+
+/** Why a request is refused; undefined when it may pass. */
+export function originProblem(headers: OriginHeaders, rules: OriginRules): string | undefined {
+  const { host, origin, fetchSite } = headers
+  if (host === undefined || host === '') return 'the request has no Host header'
+  if (rules.loopback && !isOwnHost(host, rules)) {
+    return `the service listens on loopback only, and ${JSON.stringify(host.slice(0, 80))} is not a name of it`
+  }
+  if (origin !== undefined) {
+    if (rules.allowed.includes(origin)) return undefined
+    return originHost(origin) === host.toLowerCase() ? undefined : 'requests from pages of other origins are refused'
+  }
+  if (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none') {
+    return 'requests from pages of other sites are refused'
+  }
+  return undefined
+}
+
+function originHost(origin: string): string | undefined {
+  try {
+    const { protocol, host } = new URL(origin)
+    return protocol === 'http:' || protocol === 'https:' ? host : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isOwnHost(host: string, rules: OriginRules): boolean {
+  const lower = host.toLowerCase()
+  if (lower === rules.advertisedHost) return true
+  const name = lower.startsWith('[') ? lower.slice(1, lower.indexOf(']')) : (lower.split(':', 1)[0] as string)
+  return name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0
+}
+
+/** Whether an address to listen on can be reached from this machine only. */
+export function isLoopback(host: string): boolean {
+  if (host === 'localhost' || host === '::1') return true
+  return isIP(host) === 4 && host.startsWith('127.')
+}

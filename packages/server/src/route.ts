@@ -1,0 +1,46 @@
+import type { HttpBindings } from '@hono/node-server'
+import type { MemberStatus } from '@leasehold/replica'
+import type { Context } from 'hono'
+import type { z } from 'zod'
+import type { AccessVerb } from './access.js'
+import type { Services } from './services.js'
+
+export type HttpContext = Context<{ Bindings: HttpBindings }>
+
+/** A request that has passed the checks of its route. */
+export interface Call<Body, Query> {
+  readonly services: Services
+  readonly body: Body
+  readonly query: Query
+  readonly status: MemberStatus
+  readonly context: HttpContext
+  /** Aborts when the client goes away before it has its answer. */
+  readonly gone: AbortSignal
+  /** Throws unless the caller may do this to all of these names. */
+  allow(verb: AccessVerb, names: readonly string[]): void
+}
+
+/**
+ * One operation: what it takes, and what does it. The list of routes is the base of the API's description, so a route
+ * has no knowledge that is not in this record.
+ */
+export interface Route<Body extends z.ZodType = z.ZodType, Query extends z.ZodType = z.ZodType> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly summary: string
+  readonly query: Query
+  /** The JSON body; undefined: the route takes none, or reads it itself. */
+  readonly body?: Body
+  handle(call: Call<z.output<Body>, z.output<Query>>): Promise<Response> | Response
+}
+
+/** Keeps the types of a route's body and query together with its handler. */
+export function route<Body extends z.ZodType, Query extends z.ZodType>(one: Route<Body, Query>): Route {
+  return one as unknown as Route
+}
+
+/** A JSON answer; `cluster` and `epoch` are in every one. */
+export function json(status: MemberStatus, body: Record<string, unknown>, headers: Record<string, string> = {}): Response {
+  const text = JSON.stringify({ ...body, cluster: status.cluster, epoch: status.epoch })
+  return new Response(`${text}\n`, { status: 200, headers: { 'content-type': 'application/json', ...headers } })
+}

@@ -1,0 +1,136 @@
+import { InvalidError } from '@leasehold/core'
+import type { MemberStatus } from '@leasehold/replica'
+import { type Got, leaseMismatch } from '../acquiring.js'
+import { formatHoldHandle, parseHoldHandle, parseSessionHandle } from '../handles.js'
+import type { HttpSession } from '../http-session.js'
+import { type Call, type HttpContext, json, type Route, route } from '../route.js'
+import { acquireBody, adoptBody, cancelBody, noQuery } from '../schemas.js'
+import type { Services } from '../services.js'
+import { grantJson } from '../views.js'
+
+const DEFAULT_TTL_MS = 10_000
+
+interface SessionChoice {
+  readonly session?: string | undefined
+  readonly ttl?: number | undefined
+  readonly client?: string | undefined
+  readonly nonce?: string | undefined
+  readonly request?: number | undefined
+}
+
+/** The session that was named, or one that is opened for this request alone. */
+async function sessionFor(
+  services: Services,
+  status: MemberStatus,
+  choice: SessionChoice,
+): Promise<{ session: HttpSession; owned: boolean }> {
+  const { session: handle, ttl, client, nonce, request } = choice
+  if (handle === undefined) {
+    if (request !== undefined) {
+      throw new InvalidError('a request number counts within a session', { hint: 'send the session too, or a nonce instead' })
+    }
+    const session = await services.desk.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
+    return { session, owned: true }
+  }
+  if (client !== undefined || nonce !== undefined) {
+    throw new InvalidError('client and nonce belong to the opening of a session, and this request names one')
+  }
+  const session = await services.desk.use(parseSessionHandle(handle, status.epoch))
+  leaseMismatch(session, ttl)
+  return { session, owned: false }
+}
+
+function granted(call: Call<unknown, unknown>, session: HttpSession, owned: boolean, got: Got): Response {
+  const { services, status } = call
+  const { grant, lasting } = got
+  const own = { session: session.id, secret: session.secret }
+  const hold = formatHoldHandle(status.epoch, {
+    hold: grant.hold,
+    session: owned && lasting ? undefined : own,
+    ownsSession: owned && !lasting,
+    secret: grant.secret,
+  })
+  const { ttlMs } = session
+  const lease = lasting ? { expiresInMs: null, ttlMs: null } : { expiresInMs: services.desk.expiresInMs(session), ttlMs }
+  return json(status, { hold, ...grantJson(status.epoch, grant), ...lease })
+}
+
+/** Calls `undo` if the answer never left this machine. */
+function ifUndelivered(context: HttpContext, undo: () => void): void {
+  const { outgoing } = context.env
+  if (outgoing.destroyed && !outgoing.writableFinished) return undo()
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) undo()
+  })
+}
+
+export const acquireRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/acquire',
+    summary: 'Acquire one or several locks. The answer comes when they are granted; going away cancels.',
+    query: noQuery,
+    body: acquireBody,
+    async handle(call) {
+      const { services, body, status } = call
+      call.allow(
+        'acquire',
+        body.locks.map((lock) => lock.name),
+      )
+      const { session, owned } = await sessionFor(services, status, body)
+      const request = body.nonce === undefined ? body.request : 1
+      const spec = {
+        locks: body.locks,
+        waitMs: body.wait,
+        lockDelayMs: body.lockDelay ?? 0,
+        persistent: body.persistent ?? false,
+        portable: body.portable ?? false,
+        data: body.data ?? new Uint8Array(0),
+        request,
+      }
+      const got = await services.acquiring.acquire(session, owned, spec, call.gone)
+      // A client with a number of its own asks again when its answer is lost.
+      if (request === undefined) ifUndelivered(call.context, () => services.acquiring.undo(session, owned, got.grant))
+      return granted(call, session, owned, got)
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/cancel',
+    summary: 'Cancel a numbered acquire: it leaves the queue, or its hold is released, or it never takes effect.',
+    query: noQuery,
+    body: cancelBody,
+    async handle({ services, body, status, allow }) {
+      allow('acquire', [])
+      const { desk, acquiring } = services
+      const session = await desk.use(parseSessionHandle(body.session, status.epoch))
+      const target = body.request
+      const { was } = await desk.numbered(
+        session,
+        undefined,
+        (numbered) => ({ kind: 'cancel', ...numbered, target }),
+        'cancelled',
+      )
+      acquiring.cancelled(session, target)
+      return json(status, { was })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/adopt',
+    summary: 'Take a portable or persistent hold over, under a new id and a new token.',
+    query: noQuery,
+    body: adoptBody,
+    async handle(call) {
+      const { services, body, status } = call
+      call.allow('acquire', [])
+      const { hold, secret } = parseHoldHandle(body.hold, status.epoch)
+      if (secret === undefined) {
+        throw new InvalidError('this hold cannot be adopted', { hint: 'acquire it with "portable": true' })
+      }
+      const { session, owned } = await sessionFor(services, status, body)
+      const got = await services.acquiring.adopt(session, owned, { hold, secret, request: body.request })
+      return granted(call, session, owned, got)
+    },
+  }),
+]

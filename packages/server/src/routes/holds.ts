@@ -1,0 +1,73 @@
+import { NotHolderError, splitToken } from '@leasehold/core'
+import { holdsOf } from '../facts.js'
+import { otherEpoch, parseHoldHandle, parseSessionHandle } from '../handles.js'
+import { Holding } from '../holding.js'
+import { json, type Route, route } from '../route.js'
+import { noQuery, releaseBody, renewBody, stealBody } from '../schemas.js'
+import { idText } from '../views.js'
+
+export const holdRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/renew',
+    summary: 'Renew a session, or the session of a hold. The lease counts from the moment the request was sent.',
+    query: noQuery,
+    body: renewBody,
+    async handle({ services, body, status, allow }) {
+      allow('acquire', [])
+      const { desk } = services
+      if (body.hold !== undefined) {
+        const handle = parseHoldHandle(body.hold, status.epoch)
+        const expiresInMs = await new Holding(desk).renew(handle)
+        return json(status, { id: idText(status.epoch, handle.hold), expiresInMs: expiresInMs ?? null })
+      }
+      const session = await desk.use(parseSessionHandle(body.session as string, status.epoch))
+      await desk.renew(session)
+      return json(status, {
+        id: idText(status.epoch, session.id),
+        expiresInMs: desk.expiresInMs(session),
+        ttlMs: session.ttlMs,
+      })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/release',
+    summary: 'Release a hold. A session that was opened by its acquire ends with it.',
+    query: noQuery,
+    body: releaseBody,
+    async handle({ services, body, status, allow }) {
+      allow('acquire', [])
+      const handle = parseHoldHandle(body.hold, status.epoch)
+      await new Holding(services.desk).release(handle)
+      return json(status, { released: true, id: idText(status.epoch, handle.hold) })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/steal',
+    summary: 'End the holds of a lock, or one hold, against the will of their owners.',
+    query: noQuery,
+    body: stealBody,
+    async handle({ services, body, status, allow }) {
+      const { gateway } = services
+      allow('steal', body.name === undefined ? [''] : [body.name])
+      const { name, hold, reason, actor } = body
+      let holds = [] as ReturnType<typeof holdsOf>
+      if (hold !== undefined) {
+        const { epoch, serial } = splitToken(hold)
+        if (epoch !== status.epoch) throw otherEpoch('this hold id', epoch, status.epoch)
+        holds = [serial]
+      } else holds = await gateway.read(false, ({ state }) => holdsOf(state, name as string))
+      if (holds.length === 0) throw new NotHolderError(`nobody holds ${JSON.stringify(name)}`)
+      const ends = await Promise.allSettled(
+        holds.map((one) => gateway.submit({ kind: 'steal', hold: one, actor, reason }, 'stolen')),
+      )
+      const stolen = holds.filter((_, i) => ends[i]?.status === 'fulfilled')
+      const failed = ends.find((end) => end.status === 'rejected')
+      if (stolen.length === 0 && failed?.status === 'rejected') throw failed.reason
+      services.log.info('stolen', { name, holds: stolen.length, actor, reason })
+      return json(status, { stolen: stolen.map((one) => idText(status.epoch, one)) })
+    },
+  }),
+]

@@ -1,0 +1,36 @@
+import { type Query, type QueryResult, queryState } from '@leasehold/core'
+import { json, type Route, route } from '../route.js'
+import { locksQuery, noQuery } from '../schemas.js'
+import type { Services } from '../services.js'
+import { queryJson } from '../views.js'
+
+/** One page of the state; linearizable unless `stale`. */
+export function query(services: Services, asked: Query, stale: boolean): Promise<QueryResult> {
+  return services.gateway.read(stale, ({ state, index }) => queryState(state, asked, index))
+}
+
+export const lockRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/locks',
+    summary: 'Show holds, waiters and lock delays, of one lock or below a prefix.',
+    query: locksQuery,
+    async handle({ services, query: asked, status, allow }) {
+      const { stale, ...page } = asked
+      allow('read', asked.name === undefined ? [asked.prefix ?? ''] : [asked.name])
+      return json(status, queryJson(status.epoch, await query(services, page, stale ?? false)))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/cluster',
+    summary: 'Show how this member stands.',
+    query: noQuery,
+    handle({ services, status, allow }) {
+      allow('read', [''])
+      const { member, role, leader, leaderUrl, term, commitIndex, appliedIndex, disk, failure } = status
+      const rest = { term, commitIndex, appliedIndex, disk, ...(failure === undefined ? {} : { failure }) }
+      return json(status, { member, role, leader, leaderUrl, url: services.url, ...rest })
+    },
+  }),
+]

@@ -1,0 +1,62 @@
+import { parseToken, splitToken } from '@leasehold/core'
+import { formatSessionHandle, isHandle, otherEpoch, parseSessionHandle } from '../handles.js'
+import { json, type Route, route } from '../route.js'
+import { endSessionBody, noQuery, openSessionBody, sessionsQuery } from '../schemas.js'
+import { idText, sessionJson } from '../views.js'
+import { query } from './locks.js'
+
+export const sessionRoutes: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/v1/sessions',
+    summary: 'Open a session. A repeat with the same nonce returns the same session.',
+    query: noQuery,
+    body: openSessionBody,
+    async handle({ services, body, status, allow }) {
+      allow('acquire', [])
+      const session = await services.desk.open({ ttlMs: body.ttl, client: body.client, nonce: body.nonce })
+      return json(status, {
+        session: formatSessionHandle(status.epoch, { session: session.id, secret: session.secret }),
+        id: idText(status.epoch, session.id),
+        ttlMs: session.ttlMs,
+        expiresInMs: services.desk.expiresInMs(session),
+      })
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/v1/sessions',
+    summary: 'List sessions.',
+    query: sessionsQuery,
+    async handle({ services, query: asked, status, allow }) {
+      allow('read', [''])
+      const { stale, ...page } = asked
+      const result = await query(services, page, stale ?? false)
+      return json(status, {
+        sessions: result.sessions.map((view) => sessionJson(status.epoch, view)),
+        next: result.next ?? null,
+      })
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/v1/sessions/end',
+    summary: 'End a session: with its handle as its owner, with its decimal id as an operator.',
+    query: noQuery,
+    body: endSessionBody,
+    async handle({ services, body, status, allow }) {
+      const { gateway, desk } = services
+      if (isHandle(body.session)) {
+        allow('acquire', [])
+        const session = await desk.use(parseSessionHandle(body.session, status.epoch))
+        await desk.close(session, body.reason)
+        return json(status, { ended: idText(status.epoch, session.id) })
+      }
+      allow('admin', [''])
+      const { epoch, serial } = splitToken(parseToken(body.session))
+      if (epoch !== status.epoch) throw otherEpoch('this session id', epoch, status.epoch)
+      await gateway.submit({ kind: 'closeSession', session: serial, by: 'operator', reason: body.reason }, 'closed')
+      return json(status, { ended: idText(status.epoch, serial) })
+    },
+  }),
+]

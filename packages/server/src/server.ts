@@ -1,0 +1,175 @@
+import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { InvalidError, UnavailableError } from '@leasehold/core'
+import { Acquiring } from './acquiring.js'
+import { createApp } from './app.js'
+import {
+  CONNECTIONS_MAX,
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_MS,
+  REQUEST_TIMEOUT_MS,
+  STOP_TIMEOUT_MS,
+} from './bounds.js'
+import { EventStreams } from './event-streams.js'
+import { Gateway } from './gateway.js'
+import { silent } from './logger.js'
+import { checkOptions, type Checked, type ServerOptions } from './options.js'
+import { isLoopback, type OriginRules } from './origin.js'
+import { HttpError, problemOf, rawResponse } from './problems.js'
+import type { Services } from './services.js'
+import { SessionDesk } from './session-desk.js'
+import { StreamDoor } from './stream-door.js'
+
+/** A listening server. */
+export interface LeaseholdServer {
+  /** Where clients reach it: the advertised URL, or the address it listens on. */
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /**
+   * Stops: takes no more connections, answers who waits, lets commands under way finish, closes streams with code 1001.
+   * Resolves within a few seconds whatever clients do. The member goes on.
+   */
+  close(): Promise<void>
+}
+
+/**
+ * Opens the network face of a replica: HTTP under `/v1`, the stream of the SDK, health and the status page.
+ * @throws AccessError when the address can be reached by other machines and nobody is asked for credentials;
+ *   UnavailableError when the address is taken; InvalidError for wrong options
+ * @example
+ * const server = await createServer({ member, listen: { host: '127.0.0.1', port: 4100 } })
+ * process.once('SIGTERM', () => void server.close().then(() => member.stop(() => {})))
+ */
+export async function createServer(options: ServerOptions): Promise<LeaseholdServer> {
+  const checked = checkOptions(options)
+  const log = options.logger ?? silent
+  const http = createHttpServer({ maxHeaderSize: 16_384, headersTimeout: HEADERS_TIMEOUT_MS })
+  http.requestTimeout = REQUEST_TIMEOUT_MS
+  http.keepAliveTimeout = KEEP_ALIVE_MS
+  http.maxConnections = CONNECTIONS_MAX
+  const port = await listen(http, checked)
+  if (!isLoopback(checked.host) && options.authorize === undefined) {
+    log.warn('everybody who reaches this address can take and steal locks', { host: checked.host, port })
+  }
+  const url = checked.advertised?.href.replace(/\/$/, '') ?? `http://${hostText(checked.host)}:${port}`
+  const gateway = new Gateway(options.member, log)
+  const desk = new SessionDesk(gateway)
+  const services: Services = {
+    gateway,
+    desk,
+    acquiring: new Acquiring(desk, log),
+    streams: new EventStreams(gateway),
+    log,
+    authorize: options.authorize ?? (() => {}),
+    url,
+    stopping: false,
+  }
+  const origins: OriginRules = {
+    loopback: isLoopback(checked.host),
+    allowed: options.allowedOrigins ?? [],
+    advertisedHost: checked.advertised?.host.toLowerCase() ?? '',
+  }
+  const door = new StreamDoor(services, origins)
+  serveHttp(http, services, origins, door)
+  let closing: Promise<void> | undefined
+  return { url, host: checked.host, port, close: () => (closing ??= stop(http, services, door)) }
+}
+
+function serveHttp(http: HttpServer, services: Services, origins: OriginRules, door: StreamDoor): void {
+  const app = createApp(services, origins)
+  const listener = getRequestListener((request, env) => app.fetch(request, env), {
+    overrideGlobalObjects: false,
+    errorHandler: () => problemResponse(new HttpError(400, 'The request is wrong', 'this is no HTTP request that can be served')),
+  })
+  http.on('request', (incoming, outgoing) => {
+    outgoing.on('error', () => {})
+    listener(incoming, outgoing).catch((error: unknown) => {
+      services.log.error('an answer could not be sent', { error: String(error) })
+      outgoing.destroy()
+    })
+  })
+  http.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => door.upgrade(request, socket, head))
+  http.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuseGarbage(error, socket))
+}
+
+/** What is no HTTP gets one answer, and the connection ends. */
+function refuseGarbage(error: NodeJS.ErrnoException, socket: Socket): void {
+  socket.on('error', () => {})
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const problem =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? new HttpError(431, 'The headers are too large', 'a request has at most 16384 bytes of headers')
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? new HttpError(408, 'The request is too slow', `a request arrives within ${REQUEST_TIMEOUT_MS} ms`)
+        : new HttpError(400, 'The request is wrong', 'this is no HTTP/1.1')
+  socket.end(rawResponse(problem))
+}
+
+function problemResponse(error: unknown): Response {
+  const problem = problemOf(error)
+  const headers = { 'content-type': 'application/problem+json', connection: 'close' }
+  return new Response(`${JSON.stringify(problem)}\n`, { status: problem.status, headers })
+}
+
+async function listen(http: HttpServer, { host, port }: Checked): Promise<number> {
+  await new Promise<void>((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => reject(listenError(error, host, port))
+    http.once('error', failed)
+    http.listen({ host, port }, () => {
+      http.off('error', failed)
+      http.on('error', () => {})
+      resolve()
+    })
+  })
+  return (http.address() as AddressInfo).port
+}
+
+function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
+  const where = `${hostText(host)}:${port}`
+  if (error.code === 'EADDRINUSE') {
+    return new UnavailableError(`${where} is taken by another program`, {
+      hint: 'is a service running there already? Choose another port, or stop it',
+      cause: error,
+    })
+  }
+  return new InvalidError(`cannot listen on ${where}: ${error.code ?? error.message}`, { cause: error })
+}
+
+function hostText(host: string): string {
+  return host.includes(':') ? `[${host}]` : host
+}
+
+async function stop(http: HttpServer, services: Services, door: StreamDoor): Promise<void> {
+  const { acquiring, desk, gateway, streams, log } = services
+  services.stopping = true
+  const closed = new Promise<void>((resolve) => http.close(() => resolve()))
+  streams.stop()
+  const deadline = performance.now() + STOP_TIMEOUT_MS
+  const left = () => Math.max(1, deadline - performance.now())
+  await within(Promise.all([acquiring.stop(), door.stop()]), left())
+  await gateway.settled(left())
+  http.closeIdleConnections()
+  const clean = await within(closed, left())
+  if (!clean) log.warn('connections were still busy and were cut', { afterMs: STOP_TIMEOUT_MS })
+  http.closeAllConnections()
+  await closed
+  desk.stop()
+}
+
+/** Whether the work was done in time. */
+async function within(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs)
+  })
+  try {
+    return await Promise.race([work.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,20 @@
+import type { Logger } from '@leasehold/replica'
+import type { Acquiring } from './acquiring.js'
+import type { Authorize } from './access.js'
+import type { EventStreams } from './event-streams.js'
+import type { Gateway } from './gateway.js'
+import type { SessionDesk } from './session-desk.js'
+
+/** What the routes share. */
+export interface Services {
+  readonly gateway: Gateway
+  readonly desk: SessionDesk
+  readonly acquiring: Acquiring
+  readonly streams: EventStreams
+  readonly log: Logger
+  readonly authorize: Authorize
+  /** The server's own URL, as clients should use it. */
+  readonly url: string
+  /** Set once, when the server stops. */
+  stopping: boolean
+}

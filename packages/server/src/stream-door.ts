@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import { type LockState, queryState, registerOf, UnavailableError } from '@leasehold/core'
+import { StreamHub } from '@leasehold/replica'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { FRAME_BYTES_MAX, STREAM_CLOSE_MS } from './bounds.js'
+import { sessionSecret } from './facts.js'
+import { type OriginRules, originProblem } from './origin.js'
+import { HttpError, rawResponse } from './problems.js'
+import type { Services } from './services.js'
+import { StreamConnection } from './stream-connection.js'
+
+export const STREAM_PATH = '/v1/stream'
+
+/** Close code of a server that stops: clients connect again, here or elsewhere. */
+const GOING_AWAY = 1001
+
+/** The WebSocket door: who may open a stream, and the streams that are open. */
+export class StreamDoor {
+  readonly #hub: StreamHub<LockState>
+  readonly #open = new Set<StreamConnection>()
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: FRAME_BYTES_MAX,
+    clientTracking: false,
+  })
+
+  constructor(
+    readonly services: Services,
+    readonly origins: OriginRules,
+  ) {
+    this.#hub = new StreamHub({
+      member: services.gateway.member,
+      views: { query: queryState, register: registerOf, sessionSecret },
+      urls: () => [services.url],
+    })
+    this.#server.on('wsClientError', (error, socket) => {
+      refuse(socket as Socket, new HttpError(400, 'The request is wrong', `this is no WebSocket handshake: ${error.message}`))
+    })
+  }
+
+  upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    socket.on('error', () => {})
+    const problem = this.#problem(request)
+    if (problem !== undefined) {
+      refuse(socket, problem)
+      return
+    }
+    this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#opened(webSocket, request))
+  }
+
+  /** Lets answers that are under way leave, then closes every stream with code 1001. */
+  async stop(): Promise<void> {
+    const streams = [...this.#open]
+    for (const stream of streams) stream.stopReading()
+    await this.services.gateway.read(false, () => {}).catch(() => {})
+    await Promise.all(streams.map((stream) => stream.close(GOING_AWAY, 'the server is stopping', STREAM_CLOSE_MS)))
+    this.#hub.stop()
+  }
+
+  #problem(request: IncomingMessage): Error | undefined {
+    const path = (request.url ?? '').split('?', 1)[0]
+    if (path !== STREAM_PATH) {
+      return new HttpError(404, 'There is no such route', 'there is no stream at this path', `the stream is at ${STREAM_PATH}`)
+    }
+    const { host, origin, 'sec-fetch-site': fetchSite } = request.headers
+    const site = Array.isArray(fetchSite) ? fetchSite[0] : fetchSite
+    const problem = originProblem({ host, origin, fetchSite: site }, this.origins)
+    if (problem !== undefined) return new HttpError(403, 'This is not allowed', problem)
+    return this.services.stopping ? new UnavailableError('the server is stopping') : undefined
+  }
+
+  #opened(webSocket: WebSocket, request: IncomingMessage): void {
+    const { remoteAddress, remotePort } = request.socket
+    const remote = `${remoteAddress ?? '?'}:${remotePort ?? 0}`
+    const stream = new StreamConnection(webSocket, this.services, this.#hub, remote, () => this.#open.delete(stream))
+    this.#open.add(stream)
+  }
+}
+
+function refuse(socket: Socket, problem: Error): void {
+  if (socket.writable) socket.end(rawResponse(problem))
+  else socket.destroy()
+}

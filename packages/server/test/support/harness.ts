@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { createServer, type LeaseholdServer, type ServerOptions } from '@leasehold/server'
+import { afterEach } from 'vitest'
+import { LocalMember } from './local-member.js'
+
+export interface Harness {
+  readonly member: LocalMember
+  readonly server: LeaseholdServer
+  readonly url: string
+  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  post(path: string, body: unknown): Promise<Answer>
+  get(path: string): Promise<Answer>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: what comes from the wire is what the test is about
+  readonly body: any
+}
+
+const open: Harness[] = []
+
+afterEach(async () => {
+  for (const { server, member } of open.splice(0)) {
+    member.thaw()
+    await server.close()
+    await new Promise<void>((resolve) => member.stop(resolve))
+  }
+})
+
+/** A server on a free port, over a member in memory. Closed after the test. */
+export async function serve(options: Partial<ServerOptions> & { member?: LocalMember } = {}): Promise<Harness> {
+  const member = options.member ?? new LocalMember()
+  const server = await createServer({ listen: { port: 0 }, ...options, member })
+  const url = `http://127.0.0.1:${server.port}`
+  const harness: Harness = {
+    member,
+    server,
+    url,
+    call: (method, path, body, headers) => call(url, method, path, body, headers),
+    post: (path, body) => call(url, 'POST', path, body),
+    get: (path) => call(url, 'GET', path),
+  }
+  open.push(harness)
+  return harness
+}
+
+export async function call(
+  url: string,
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const raw = typeof body === 'string' || body instanceof Uint8Array
+  const response = await fetch(url + path, {
+    method,
+    headers: { ...(body !== undefined && !raw ? { 'content-type': 'application/json' } : {}), ...headers },
+    ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
+  })
+  const bytes = Buffer.from(await response.arrayBuffer())
+  const isJson = (response.headers.get('content-type') ?? '').includes('json')
+  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(bytes.toString()) : bytes.toString() }
+}
+
+/** Waits until `look` is true, at most `timeoutMs`. */
+export async function until(look: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await look())) {
+    if (performance.now() > end) throw new Error(`still not so after ${timeoutMs} ms: ${look.toString()}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** A connection of our own, for what no HTTP client sends. */
+export async function rawSocket(port: number): Promise<Socket> {
+  const socket = connect({ host: '127.0.0.1', port })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Everything that comes until the other side closes, at most 10 s. */
+export async function readAll(socket: Socket): Promise<string> {
+  let text = ''
+  socket.setTimeout(10_000, () => socket.destroy())
+  socket.on('data', (chunk: Buffer) => {
+    text += chunk.toString('latin1')
+  })
+  if (!socket.destroyed) await once(socket, 'close')
+  return text
+}
