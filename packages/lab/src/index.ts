@@ -1,1 +1,1 @@
-export {}
+export * from './history/index.js'
