@@ -1,0 +1,56 @@
+import { decodeEntry, type Cursor, type Entry as LockEntry, type Index, type LockState, type Millis, type Result } from '@leasehold/core'
+import type { Entry } from '@leasehold/raft'
+import type { AppliedBatch } from '../api.js'
+import { assert } from '../assert.js'
+import { entryBytes } from '../log/entries.js'
+import { History, type HistoryOptions, type Recorded } from './history.js'
+
+/** An entry of consensus itself: it moves the index, and nothing else. */
+const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
+
+/** The lock state of this member, fed with committed entries in log order. State and index are one unit. */
+export class Applier {
+  index: Index
+  /** Bytes of the log since the last snapshot. */
+  bytesSinceSnapshot = 0
+  private history: History
+
+  constructor(
+    public state: LockState,
+    index: number,
+    /** Term of the last applied entry. */
+    public term: number,
+    private readonly historyOptions: HistoryOptions,
+  ) {
+    this.index = index as Index
+    this.history = new History(state.epoch, this.index, historyOptions)
+  }
+
+  /** Applies one entry. The results answer its commands, in order. */
+  apply(entry: Entry): { readonly batch: AppliedBatch; readonly results: readonly Result[] } {
+    assert(entry.index === this.index + 1, () => `entry ${entry.index} is applied after ${this.index}`)
+    const index = entry.index as Index
+    const content = entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
+    const { results, pushes, events } = this.state.apply(content, index)
+    assert(results.length === content.commands.length, () => `${results.length} results of ${content.commands.length} commands`)
+    this.index = index
+    this.term = entry.term
+    this.bytesSinceSnapshot += entryBytes(entry)
+    this.history.add(index, events)
+    return { batch: { index, pushes, events }, results }
+  }
+
+  /** Starts over from a snapshot of the leader. */
+  install(state: LockState, index: number, term: number): void {
+    assert(index > this.index, () => `snapshot ${index} is installed over ${this.index}`)
+    this.state = state
+    this.index = index as Index
+    this.term = term
+    this.bytesSinceSnapshot = 0
+    this.history = new History(state.epoch, this.index, this.historyOptions)
+  }
+
+  since(from: Cursor): readonly Recorded[] | undefined {
+    return this.history.since(from)
+  }
+}

@@ -1,0 +1,27 @@
+import type { Logger } from '../platform.js'
+
+/** Listeners of one kind. What one of them throws is logged, and stops neither the others nor the member. */
+export class Listeners<Arguments extends readonly unknown[]> {
+  private readonly all = new Set<(...args: Arguments) => void>()
+
+  constructor(private readonly log: Logger) {}
+
+  add(listener: (...args: Arguments) => void): () => void {
+    const own = (...args: Arguments): void => listener(...args)
+    this.all.add(own)
+    return () => this.all.delete(own)
+  }
+
+  call(...args: Arguments): void {
+    for (const listener of this.all) guarded(this.log, () => listener(...args))
+  }
+}
+
+/** Runs somebody else's code. */
+export function guarded(log: Logger, action: () => void): void {
+  try {
+    action()
+  } catch (error) {
+    log.error('a callback failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+  }
+}

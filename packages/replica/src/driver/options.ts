@@ -1,0 +1,91 @@
+import { InvalidError, type Limits } from '@leasehold/core'
+import type { Platform } from '../platform.js'
+
+/** How an empty data folder becomes a member. */
+export interface Founding {
+  /** First epoch of an empty service; default 1. Higher, when it replaces a service whose tokens must stay below. */
+  readonly epoch?: number
+  readonly limits?: Partial<Limits>
+}
+
+export interface ReplicaOptions {
+  readonly platform: Platform
+  /** The member's name; 1 … 64 characters. */
+  readonly name: string
+  /** Where it takes clients, for the others to tell. */
+  readonly url?: string
+  /** What to do with an empty folder; without it, an empty folder is refused. */
+  readonly founding?: Founding
+  /** Length of a tick; default 100 ms. */
+  readonly tickMs?: number
+  /** Ticks without a leader before an election; default 10, and up to twice as many by chance. */
+  readonly electionTicks?: number
+  /** Size of a log file; default 16 MiB. */
+  readonly segmentBytes?: number
+  /** Log files that are kept ready; default 2. */
+  readonly spares?: number
+  /** Least size of the file that is kept ready for the next snapshot; default 4 MiB. */
+  readonly reserveBytes?: number
+  /** A snapshot is taken when the log since the last one exceeds this, or the last one's size; default 64 MiB. */
+  readonly snapshotBytes?: number
+  /** Events that are kept for watchers that come back; default 10 000, and 8 MiB. */
+  readonly historyEvents?: number
+  readonly historyBytes?: number
+  /** Lets a single waiting operation be written by a blocking call, the shortest way; default true. */
+  readonly blockingWrites?: boolean
+  /**
+   * Ends the sessions that lived in the process which had the folder before, as soon as this member leads: that process is
+   * known dead. Only for a service of one; default false.
+   */
+  readonly endLocalSessions?: boolean
+  /** Gives the folder back when everything has stopped; it calls `done`. */
+  readonly release?: (done: () => void) => void
+}
+
+export type ReplicaSettings = Required<Omit<ReplicaOptions, 'founding'>> & { readonly founding: Founding | undefined }
+
+const MIB = 1024 * 1024
+const SEGMENT_BYTES_MIN = 256 * 1024
+
+/** Without the properties that are there but undefined, so that they do not hide a default. */
+function definedOf(options: ReplicaOptions): ReplicaOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as unknown as ReplicaOptions
+}
+
+/** Fills in the defaults. @throws InvalidError */
+export function settingsOf(options: ReplicaOptions): ReplicaSettings {
+  const settings: ReplicaSettings = {
+    url: '',
+    tickMs: 100,
+    electionTicks: 10,
+    segmentBytes: 16 * MIB,
+    spares: 2,
+    reserveBytes: 4 * MIB,
+    snapshotBytes: 64 * MIB,
+    historyEvents: 10_000,
+    historyBytes: 8 * MIB,
+    blockingWrites: true,
+    endLocalSessions: false,
+    release: (done) => done(),
+    ...definedOf(options),
+    founding: options.founding,
+  }
+  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(settings.name)) {
+    throw new InvalidError(`not a member's name: ${JSON.stringify(settings.name)}`, {
+      hint: 'letters, digits, dots, dashes and underscores, at most 64',
+    })
+  }
+  const atLeast = (what: keyof ReplicaSettings & string, least: number): void => {
+    const value = settings[what]
+    if (!Number.isSafeInteger(value) || (value as number) < least) throw new InvalidError(`${what} is ${String(value)}; at least ${least}`)
+  }
+  atLeast('tickMs', 1)
+  atLeast('electionTicks', 2)
+  atLeast('segmentBytes', SEGMENT_BYTES_MIN)
+  atLeast('spares', 1)
+  atLeast('reserveBytes', 0)
+  atLeast('snapshotBytes', 4096)
+  atLeast('historyEvents', 0)
+  atLeast('historyBytes', 0)
+  return settings
+}

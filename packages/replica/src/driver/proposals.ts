@@ -1,0 +1,101 @@
+import { type Command, encodeCommand, type ErrorCode, LeaseholdError, type Millis, type Refused, type Result, Writer } from '@leasehold/core'
+import type { Random } from '../platform.js'
+
+export type Answer = (result: Result) => void
+
+/** Commands that wait to be proposed; more are refused with `limit`. */
+export const QUEUE_COMMANDS_MAX = 65_536
+export const QUEUE_BYTES_MAX = 32 * 1024 * 1024
+
+interface Waiting {
+  readonly bytes: Uint8Array
+  readonly answer: Answer
+}
+
+export function refused(code: ErrorCode, message: string, hint?: string): Refused {
+  return hint === undefined ? { kind: 'refused', code, message } : { kind: 'refused', code, message, hint }
+}
+
+/** Commands that are refused while the disk is full: the reserve is for those that end something, or keep it alive. */
+export function needsRoom(command: Command): boolean {
+  return command.kind === 'acquire' || command.kind === 'openSession' || command.kind === 'put'
+}
+
+/** Fills in the secrets that only the leader may choose. */
+export function mintSecrets(command: Command, random: Random): Command {
+  switch (command.kind) {
+    case 'openSession':
+      return { ...command, secret: hex128(random) }
+    case 'acquire': {
+      const { secret: _, ...rest } = command
+      return command.persistent || command.portable ? { ...rest, secret: hex128(random) } : rest
+    }
+    case 'adopt':
+      return { ...command, newSecret: hex128(random) }
+    default:
+      return command
+  }
+}
+
+function hex128(random: Random): string {
+  let text = ''
+  for (const byte of random.bytes(16)) text += byte.toString(16).padStart(2, '0')
+  return text
+}
+
+/** The open batch: commands in the order of their arrival, already encoded. */
+export class Proposals {
+  private waiting: Waiting[] = []
+  private bytes = 0
+  private readonly writer = new Writer(4096)
+
+  get count(): number {
+    return this.waiting.length
+  }
+
+  /** Takes a command in, or says why not. */
+  add(command: Command, answer: Answer, bytesMax: number): Refused | undefined {
+    if (this.waiting.length >= QUEUE_COMMANDS_MAX || this.bytes >= QUEUE_BYTES_MAX) {
+      return refused('limit', `${this.waiting.length} commands of ${this.bytes} bytes wait already`, 'slow down, and try again')
+    }
+    let bytes: Uint8Array
+    try {
+      bytes = encodeCommand(command)
+    } catch (error) {
+      if (error instanceof LeaseholdError) return refused(error.code, error.message, error.hint)
+      throw error
+    }
+    if (bytes.length > bytesMax) return refused('limit', `a command of ${bytes.length} bytes; at most ${bytesMax}`)
+    this.waiting.push({ bytes, answer })
+    this.bytes += bytes.length
+    return undefined
+  }
+
+  /** Closes a batch of at most `bytesMax`: the entry's bytes, and who waits for which of its results. */
+  close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly answers: readonly Answer[] } {
+    let count = 0
+    let bytes = 0
+    for (const { bytes: next } of this.waiting) {
+      if (count > 0 && bytes + next.length > bytesMax) break
+      bytes += next.length
+      count++
+    }
+    const batch = count === this.waiting.length ? this.waiting : this.waiting.slice(0, count)
+    this.waiting = count === this.waiting.length ? [] : this.waiting.slice(count)
+    this.bytes -= bytes
+    const { writer } = this
+    writer.reset()
+    writer.varuint(at)
+    writer.varuint(count)
+    for (const command of batch) writer.raw(command.bytes)
+    return { data: writer.take(), answers: batch.map((command) => command.answer) }
+  }
+
+  /** Empties the queue and hands its answers over. */
+  drain(): readonly Answer[] {
+    const answers = this.waiting.map((command) => command.answer)
+    this.waiting = []
+    this.bytes = 0
+    return answers
+  }
+}

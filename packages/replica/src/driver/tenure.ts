@@ -1,0 +1,42 @@
+import type { Index, Millis } from '@leasehold/core'
+import type { Term } from '@leasehold/raft'
+import type { LeaderClock } from './leader-clock.js'
+import type { Answer } from './proposals.js'
+
+/** While any session, wait or delay exists, time moves at least this often. */
+export const STAMP_EVERY_MS = 1000
+
+/**
+ * The time of this member as leader of one term. Its first entry carries only the stamp; until that is applied nothing
+ * else is proposed.
+ */
+export class Tenure {
+  ready = false
+  /** The highest stamp that was proposed. */
+  lastStamp: number
+  /** Who waits for which entry. */
+  readonly waiting = new Map<Index, readonly Answer[]>()
+
+  constructor(
+    readonly term: Term,
+    /** Index of the first entry. */
+    readonly opening: Index,
+    readonly clock: LeaderClock,
+    base: number,
+  ) {
+    this.lastStamp = base
+  }
+
+  stamp(monotonicMs: number, appliedMs: number): Millis {
+    const at = this.clock.stamp(monotonicMs, appliedMs)
+    this.lastStamp = at
+    return at
+  }
+
+  /** Whether an entry is wanted only for its stamp. */
+  wantsStamp(monotonicMs: number, due: number | undefined, busy: boolean): boolean {
+    const now = this.clock.read(monotonicMs)
+    if (due !== undefined && due <= now && this.lastStamp < due) return true
+    return busy && now - this.lastStamp >= STAMP_EVERY_MS
+  }
+}

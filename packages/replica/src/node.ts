@@ -1,0 +1,5 @@
+export { NodeClock } from './node/clock.js'
+export { NodeDisk } from './node/disk.js'
+export { type NodeReplicaOptions, openNodeReplica } from './node/open.js'
+export { type ClaimOptions, claimFolder, type FolderOwner } from './node/owner.js'
+export { NodeRandom } from './node/random.js'

@@ -1,0 +1,70 @@
+import type { Limits } from '@leasehold/core'
+import type { ReplicaOptions } from '../driver/options.js'
+import type { Logger, Network } from '../platform.js'
+import { noNetwork, quietLogger } from '../quiet.js'
+import { Replica } from '../replica.js'
+import { NodeClock } from './clock.js'
+import { NodeDisk } from './disk.js'
+import { claimFolder } from './owner.js'
+import { NodeRandom } from './random.js'
+
+export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'founding' | 'release' | 'name'> {
+  /** The data folder; made if it is not there. */
+  readonly dir: string
+  /** Default `n1`. */
+  readonly name?: string
+  /** First epoch of an empty service; default 1. */
+  readonly epoch?: number
+  readonly limits?: Partial<Limits>
+  /** Refuses an empty folder instead of founding a service on it. */
+  readonly mustExist?: boolean
+  /** Takes the folder from an owner on another machine, when you know that it is dead. */
+  readonly takeOver?: boolean
+  /** Keeps the process alive while the member runs; default false. */
+  readonly keepAlive?: boolean
+  readonly log?: Logger
+  readonly network?: Network
+}
+
+/**
+ * Opens a data folder on this machine as its only owner. `stop` gives the folder back.
+ *
+ * @throws StorageError when the folder has an owner, is damaged, or its disk is full or broken; InvalidError on wrong options
+ *
+ * @example
+ * const member = await openNodeReplica({ dir: './data' })
+ */
+export async function openNodeReplica(options: NodeReplicaOptions): Promise<Replica> {
+  const { dir, name = 'n1', epoch, limits, mustExist, takeOver, keepAlive, log, network, ...rest } = options
+  let replica: Replica | undefined
+  let taken = false
+  const onLost = (): void => {
+    taken = true
+    replica?.abandon(`${dir} was taken over by another process`)
+  }
+  const owner = await claimFolder(dir, { name, takeOver: takeOver ?? false, onLost })
+  try {
+    const platform = {
+      disk: new NodeDisk(dir),
+      clock: new NodeClock(keepAlive),
+      random: new NodeRandom(),
+      network: network ?? noNetwork,
+      log: log ?? quietLogger,
+    }
+    const founding = mustExist ? undefined : { ...(epoch !== undefined && { epoch }), ...(limits && { limits }) }
+    const release = (done: () => void): void => {
+      owner.release().then(done, done)
+    }
+    const opened = await new Promise<Replica>((resolve, reject) => {
+      Replica.open({ ...rest, name, platform, release, endLocalSessions: true, ...(founding && { founding }) }, (error, result) =>
+        result ? resolve(result) : reject(error),
+      )
+    })
+    replica = opened
+    if (taken) onLost()
+    return opened
+  } catch (error) {
+    await owner.release()
+    throw error
+  }
+}
