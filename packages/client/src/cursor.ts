@@ -7,7 +7,7 @@ export function formatCursor(cursor: Cursor): string {
 
 /** @throws InvalidError */
 export function parseCursor(text: string): Cursor {
-  const match = typeof text === 'string' ? /^(\d{1,5})\.(\d{1,15})\.(\d{1,9})$/.exec(text) : null
+  const match = typeof text === 'string' ? /^(\d{1,5})\.(\d{1,15})\.(\d{1,16})$/.exec(text) : null
   if (!match) {
     throw new InvalidError('a cursor is the text of an event or of a query answer, such as 1.42.0')
   }

@@ -10,7 +10,7 @@ export interface ClientPlatform {
   wallMs(): number
   /**
    * Runs `callback` once, not before `delayMs` (at most {@link TIMER_MAX_MS}) have passed. Keeps the process alive only
-   * with `keepAlive`: while a caller waits for the next attempt to connect. Returns a function that takes it back.
+   * with `keepAlive`: for timers on which a caller waits. Returns a function that takes it back.
    */
   after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
   /** Runs `callback` when the current synchronous work is done. */

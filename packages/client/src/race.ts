@@ -62,6 +62,6 @@ export function settled(platform: ClientPlatform, promise: Promise<unknown>, tim
 
 export function delay(platform: ClientPlatform, delayMs: number): Promise<void> {
   return new Promise((resolve) => {
-    after(platform, delayMs, resolve)
+    after(platform, delayMs, resolve, true)
   })
 }

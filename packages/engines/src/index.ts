@@ -1,1 +1,1 @@
-export {}
+export { embeddedEngine } from './embedded.js'

@@ -41,6 +41,8 @@ export interface ProtocolEngineOptions {
   /** How long one attempt to connect may take. Default 2 s. */
   readonly attemptTimeoutMs?: number
   readonly platform?: ClientPlatform
+  /** Frees what is under the connector, when the engine has been closed. */
+  readonly onClose?: () => Promise<void>
 }
 
 const ATTEMPT_TIMEOUT_DEFAULT_MS = 2_000
@@ -79,6 +81,7 @@ export class ProtocolEngine implements Engine, Wire {
   readonly capabilities = CAPABILITIES
   readonly #platform: ClientPlatform
   readonly #link: Link
+  readonly #onClose: (() => Promise<void>) | undefined
   readonly #listeners: Emitter<EngineStatus>
   readonly #sessions = new Map<SessionId, ProtocolSession>()
   readonly #calls = new Set<Call>()
@@ -93,6 +96,7 @@ export class ProtocolEngine implements Engine, Wire {
     const { urls, connector, apiKey = '', clientName = '' } = options
     this.name = options.name ?? urls.join(',')
     this.#platform = options.platform ?? defaultPlatform
+    this.#onClose = options.onClose
     this.#listeners = new Emitter(this.#platform)
     const attemptTimeoutMs = options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS
     this.#link = new Link(
@@ -209,6 +213,7 @@ export class ProtocolEngine implements Engine, Wire {
     for (const session of [...this.#sessions.values()]) session.end(new SessionEndedError('the client is closed'))
     this.#link.close()
     this.#listeners.clear()
+    await this.#onClose?.()
   }
 
   // --- Wire ---
@@ -229,8 +234,8 @@ export class ProtocolEngine implements Engine, Wire {
     return this.#platform.monotonicMs()
   }
 
-  after(delayMs: number, callback: () => void): () => void {
-    return after(this.#platform, delayMs, callback)
+  after(delayMs: number, callback: () => void, keepAlive = false): () => void {
+    return after(this.#platform, delayMs, callback, keepAlive)
   }
 
   suspect(error: LeaseholdError, sentAt: number): void {
@@ -304,7 +309,8 @@ export class ProtocolEngine implements Engine, Wire {
           reject(error)
         },
       }
-      const cancel = this.after(timeoutMs, () => call.fail(this.unavailable(`no answer to ${what} within ${timeoutMs} ms`)))
+      const expired = () => call.fail(this.unavailable(`no answer to ${what} within ${timeoutMs} ms`))
+      const cancel = this.after(timeoutMs, expired, true)
       this.#calls.add(call)
       this.#link.want()
       if (this.#link.connected) this.#sendCall(call)

@@ -55,7 +55,7 @@ export class PendingAcquire implements OpenRequest {
     const { signal, waitMs } = this.options.options
     if (signal?.aborted) return this.#onAbort()
     signal?.addEventListener('abort', this.#onAbort)
-    this.#cancelTimer = this.options.wire.after(waitMs === 0 ? ANSWER_MS : waitMs, () => this.#waitIsOver())
+    this.#cancelTimer = this.options.wire.after(waitMs === 0 ? ANSWER_MS : waitMs, () => this.#waitIsOver(), true)
   }
 
   stop(): void {
@@ -90,7 +90,7 @@ export class PendingAcquire implements OpenRequest {
   #waitIsOver(): void {
     const { wire } = this.options
     if (!wire.connected) return this.#timeOut()
-    this.#cancelTimer = wire.after(GRACE_MS, () => this.#timeOut())
+    this.#cancelTimer = wire.after(GRACE_MS, () => this.#timeOut(), true)
   }
 
   /** The service knew of the request, so it was not granted in time; or nothing is known at all: it was unreachable. */

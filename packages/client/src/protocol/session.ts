@@ -302,9 +302,7 @@ export class ProtocolSession implements EngineSession {
     command: (number: number, ack: Ack) => Command,
     late?: (result: Result) => void,
   ): Promise<Result> {
-    while (!this.#ended && this.#window.width > WINDOW_ALL) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    }
+    if (this.#window.width > WINDOW_ALL) await this.#room()
     if (this.#ended) throw this.#ended
     return new Promise((resolve, reject) => {
       const number = this.#window.take()
@@ -326,14 +324,23 @@ export class ProtocolSession implements EngineSession {
           reject(request.sent && !late ? unknownOutcome(what, error) : error)
         },
       }
-      const cancel = this.#wire.after(timeoutMs, () => {
+      const expired = () => {
         waiting = false
         const error = this.#wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
         if (!late || !request.sent) this.#close(request)
         reject(request.sent ? unknownOutcome(what, error) : error)
-      })
+      }
+      const cancel = this.#wire.after(timeoutMs, expired, true)
       this.#submit(request)
     })
+  }
+
+  /** Waits for a number that the service will take. False: the session has ended. */
+  async #room(): Promise<boolean> {
+    while (!this.#ended && this.#window.width > WINDOW_ALL) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve))
+    }
+    return !this.#ended
   }
 
   /** A refusal for want of room, of something that must be done: it is sent again after a pause, with its number. */
@@ -374,7 +381,12 @@ export class ProtocolSession implements EngineSession {
     if (!this.#open.delete(request.number)) return
     this.#acquires.delete(request.number)
     this.#window.answered(request.number)
-    if (this.#waiting.length > 0 && this.#window.width <= WINDOW_ALL) this.#waiting.shift()?.()
+    this.#proceed()
+  }
+
+  #proceed(): void {
+    const free = WINDOW_ALL - this.#window.width
+    for (const proceed of this.#waiting.splice(0, Math.max(0, free))) proceed()
   }
 
   /**
@@ -387,6 +399,11 @@ export class ProtocolSession implements EngineSession {
     pending.options.reject(error)
     if (!pending.sent) return this.#close(pending)
     this.#open.delete(pending.number)
+    void this.#cancel(pending)
+  }
+
+  async #cancel(pending: PendingAcquire): Promise<void> {
+    if (!(await this.#room())) return
     const number = this.#window.take()
     const cancel: OpenRequest = {
       number,
@@ -395,6 +412,7 @@ export class ProtocolSession implements EngineSession {
       answer: (result) => {
         if (this.#sendAgainLater(cancel, result)) return false
         this.#window.answered(pending.number)
+        this.#proceed()
         return true
       },
       ended: () => {},

@@ -14,7 +14,8 @@ export interface Wire {
   call(what: string, timeoutMs: number, command: Command): Promise<Result>
   forget(session: ProtocolSession): void
   now(): number
-  after(delayMs: number, callback: () => void): () => void
+  /** `keepAlive`: a caller waits for this. */
+  after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
   /** An UnavailableError with what is known about the connection. */
   unavailable(message: string): LeaseholdError
   /** Nobody has answered since `sentAt`: the connection may be dead. */
