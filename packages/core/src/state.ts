@@ -1,4 +1,4 @@
-import type { HoldId, Index, Millis } from './brand.js'
+import type { HoldId, Index, Millis, SessionId } from './brand.js'
 import { DEFAULT_LIMITS } from './limits.js'
 import type { Applied, Entry, Limits } from './operations.js'
 import { apply, nextDue } from './state/apply.js'
@@ -62,6 +62,11 @@ export class LockState {
   /** Cluster time of the next thing that is due; undefined when nothing is. */
   nextDue(): Millis | undefined {
     return nextDue(this.machine)?.dueAt as Millis | undefined
+  }
+
+  /** Sessions that live in the service's own process, in the order of their ids. */
+  localSessions(): SessionId[] {
+    return [...this.machine.sessions.values()].filter((session) => session.local).map((session) => session.id)
   }
 
   /** Applies an entry. Indexes grow; an index without a lock entry may be left out. */

@@ -51,6 +51,7 @@ export class Replica implements Member<LockState> {
   private meta: ClusterMeta
   private lastSnapshot: number
   private saving = false
+  private localSessionsEnded = false
 
   private readers: Reader[] = []
   private nextRead = 1
@@ -331,6 +332,7 @@ export class Replica implements Member<LockState> {
       if (this.tenure && batch.index === this.tenure.opening && entry.term === this.tenure.term) {
         this.tenure.ready = true
         this.closing = true
+        if (this.settings.endLocalSessions && !this.localSessionsEnded) this.endLocalSessions()
       }
     }
     if (effects.committed.length > 0) this.consensus.applied(this.applier.index)
@@ -351,6 +353,15 @@ export class Replica implements Member<LockState> {
     this.tenure = new Tenure(term, opening as Index, clock, base)
     this.settings.platform.log.info('leads', { term, index: opening })
     return true
+  }
+
+  /** Once per start, before anybody else's command: whoever lived in the process before is dead. */
+  private endLocalSessions(): void {
+    this.localSessionsEnded = true
+    const reason = 'its process has ended'
+    for (const session of this.applier.state.localSessions()) {
+      this.proposals.addFirst({ kind: 'closeSession', session, by: 'death', reason })
+    }
   }
 
   private endTenure(): void {

@@ -141,6 +141,27 @@ describe('a service of one', () => {
   })
 })
 
+describe('sessions of the process itself', () => {
+  it('end when that process is known dead, and only they', () => {
+    const world = new World()
+    world.open({ endLocalSessions: true })
+    const open = (nonce: string, local: boolean) =>
+      world.submit({ kind: 'openSession', nonce, secret: '00'.repeat(16), ttlMs: 60_000 as never, client: '', local }) as Extract<Result, { kind: 'opened' }>
+    const own = open('01'.repeat(16), true).session
+    const other = open('02'.repeat(16), false).session
+    world.acquire(own, 1, 'a', { lockDelayMs: 500 as never })
+    world.acquire(other, 1, 'b')
+    world.crash()
+    expect(world.submit({ kind: 'renew', session: own })).toMatchObject({ kind: 'renewed' })
+    world.crash(() => 0, { endLocalSessions: true })
+    expect(world.submit({ kind: 'renew', session: own })).toMatchObject({ code: 'session-ended' })
+    expect(world.submit(acquire(other, 2, 'a'))).toMatchObject({ code: 'busy' })
+    world.advance(700)
+    expect(world.submit(acquire(other, 3, 'a'))).toMatchObject({ kind: 'granted' })
+    expect(world.submit(acquire(other, 4, 'b'))).toMatchObject({ code: 'busy' })
+  })
+})
+
 describe('time', () => {
   it('ends a session when its TTL has passed, and serves the next', () => {
     const world = new World()

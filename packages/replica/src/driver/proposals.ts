@@ -71,6 +71,13 @@ export class Proposals {
     return undefined
   }
 
+  /** Puts a command of the member itself in front of all others; nobody waits for its result. */
+  addFirst(command: Command): void {
+    const bytes = encodeCommand(command)
+    this.waiting.unshift({ bytes, answer() {} })
+    this.bytes += bytes.length
+  }
+
   /** Closes a batch of at most `bytesMax`: the entry's bytes, and who waits for which of its results. */
   close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly answers: readonly Answer[] } {
     let count = 0
