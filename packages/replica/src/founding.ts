@@ -11,7 +11,9 @@ import { found } from './storage.js'
 export function foundFolder(settings: ReplicaSettings, done: (error: Error | undefined) => void): void {
   const { founding, name, url, platform } = settings
   if (!founding) {
-    throw new StorageError(`${platform.disk.path} is empty`, { hint: 'check the path: no service has ever run on this folder' })
+    throw new StorageError(`${platform.disk.path} is empty`, {
+      hint: 'check the path: no service has ever run on this folder',
+    })
   }
   const epoch = founding.epoch ?? 1
   if (!Number.isSafeInteger(epoch) || epoch < 1 || epoch > EPOCH_MAX) {

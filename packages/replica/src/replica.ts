@@ -1,4 +1,12 @@
-import { type Command, type Cursor, type Index, LockState, Reader as BytesReader, type Refused, type Result, StorageError } from '@leasehold/core'
+import {
+  type Command,
+  type Cursor,
+  type Index,
+  LockState,
+  type Refused,
+  type Result,
+  StorageError,
+} from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
 import { assert } from './assert.js'
 import { Applier } from './driver/applier.js'
@@ -7,8 +15,10 @@ import { Flusher } from './driver/flusher.js'
 import { LeaderClock } from './driver/leader-clock.js'
 import { guarded, Listeners } from './driver/listeners.js'
 import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './driver/options.js'
-import { type Answer, mintSecrets, needsRoom, Proposals, QUEUE_COMMANDS_MAX, refused } from './driver/proposals.js'
+import { type Answer, mintSecrets, needsRoom, Proposals, refused } from './driver/proposals.js'
+import { type Reader, Reads, READS_MAX } from './driver/reads.js'
 import { Solo } from './driver/solo.js'
+import { Stamps } from './driver/stamps.js'
 import { Tenure } from './driver/tenure.js'
 import { foundFolder } from './founding.js'
 import { type ClusterMeta, decodeMeta, encodeMeta } from './members.js'
@@ -24,8 +34,6 @@ const ROUNDS_MAX = 10_000
 const STOP_WAIT_MS = 2000
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000
-
-type Reader = Parameters<Member<LockState>['read']>[0]
 
 /**
  * One member: drives consensus, the lock state, the log and the snapshots over a {@link Platform}.
@@ -43,7 +51,8 @@ export class Replica implements Member<LockState> {
   private readonly onIdleListeners: Listeners<[]>
   private readonly onStatusListeners: Listeners<[MemberStatus]>
   private readonly batchBytes: number
-  private readonly stampOf = new Map<number, number>()
+  private readonly stamps = new Stamps()
+  private readonly reads = new Reads()
 
   private phase: 'running' | 'stopping' | 'stopped' = 'running'
   private failure: string | undefined
@@ -52,11 +61,6 @@ export class Replica implements Member<LockState> {
   private lastSnapshot: number
   private saving = false
   private localSessionsEnded = false
-
-  private readers: Reader[] = []
-  private nextRead = 1
-  private readonly readRounds = new Map<number, readonly Reader[]>()
-  private readable: { readonly index: number; readonly readers: readonly Reader[] }[] = []
 
   private running = false
   private closing = false
@@ -111,7 +115,10 @@ export class Replica implements Member<LockState> {
     this.meta = decodeMeta(snapshot.meta)
     this.lastSnapshot = snapshot.index
     const state = LockState.restore(snapshot.state)
-    this.applier = new Applier(state, snapshot.index, snapshot.term, { events: settings.historyEvents, bytes: settings.historyBytes })
+    this.applier = new Applier(state, snapshot.index, snapshot.term, {
+      events: settings.historyEvents,
+      bytes: settings.historyBytes,
+    })
     this.batchBytes = Math.min(BATCH_BYTES_MAX, Math.floor(log.frameRoom / 2))
     this.onAppliedListeners = new Listeners(platform.log)
     this.onIdleListeners = new Listeners(platform.log)
@@ -128,7 +135,7 @@ export class Replica implements Member<LockState> {
       hardState: log.hardState,
       entries: log.recovered,
     })
-    this.noteStamps(log.recovered)
+    this.stamps.note(log.recovered)
     this.consensus.campaign()
     this.kick()
     this.scheduleTick()
@@ -167,11 +174,11 @@ export class Replica implements Member<LockState> {
         ? this.stoppedRefusal()
         : this.consensus.role !== 'leader'
           ? this.notLeader()
-          : this.readers.length >= QUEUE_COMMANDS_MAX
-            ? refused('limit', `${this.readers.length} reads wait already`)
+          : this.reads.count >= READS_MAX
+            ? refused('limit', `${this.reads.count} reads wait already`)
             : undefined
     if (refusal) return this.defer(() => done({ refused: refusal }))
-    this.readers.push(done)
+    this.reads.add(done)
     this.kick()
   }
 
@@ -267,20 +274,22 @@ export class Replica implements Member<LockState> {
       for (let round = 0, more = true; more; round++) {
         assert(round < ROUNDS_MAX, () => `${round} rounds of effects`)
         const single = this.closeBatch()
-        this.startReads()
+        const asked = this.tenure?.ready ? this.reads.begin() : undefined
+        if (asked !== undefined) this.consensus.read(asked)
         const effects = this.consensus.takeEffects()
         more = this.flush(effects, single)
         more = this.applyCommitted(effects) || more
         applied ||= effects.committed.length > 0
-        for (const { context, index } of effects.reads) this.readReady(context, index)
+        for (const { context, index } of effects.reads) this.reads.confirm(context, index)
         more = this.changeRole() || more
-        this.answerReads()
+        for (const reader of this.reads.ready(this.applier.index))
+          guarded(this.settings.platform.log, () => reader(this.stale()))
       }
     } finally {
       this.running = false
     }
     this.closing = false
-    if (this.proposals.count > 0 && this.flusher.idle && this.tenure?.ready) this.kick()
+    if (this.tenure?.ready && this.flusher.idle && (this.proposals.count > 0 || this.reads.count > 0)) this.kick()
     this.handOutLater()
     if (applied) this.onIdleListeners.call()
     this.maybeSnapshot()
@@ -308,7 +317,7 @@ export class Replica implements Member<LockState> {
   /** Returns whether something became durable at once. */
   private flush(effects: Effects, single: boolean): boolean {
     if (effects.persist) {
-      this.noteStamps(effects.persist.entries)
+      this.stamps.note(effects.persist.entries)
       this.flusher.add(effects.persist)
     }
     const sequence = this.flusher.start(single && effects.committed.length === 0)
@@ -320,7 +329,7 @@ export class Replica implements Member<LockState> {
   private applyCommitted(effects: Effects): boolean {
     for (const entry of effects.committed) {
       const { batch, results } = this.applier.apply(entry)
-      this.stampOf.delete(entry.index)
+      this.stamps.applied(entry.index)
       if (entry.kind === 'configuration') this.consensus.applyConfiguration(entry.change)
       this.onAppliedListeners.call(batch)
       const answers = this.tenure?.waiting.get(batch.index)
@@ -344,9 +353,9 @@ export class Replica implements Member<LockState> {
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
   private changeRole(): boolean {
     const { role, term } = this.consensus
-    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) this.endTenure()
+    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) this.endTenure(this.notLeader())
     if (role !== 'leader' || this.tenure) return false
-    const base = Math.max(this.applier.state.now, ...this.stampOf.values())
+    const base = this.stamps.highest(this.applier.state.now)
     const clock = new LeaderClock(base, this.settings.platform.clock.monotonicMs(), this.settings.tickMs)
     const opening = this.consensus.propose(new Proposals().close(clock.stamp(0, base), 0).data)
     assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
@@ -364,23 +373,17 @@ export class Replica implements Member<LockState> {
     }
   }
 
-  private endTenure(): void {
+  private endTenure(refusal: Refused): void {
     const { tenure } = this
     this.tenure = undefined
-    const lost = refused('unknown-outcome', 'leadership was lost before the outcome was known', 'repeat it with the same request number')
+    const lost = refused(
+      'unknown-outcome',
+      'leadership was lost before the outcome was known',
+      'repeat it with the same request number',
+    )
     for (const answers of tenure?.waiting.values() ?? []) this.answerAll(answers, lost)
-    this.answerAll(this.proposals.drain(), this.notLeader())
-    this.refuseReads(this.notLeader())
-  }
-
-  /** Remembers the stamps of entries that are not yet applied: a new leader's clock starts at the highest. */
-  private noteStamps(entries: Effects['committed']): void {
-    const first = entries[0]
-    if (!first) return
-    for (const index of this.stampOf.keys()) if (index >= first.index) this.stampOf.delete(index)
-    for (const entry of entries) {
-      if (entry.kind === 'normal' && entry.data.length > 0) this.stampOf.set(entry.index, new BytesReader(entry.data).varuint())
-    }
+    this.answerAll(this.proposals.drain(), refusal)
+    for (const reader of this.reads.drain()) this.later.push(() => reader({ refused: refusal }))
   }
 
   /** A timer for what is due before the next tick. */
@@ -401,45 +404,17 @@ export class Replica implements Member<LockState> {
     })
   }
 
-  // --- reads ---
-
-  private startReads(): void {
-    if (this.readers.length === 0 || !this.tenure?.ready || this.readRounds.size > 0) return
-    const context = this.nextRead++
-    this.readRounds.set(context, this.readers)
-    this.readers = []
-    this.consensus.read(context)
-  }
-
-  private readReady(context: number, index: number): void {
-    const readers = this.readRounds.get(context)
-    this.readRounds.delete(context)
-    if (readers) this.readable.push({ index, readers })
-    if (this.readers.length > 0) this.kick()
-  }
-
-  private answerReads(): void {
-    while (this.readable.length > 0 && (this.readable[0] as { index: number }).index <= this.applier.index) {
-      const { readers } = this.readable.shift() as { readers: readonly Reader[] }
-      for (const reader of readers) guarded(this.settings.platform.log, () => reader(this.stale()))
-    }
-  }
-
-  private refuseReads(refusal: Refused): void {
-    const all = [...this.readable.map((round) => round.readers), ...this.readRounds.values(), this.readers].flat()
-    this.readable = []
-    this.readRounds.clear()
-    this.readers = []
-    for (const reader of all) this.later.push(() => reader({ refused: refusal }))
-  }
-
   // --- refusals ---
 
   private refusalOf(command: Command): Refused | undefined {
     if (this.phase !== 'running') return this.stoppedRefusal()
     if (this.consensus.role !== 'leader') return this.notLeader()
     if (this.full && needsRoom(command)) {
-      return refused('storage', `the disk of ${this.settings.name} is full: ${command.kind} is refused`, 'release, renew and close go on; make room')
+      return refused(
+        'storage',
+        `the disk of ${this.settings.name} is full: ${command.kind} is refused`,
+        'release, renew and close go on; make room',
+      )
     }
     return undefined
   }
@@ -485,7 +460,13 @@ export class Replica implements Member<LockState> {
     const { snapshots, log } = this.storage
     const bound = this.full ? this.settings.segmentBytes : Math.max(this.settings.snapshotBytes, snapshots.lastBytes)
     const { index, term, state } = this.applier
-    if (this.saving || this.phase !== 'running' || this.applier.bytesSinceSnapshot < bound || index <= this.lastSnapshot) return
+    if (
+      this.saving ||
+      this.phase !== 'running' ||
+      this.applier.bytesSinceSnapshot < bound ||
+      index <= this.lastSnapshot
+    )
+      return
     this.saving = true
     this.applier.bytesSinceSnapshot = 0
     const meta = encodeMeta({ ...this.meta, configuration: this.consensus.configuration })
@@ -528,7 +509,7 @@ export class Replica implements Member<LockState> {
     this.phase = 'stopped'
     this.cancelTick?.()
     this.cancelDue?.()
-    this.endTenure()
+    this.endTenure(this.stoppedRefusal())
     this.storage.log.close()
     this.storage.snapshots.close()
     this.handOutLater()
@@ -554,7 +535,11 @@ export class Replica implements Member<LockState> {
     const { term } = this.consensus
     const text = `member ${identity.name} (node ${identity.node}) stopped in term ${term} after entry ${this.applier.index}: ${error.message}`
     this.failure = text
-    this.settings.platform.log.error('stopped', { term, index: this.applier.index, error: error.stack ?? error.message })
+    this.settings.platform.log.error('stopped', {
+      term,
+      index: this.applier.index,
+      error: error.stack ?? error.message,
+    })
     this.halt()
   }
 

@@ -59,7 +59,11 @@ export function found(
 }
 
 /** Reads a member's folder. `done` may run inside the call. */
-export function openStorage(disk: Disk, options: StorageOptions, done: (error: Error | undefined, storage?: Storage) => void): void {
+export function openStorage(
+  disk: Disk,
+  options: StorageOptions,
+  done: (error: Error | undefined, storage?: Storage) => void,
+): void {
   let identity: Identity | undefined
   let snapshots: Snapshots
   try {

@@ -12,7 +12,13 @@ describe('a service of one', () => {
     const session = world.openSession()
     const hold = world.acquire(session, 1, 'a')
     expect(hold).toBeGreaterThan(session)
-    expect(world.replica.status).toMatchObject({ role: 'leader', leader: 'n1', epoch: 1, disk: 'ok', failure: undefined })
+    expect(world.replica.status).toMatchObject({
+      role: 'leader',
+      leader: 'n1',
+      epoch: 1,
+      disk: 'ok',
+      failure: undefined,
+    })
     expect(world.clock.now).toBeLessThan(5_050)
   })
 
@@ -34,7 +40,8 @@ describe('a service of one', () => {
     const session = world.openSession()
     const before = world.disk.syncs
     const order: number[] = []
-    for (let i = 1; i <= 500; i++) world.replica.submit(acquire(session, i, `l${i}`, { ack: { lowest: 1, also: [] } }), () => order.push(i))
+    for (let i = 1; i <= 500; i++)
+      world.replica.submit(acquire(session, i, `l${i}`, { ack: { lowest: 1, also: [] } }), () => order.push(i))
     world.until(() => order.length === 500)
     expect(order).toEqual(Array.from({ length: 500 }, (_, i) => i + 1))
     expect(world.disk.syncs - before).toBe(1)
@@ -87,7 +94,9 @@ describe('a service of one', () => {
     world.open()
     const session = world.openSession()
     expect(world.submit({ kind: 'nonsense' } as never)).toMatchObject({ kind: 'refused', code: 'invalid' })
-    expect(world.submit({ kind: 'put', key: 'k', value: new Uint8Array(300_000), ifVersion: 1n })).toMatchObject({ kind: 'refused' })
+    expect(world.submit({ kind: 'put', key: 'k', value: new Uint8Array(300_000), ifVersion: 1n })).toMatchObject({
+      kind: 'refused',
+    })
     expect(world.submit(acquire(session, 1, 'x'))).toMatchObject({ kind: 'granted' })
   })
 
@@ -95,7 +104,14 @@ describe('a service of one', () => {
     const world = new World()
     world.open()
     const secret = '11'.repeat(16)
-    const opened = world.submit({ kind: 'openSession', nonce: 'aa'.repeat(16), secret, ttlMs: 10_000 as never, client: '', local: false })
+    const opened = world.submit({
+      kind: 'openSession',
+      nonce: 'aa'.repeat(16),
+      secret,
+      ttlMs: 10_000 as never,
+      client: '',
+      local: false,
+    })
     expect(opened).toMatchObject({ kind: 'opened', secret: expect.not.stringMatching(secret) })
     const session = (opened as Extract<Result, { kind: 'opened' }>).session
     const first = world.submit(acquire(session, 1, 'a', { portable: true, secret }))
@@ -146,7 +162,14 @@ describe('sessions of the process itself', () => {
     const world = new World()
     world.open({ endLocalSessions: true })
     const open = (nonce: string, local: boolean) =>
-      world.submit({ kind: 'openSession', nonce, secret: '00'.repeat(16), ttlMs: 60_000 as never, client: '', local }) as Extract<Result, { kind: 'opened' }>
+      world.submit({
+        kind: 'openSession',
+        nonce,
+        secret: '00'.repeat(16),
+        ttlMs: 60_000 as never,
+        client: '',
+        local,
+      }) as Extract<Result, { kind: 'opened' }>
     const own = open('01'.repeat(16), true).session
     const other = open('02'.repeat(16), false).session
     world.acquire(own, 1, 'a', { lockDelayMs: 500 as never })
@@ -228,7 +251,9 @@ describe('disk', () => {
     const session = world.openSession(3_600_000)
     for (let i = 1; i <= 3000; i++) {
       const hold = world.acquire(session, 2 * i - 1, `lock-${i}`, { data: new Uint8Array(200) })
-      expect(world.submit({ kind: 'release', session, request: 2 * i, ack: { lowest: 2 * i, also: [] }, hold })).toMatchObject({ kind: 'released' })
+      expect(
+        world.submit({ kind: 'release', session, request: 2 * i, ack: { lowest: 2 * i, also: [] }, hold }),
+      ).toMatchObject({ kind: 'released' })
     }
     const names = world.disk.list()
     expect(names.filter((name) => name.startsWith('log-')).length).toBeLessThan(4)
@@ -252,7 +277,14 @@ describe('disk', () => {
     let request = 2
     let refusal: Result | undefined
     for (; request < 2000 && !refusal; request++) {
-      const result = world.submit({ kind: 'put', session, request, ack: { lowest: request, also: [] }, key: 'k', value: new Uint8Array(30_000) })
+      const result = world.submit({
+        kind: 'put',
+        session,
+        request,
+        ack: { lowest: request, also: [] },
+        key: 'k',
+        value: new Uint8Array(30_000),
+      })
       if (result.kind === 'refused') refusal = result
     }
     expect(refusal).toMatchObject({ code: 'storage', message: expect.stringContaining('full') })
@@ -273,12 +305,22 @@ describe('disk', () => {
       world.acquire(session, 1, 'a')
       world.disk.failSync = 1
       const results: Result[] = []
-      replica.submit(acquire(session, 2, 'b'), (result) => results.push(result))
+      const answer = (result: Result) => results.push(result)
+      replica.submit(acquire(session, 2, 'b'), answer)
+      if (!blockingWrites) {
+        world.clock.runOne(world.clock.now)
+        replica.submit(acquire(session, 3, 'c'), answer)
+        replica.read((view) => 'refused' in view && answer(view.refused))
+      }
       world.advance(10)
-      replica.submit(acquire(session, 3, 'c'), (result) => results.push(result))
+      replica.submit(acquire(session, 3, 'c'), answer)
       world.advance(300)
-      expect(results).toMatchObject([{ code: 'unknown-outcome' }, { code: 'storage' }])
-      expect(replica.status).toMatchObject({ role: 'stopped', failure: expect.stringMatching(/n1 .*node \d+.* term 1 .*entry \d+.*log-\d+/) })
+      const waiting = blockingWrites ? [] : [{ code: 'storage' }, { code: 'storage' }]
+      expect(results).toMatchObject([{ code: 'unknown-outcome' }, ...waiting, { code: 'storage' }])
+      expect(replica.status).toMatchObject({
+        role: 'stopped',
+        failure: expect.stringMatching(/n1 .*node \d+.* term 1 .*entry \d+.*log-\d+/),
+      })
       world.stop()
       world.crash()
       expect(world.submit(acquire(session, 4, 'a'))).toMatchObject({ code: 'busy' })
@@ -315,7 +357,8 @@ describe('disk', () => {
           world.replica.submit(acquire(session, own, name, { data: new Uint8Array(choose(500)) }), (result) => {
             if (result.kind === 'granted') held.set(name, result.grant.hold)
           })
-          for (let steps = choose(4); steps > 0; steps--) if (!world.disk.runOne()) world.clock.runOne(world.clock.now + 5)
+          for (let steps = choose(4); steps > 0; steps--)
+            if (!world.disk.runOne()) world.clock.runOne(world.clock.now + 5)
         }
         for (const hold of held.values()) highest = Math.max(highest, hold)
         world.crash(choose, options)
@@ -339,7 +382,8 @@ describe('stop', () => {
     const replica = world.open({ blockingWrites: false })
     const session = world.openSession()
     const results: Result[] = []
-    for (let i = 1; i <= 10; i++) replica.submit(acquire(session, i, `l${i}`, { ack: { lowest: 1, also: [] } }), (result) => results.push(result))
+    for (let i = 1; i <= 10; i++)
+      replica.submit(acquire(session, i, `l${i}`, { ack: { lowest: 1, also: [] } }), (result) => results.push(result))
     let stopped = false
     replica.stop(() => {
       stopped = true

@@ -1,4 +1,12 @@
-import { decodeEntry, type Cursor, type Entry as LockEntry, type Index, type LockState, type Millis, type Result } from '@leasehold/core'
+import {
+  decodeEntry,
+  type Cursor,
+  type Entry as LockEntry,
+  type Index,
+  type LockState,
+  type Millis,
+  type Result,
+} from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import type { AppliedBatch } from '../api.js'
 import { assert } from '../assert.js'
@@ -32,7 +40,10 @@ export class Applier {
     const index = entry.index as Index
     const content = entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
     const { results, pushes, events } = this.state.apply(content, index)
-    assert(results.length === content.commands.length, () => `${results.length} results of ${content.commands.length} commands`)
+    assert(
+      results.length === content.commands.length,
+      () => `${results.length} results of ${content.commands.length} commands`,
+    )
     this.index = index
     this.term = entry.term
     this.bytesSinceSnapshot += entryBytes(entry)

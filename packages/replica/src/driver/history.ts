@@ -71,7 +71,10 @@ export class History {
   }
 }
 
-function isBefore(a: { readonly index: number; readonly ordinal: number }, b: { readonly index: number; readonly ordinal: number }): boolean {
+function isBefore(
+  a: { readonly index: number; readonly ordinal: number },
+  b: { readonly index: number; readonly ordinal: number },
+): boolean {
   return a.index < b.index || (a.index === b.index && a.ordinal < b.ordinal)
 }
 
@@ -79,7 +82,8 @@ function eventBytes(event: Event): number {
   let bytes = EVENT_BYTES
   if (event.kind === 'held') for (const lock of event.grant.locks) bytes += lock.name.length * 2 + 64
   else if (event.kind === 'freed') for (const lock of event.locks) bytes += lock.name.length * 2 + 64
-  else if (event.kind === 'queued' || event.kind === 'unqueued') for (const name of event.names) bytes += name.length * 2
+  else if (event.kind === 'queued' || event.kind === 'unqueued')
+    for (const name of event.names) bytes += name.length * 2
   else if (event.kind === 'put' || event.kind === 'deleted') bytes += event.key.length * 2
   return bytes
 }

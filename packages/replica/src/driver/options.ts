@@ -44,12 +44,24 @@ export interface ReplicaOptions {
 
 export type ReplicaSettings = Required<Omit<ReplicaOptions, 'founding'>> & { readonly founding: Founding | undefined }
 
+type Numeric =
+  | 'tickMs'
+  | 'electionTicks'
+  | 'segmentBytes'
+  | 'spares'
+  | 'reserveBytes'
+  | 'snapshotBytes'
+  | 'historyEvents'
+  | 'historyBytes'
+
 const MIB = 1024 * 1024
 const SEGMENT_BYTES_MIN = 256 * 1024
 
 /** Without the properties that are there but undefined, so that they do not hide a default. */
 function definedOf(options: ReplicaOptions): ReplicaOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as unknown as ReplicaOptions
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as unknown as ReplicaOptions
 }
 
 /** Fills in the defaults. @throws InvalidError */
@@ -75,9 +87,9 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
       hint: 'letters, digits, dots, dashes and underscores, at most 64',
     })
   }
-  const atLeast = (what: keyof ReplicaSettings & string, least: number): void => {
+  const atLeast = (what: Numeric, least: number): void => {
     const value = settings[what]
-    if (!Number.isSafeInteger(value) || (value as number) < least) throw new InvalidError(`${what} is ${String(value)}; at least ${least}`)
+    if (!Number.isSafeInteger(value) || value < least) throw new InvalidError(`${what} is ${value}; at least ${least}`)
   }
   atLeast('tickMs', 1)
   atLeast('electionTicks', 2)

@@ -1,4 +1,13 @@
-import { type Command, encodeCommand, type ErrorCode, LeaseholdError, type Millis, type Refused, type Result, Writer } from '@leasehold/core'
+import {
+  type Command,
+  encodeCommand,
+  type ErrorCode,
+  LeaseholdError,
+  type Millis,
+  type Refused,
+  type Result,
+  Writer,
+} from '@leasehold/core'
 import type { Random } from '../platform.js'
 
 export type Answer = (result: Result) => void
@@ -56,7 +65,11 @@ export class Proposals {
   /** Takes a command in, or says why not. */
   add(command: Command, answer: Answer, bytesMax: number): Refused | undefined {
     if (this.waiting.length >= QUEUE_COMMANDS_MAX || this.bytes >= QUEUE_BYTES_MAX) {
-      return refused('limit', `${this.waiting.length} commands of ${this.bytes} bytes wait already`, 'slow down, and try again')
+      return refused(
+        'limit',
+        `${this.waiting.length} commands of ${this.bytes} bytes wait already`,
+        'slow down, and try again',
+      )
     }
     let bytes: Uint8Array
     try {

@@ -87,7 +87,11 @@ export class Solo implements Consensus {
     if (entries.length > 0 || this.changed) {
       this.sequence++
       this.persisting.push({ sequence: this.sequence, last: this.last })
-      persist = { sequence: this.sequence, hardState: { term: this.term, vote: this.vote, commit: this.commit }, entries }
+      persist = {
+        sequence: this.sequence,
+        hardState: { term: this.term, vote: this.vote, commit: this.commit },
+        entries,
+      }
       this.changed = false
     }
     const first = this.suffix[0]?.index ?? 0

@@ -46,7 +46,8 @@ export function readEntries(reader: Reader): Entry[] {
 
 /** About how many bytes an entry takes in a frame or a message; never less than it does. */
 export function entryBytes(entry: Entry): number {
-  const content = entry.kind === 'normal' ? entry.data.length : entry.change.context.length + entry.change.steps.length * 9
+  const content =
+    entry.kind === 'normal' ? entry.data.length : entry.change.context.length + entry.change.steps.length * 9
   return content + 32
 }
 

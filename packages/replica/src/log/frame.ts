@@ -94,7 +94,14 @@ export function filler(length: number): Uint8Array {
 
 /** What stands at one place of a segment. */
 export type FrameAt =
-  | { readonly kind: 'valid'; readonly sequence: number; readonly body: Uint8Array; readonly bodyEnd: number; readonly end: number; readonly fillerIntact: boolean }
+  | {
+      readonly kind: 'valid'
+      readonly sequence: number
+      readonly body: Uint8Array
+      readonly bodyEnd: number
+      readonly end: number
+      readonly fillerIntact: boolean
+    }
   /** A header of zeros: nothing was written here, or its sector never reached the disk. */
   | { readonly kind: 'blank' }
   /** `torn`: it can be the rest of a write that a crash interrupted. Otherwise complete data has changed. */
@@ -107,13 +114,20 @@ export function frameAt(segment: Uint8Array, seed: number, offset: number): Fram
   if (header === undefined) {
     if (allZero(segment, offset, offset + FRAME_HEADER)) return { kind: 'blank' }
     const sectorEnd = Math.min(segment.length, (Math.floor(offset / SECTOR) + 1) * SECTOR)
-    return { kind: 'bad', torn: allZero(segment, offset + FRAME_HEADER, sectorEnd), why: 'its header does not match its checksum' }
+    return {
+      kind: 'bad',
+      torn: allZero(segment, offset + FRAME_HEADER, sectorEnd),
+      why: 'its header does not match its checksum',
+    }
   }
   const bodyFrom = offset + FRAME_HEADER
   const bodyTo = bodyFrom + header.length
   const end = offset + frameExtent(header.length)
-  if (end > segment.length) return { kind: 'bad', torn: false, why: `its length ${header.length} leads beyond the file` }
-  if (crc32(segment.subarray(bodyFrom, bodyTo), crc32(segment.subarray(offset, offset + 20), seed)) !== header.bodyCrc) {
+  if (end > segment.length)
+    return { kind: 'bad', torn: false, why: `its length ${header.length} leads beyond the file` }
+  if (
+    crc32(segment.subarray(bodyFrom, bodyTo), crc32(segment.subarray(offset, offset + 20), seed)) !== header.bodyCrc
+  ) {
     return { kind: 'bad', torn: looksCut(segment, bodyFrom, bodyTo, end), why: 'its body does not match its checksum' }
   }
   let fillerIntact = true

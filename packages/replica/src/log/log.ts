@@ -106,7 +106,9 @@ export class Log {
       this.repair(recovered, this.file)
     }
     for (const name of recovered.leftovers) disk.remove(name)
-    this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () => this.sparesChanged())
+    this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () =>
+      this.sparesChanged(),
+    )
   }
 
   /** No room for another spare: what is left must last. */
@@ -215,7 +217,8 @@ export class Log {
   private place(part: FrameBody, then: (error: Error | undefined, placed?: Placed) => void): void {
     if (this.file) {
       const bytes = this.encode(part)
-      if (this.tail + bytes.length <= this.options.segmentBytes) return then(undefined, this.advance(this.file, part, bytes))
+      if (this.tail + bytes.length <= this.options.segmentBytes)
+        return then(undefined, this.advance(this.file, part, bytes))
     }
     const roll = (): void => {
       const error = this.roll()

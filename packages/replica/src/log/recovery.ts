@@ -76,7 +76,11 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
       segments = []
       sequence = segment.firstSequence
     } else if (segment.firstSequence < sequence) {
-      throw damaged(`${disk.path}/${segment.name}`, 0, `its first frame ${segment.firstSequence} is in the file before it too`)
+      throw damaged(
+        `${disk.path}/${segment.name}`,
+        0,
+        `its first frame ${segment.firstSequence} is in the file before it too`,
+      )
     }
     segments.push(segment)
     const last = position === all.length - 1
@@ -158,7 +162,8 @@ function checkEnd(
   if (bad === undefined && allZero(bytes, at)) return undefined
   const why = bad?.why ?? 'its header is missing'
   const later = findFrame(bytes, seed, at + FRAME_ALIGN, sequence)
-  if (later !== undefined) throw damaged(file, at, `frame ${sequence}: ${why}, and a whole frame follows at byte ${later}`)
+  if (later !== undefined)
+    throw damaged(file, at, `frame ${sequence}: ${why}, and a whole frame follows at byte ${later}`)
   if (!last) throw damaged(file, at, `frame ${sequence}: ${why}, and a later file exists`)
   if (bad && !bad.torn) throw damaged(file, at, `frame ${sequence}: ${why}, and it was complete once`)
   let to = bytes.length
@@ -172,7 +177,8 @@ function checkBeginning(disk: Disk, first: Segment | undefined, replay: Replay, 
   if (first === undefined || reset) return
   const begin = replay.base ? replay.base.index + 1 : first.firstIndex
   if (begin > snapshotIndex + 1) {
-    const snapshot = snapshotIndex === 0 ? 'there is no snapshot' : `the newest whole snapshot ends at entry ${snapshotIndex}`
+    const snapshot =
+      snapshotIndex === 0 ? 'there is no snapshot' : `the newest whole snapshot ends at entry ${snapshotIndex}`
     throw damaged(`${disk.path}/${first.name}`, 0, `the log begins at entry ${begin}, but ${snapshot}`)
   }
 }

@@ -56,8 +56,9 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
       owner.release().then(done, done)
     }
     const opened = await new Promise<Replica>((resolve, reject) => {
-      Replica.open({ ...rest, name, platform, release, endLocalSessions: true, ...(founding && { founding }) }, (error, result) =>
-        result ? resolve(result) : reject(error),
+      Replica.open(
+        { ...rest, name, platform, release, endLocalSessions: true, ...(founding && { founding }) },
+        (error, result) => (result ? resolve(result) : reject(error)),
       )
     })
     replica = opened

@@ -245,7 +245,9 @@ function answers(path: string): Promise<boolean> {
     }
     const timer = setTimeout(() => end(true), CONNECT_TIMEOUT_MS)
     connection.once('connect', () => end(true))
-    connection.once('error', (error: NodeJS.ErrnoException) => end(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'))
+    connection.once('error', (error: NodeJS.ErrnoException) =>
+      end(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
+    )
   })
 }
 
@@ -262,7 +264,8 @@ function hostId(): string {
 function bootId(): string {
   try {
     if (process.platform === 'linux') return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    if (process.platform === 'darwin') return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim()
+    if (process.platform === 'darwin')
+      return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim()
   } catch {
     // Unknown: equal on the same machine, so that the socket decides.
   }

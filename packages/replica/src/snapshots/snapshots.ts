@@ -67,9 +67,7 @@ export class Snapshots {
   ) {
     const names = disk.list()
     for (const name of names) if (name.endsWith('.tmp')) disk.remove(name)
-    const found = names
-      .flatMap((name) => parseName(name) ?? [])
-      .sort((a, b) => b.index - a.index)
+    const found = names.flatMap((name) => parseName(name) ?? []).sort((a, b) => b.index - a.index)
     let position = 0
     for (; position < found.length && !this.loaded; position++) {
       const { name } = found[position] as Kept
@@ -130,7 +128,11 @@ export class Snapshots {
    * Makes a snapshot durable. `done` gets a {@link DiskFullError} when there is no room (nothing has changed then, and a
    * later one may succeed), or the StorageError that stops the member. `reserve`: make the next reserve afterwards.
    */
-  save(snapshot: Snapshot, done: (error: Error | undefined) => void, options: { readonly reserve: boolean } = { reserve: true }): void {
+  save(
+    snapshot: Snapshot,
+    done: (error: Error | undefined) => void,
+    options: { readonly reserve: boolean } = { reserve: true },
+  ): void {
     assert(!this.saving, 'a second snapshot while one is being written')
     assert(snapshot.index > (this.kept.at(-1)?.index ?? -1), () => `snapshot ${snapshot.index} is not newer`)
     this.saving = true
@@ -164,7 +166,12 @@ export class Snapshots {
     this.closed = true
   }
 
-  private write(file: DiskFile | undefined, name: string, snapshot: Snapshot, end: (error: Error | undefined) => void): void {
+  private write(
+    file: DiskFile | undefined,
+    name: string,
+    snapshot: Snapshot,
+    end: (error: Error | undefined) => void,
+  ): void {
     if (!file) return end(this.failure)
     file.write(0, encode(snapshot), true, (error) => {
       file.close()
@@ -248,10 +255,17 @@ export function readSnapshot(disk: Disk, name: string): Snapshot {
   if (new Reader(bytes, HEADER - 4).u32() !== crc32(bytes.subarray(0, HEADER - 4)) || magic !== MAGIC) {
     throw damaged(file, 0, 'its header does not match its checksum')
   }
-  if (version !== FORMAT_VERSION) throw new StorageError(`${file} has format ${version}; this program reads ${FORMAT_VERSION}`)
-  const [index, term, metaLength, stateLength] = [Number(reader.u64()), Number(reader.u64()), reader.u32(), reader.u32()]
+  if (version !== FORMAT_VERSION)
+    throw new StorageError(`${file} has format ${version}; this program reads ${FORMAT_VERSION}`)
+  const [index, term, metaLength, stateLength] = [
+    Number(reader.u64()),
+    Number(reader.u64()),
+    reader.u32(),
+    reader.u32(),
+  ]
   const end = HEADER + metaLength + stateLength
-  if (end + CHECKSUM > bytes.length) throw damaged(file, bytes.length, `the file ends before its ${end + CHECKSUM} bytes`)
+  if (end + CHECKSUM > bytes.length)
+    throw damaged(file, bytes.length, `the file ends before its ${end + CHECKSUM} bytes`)
   if (new Reader(bytes, end).u32() !== crc32(bytes.subarray(0, end))) {
     throw damaged(file, HEADER, 'its content does not match its checksum')
   }

@@ -47,8 +47,15 @@ describe('history', () => {
     h.add(11 as Index, [event, event])
     h.add(13 as Index, [event])
     const at = (c: Cursor) => h.since(c)?.map((e) => [e.cursor.index, e.cursor.ordinal])
-    expect(at(cursor(11, 0))).toEqual([[11, 1], [11, 2], [13, 1]])
-    expect(at(cursor(11, 1))).toEqual([[11, 2], [13, 1]])
+    expect(at(cursor(11, 0))).toEqual([
+      [11, 1],
+      [11, 2],
+      [13, 1],
+    ])
+    expect(at(cursor(11, 1))).toEqual([
+      [11, 2],
+      [13, 1],
+    ])
     expect(at(cursor(11, 2))).toEqual([[13, 1]])
     expect(at(cursor(13, 1))).toEqual([])
     expect(at(cursor(99, 0))).toEqual([])
@@ -103,7 +110,12 @@ describe('flusher', () => {
     const log = openLog(disk)
     append(disk, log, { entries: entries(1, 2) })
     const done: number[] = []
-    const flusher = new Flusher({ log, clock: new SimClock(), blocking: false, done: (sequence) => done.push(sequence) })
+    const flusher = new Flusher({
+      log,
+      clock: new SimClock(),
+      blocking: false,
+      done: (sequence) => done.push(sequence),
+    })
     flusher.add({ sequence: 1, entries: entries(3, 6) })
     flusher.start(false)
     flusher.add({ sequence: 2, hardState: { term: 2, vote: 1, commit: 0 }, entries: entries(5, 8, 20, 2) })

@@ -78,7 +78,9 @@ describe('log', () => {
     for (let i = 1; i <= 40; i++) append(disk, log, { entries: [entry(i, 700)] })
     log.compact(30)
     disk.run()
-    expect(() => openLog(disk, { snapshot: { index: 5, term: 1 } })).toThrow(/log begins at entry \d+, but .* ends at entry 5/)
+    expect(() => openLog(disk, { snapshot: { index: 5, term: 1 } })).toThrow(
+      /log begins at entry \d+, but .* ends at entry 5/,
+    )
   })
 
   it('finishes a deletion that a crash interrupted in any order', () => {
@@ -266,7 +268,8 @@ describe('failing disk', () => {
       const log = openLog(disk)
       append(disk, log, { entries: [entry(1)] })
       disk.failWrite = 1
-      const write = () => (blocking ? log.appendSync({ entries: [entry(2)] }) : append(disk, log, { entries: [entry(2)] }))
+      const write = () =>
+        blocking ? log.appendSync({ entries: [entry(2)] }) : append(disk, log, { entries: [entry(2)] })
       expect(write).toThrow(/log-.* failed: EIO/)
       expect(write).toThrow(/EIO/)
     }
@@ -345,7 +348,10 @@ describe('any row of appends and crashes', () => {
             log = openLog(disk, { snapshot })
             const got = log.recovered.map((e) => ({ index: e.index, term: e.term }))
             // A write that was under way may be there as a whole, in part (if it took several frames), or not at all.
-            const options = [acknowledged, ...batch.map((_, i) => [...kept, ...after.slice(kept.length, kept.length + i + 1)])]
+            const options = [
+              acknowledged,
+              ...batch.map((_, i) => [...kept, ...after.slice(kept.length, kept.length + i + 1)]),
+            ]
             expect(options).toContainEqual(got)
             acknowledged = got
           }

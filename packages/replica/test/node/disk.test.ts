@@ -16,7 +16,9 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 const create = (disk: NodeDisk, name: string, size: number) =>
-  new Promise<DiskFile>((resolve, reject) => disk.create(name, size, (error, file) => (file ? resolve(file) : reject(error))))
+  new Promise<DiskFile>((resolve, reject) =>
+    disk.create(name, size, (error, file) => (file ? resolve(file) : reject(error))),
+  )
 const openLog = (disk: NodeDisk, segmentBytes = 64 * 1024) =>
   new Promise<Log>((resolve, reject) => {
     const options = { identity: 7, segmentBytes, spares: 2, snapshot: { index: 0, term: 0 }, changed() {} }
@@ -40,7 +42,9 @@ describe('data folder on this machine', () => {
     const disk = new NodeDisk(dir)
     const file = await create(disk, 'x', 100)
     await new Promise<void>((resolve, reject) => {
-      file.write(10, [new Uint8Array([1, 2]), new Uint8Array([3])], true, (error) => (error ? reject(error) : resolve()))
+      file.write(10, [new Uint8Array([1, 2]), new Uint8Array([3])], true, (error) =>
+        error ? reject(error) : resolve(),
+      )
     })
     file.writeSync(20, [new Uint8Array([4]), new Uint8Array([5])])
     file.close()
@@ -61,13 +65,17 @@ describe('data folder on this machine', () => {
     const disk = new NodeDisk(dir)
     const log = await openLog(disk)
     for (let i = 1; i <= 50; i++) {
-      if (i % 2 === 0 || !log.appendSync({ entries: [entry(i, 3000)] })) await append(log, { entries: [entry(i, 3000)] })
+      if (i % 2 === 0 || !log.appendSync({ entries: [entry(i, 3000)] }))
+        await append(log, { entries: [entry(i, 3000)] })
     }
     log.close()
     const again = await openLog(disk)
     expect(again.recovered.map((e) => e.index)).toEqual(entries(1, 50).map((e) => e.index))
     again.close()
-    const name = disk.list().filter((file) => file.startsWith('log-')).at(-1) as string
+    const name = disk
+      .list()
+      .filter((file) => file.startsWith('log-'))
+      .at(-1) as string
     const bytes = readFileSync(join(dir, name))
     let end = bytes.length
     while (bytes[end - 1] === 0) end--
@@ -99,7 +107,9 @@ describe('data folder on this machine', () => {
     const disk = new NodeDisk('/dev')
     const file = disk.open('full')
     await expect(
-      new Promise<void>((resolve, reject) => file.write(0, [new Uint8Array(10)], true, (error) => (error ? reject(error) : resolve()))),
+      new Promise<void>((resolve, reject) =>
+        file.write(0, [new Uint8Array(10)], true, (error) => (error ? reject(error) : resolve())),
+      ),
     ).rejects.toThrow(/ENOSPC/)
     file.close()
     expect(new DiskFullError('x').name).toBe('DiskFullError')

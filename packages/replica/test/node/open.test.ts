@@ -14,12 +14,20 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 const SMALL = { segmentBytes: 512 * 1024, reserveBytes: 64 * 1024 }
-const submit = (replica: Replica, command: Command) => new Promise<Result>((resolve) => replica.submit(command, resolve))
+const submit = (replica: Replica, command: Command) =>
+  new Promise<Result>((resolve) => replica.submit(command, resolve))
 const stop = (replica: Replica) => new Promise<void>((resolve) => replica.stop(resolve))
 const open = (more: Partial<Parameters<typeof openNodeReplica>[0]> = {}) => openNodeReplica({ dir, ...SMALL, ...more })
 
 async function openSession(replica: Replica): Promise<SessionId> {
-  const command: Command = { kind: 'openSession', nonce: 'ab'.repeat(16), secret: '00'.repeat(16), ttlMs: 60_000 as never, client: 't', local: false }
+  const command: Command = {
+    kind: 'openSession',
+    nonce: 'ab'.repeat(16),
+    secret: '00'.repeat(16),
+    ttlMs: 60_000 as never,
+    client: 't',
+    local: false,
+  }
   const result = await submit(replica, command)
   if (result.kind !== 'opened') throw new Error(JSON.stringify(result))
   return result.session
@@ -65,7 +73,10 @@ describe('a member on this machine', () => {
   })
 
   it('does not found a service where one must exist', async () => {
-    await expect(open({ mustExist: true })).rejects.toMatchObject({ code: 'storage', message: expect.stringContaining('is empty') })
+    await expect(open({ mustExist: true })).rejects.toMatchObject({
+      code: 'storage',
+      message: expect.stringContaining('is empty'),
+    })
     const replica = await open({ epoch: 5 })
     expect(replica.status.epoch).toBe(5)
     await stop(replica)

@@ -1,13 +1,16 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { claimFolder } from '../../src/node/owner.js'
 
-type Child = ChildProcessByStdio<Writable, Readable, null> & { readonly lines: string[] }
+const spawnScript = (args: readonly string[]) =>
+  spawn(process.execPath, [SCRIPT, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
+interface Child extends ReturnType<typeof spawnScript> {
+  readonly lines: string[]
+}
 
 const SCRIPT = fileURLToPath(new URL('../support/owner-child.mjs', import.meta.url))
 let dir: string
@@ -23,8 +26,7 @@ afterEach(async () => {
 })
 
 function start(folder = dir, ...args: string[]): Child {
-  const process_ = spawn(process.execPath, [SCRIPT, folder, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
-  const child = Object.assign(process_, { lines: [] as string[] }) as Child
+  const child: Child = Object.assign(spawnScript([folder, ...args]), { lines: [] })
   let rest = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     const parts = (rest + text).split('\n')
@@ -56,7 +58,10 @@ const ownerFiles = () => readdirSync(dir).filter((name) => /^owner\.\d+$/.test(n
 describe('owner of a data folder', () => {
   it('is alone, in this process and in others', async () => {
     const owner = await claimFolder(dir)
-    await expect(claimFolder(dir)).rejects.toMatchObject({ code: 'storage', message: expect.stringContaining('is in use by') })
+    await expect(claimFolder(dir)).rejects.toMatchObject({
+      code: 'storage',
+      message: expect.stringContaining('is in use by'),
+    })
     expect(await line(start())).toMatch(/^REFUSED storage .* is in use by .*pid \d+/)
     await owner.release()
     expect(await line(start())).toBe('OWNED 2')

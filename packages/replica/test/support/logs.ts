@@ -11,7 +11,13 @@ export function entries(from: number, to: number, size = 20, term = 1): Entry[] 
   return Array.from({ length: to - from + 1 }, (_, i) => entry(from + i, size, term))
 }
 
-const DEFAULTS: LogOptions = { identity: 77, segmentBytes: 8192, spares: 2, snapshot: { index: 0, term: 0 }, changed() {} }
+const DEFAULTS: LogOptions = {
+  identity: 77,
+  segmentBytes: 8192,
+  spares: 2,
+  snapshot: { index: 0, term: 0 },
+  changed() {},
+}
 
 /** Opens a log; throws what `open` reports. */
 export function openLog(disk: SimDisk, options: Partial<LogOptions> = {}): Log {

@@ -78,7 +78,14 @@ export class World {
   open(options: Partial<ReplicaOptions> = {}): Replica {
     let failure: Error | undefined
     let opened: Replica | undefined
-    const all = { platform: this.platform, name: 'n1', founding: {}, segmentBytes: 256 * 1024, reserveBytes: 64 * 1024, ...options }
+    const all = {
+      platform: this.platform,
+      name: 'n1',
+      founding: {},
+      segmentBytes: 256 * 1024,
+      reserveBytes: 64 * 1024,
+      ...options,
+    }
     Replica.open(all, (error, replica) => {
       failure = error
       opened = replica
@@ -145,7 +152,14 @@ export class World {
   }
 
   openSession(ttlMs = 10_000, nonce = 'ab'.repeat(16)): SessionId {
-    const result = this.submit({ kind: 'openSession', nonce, secret: '00'.repeat(16), ttlMs: ttlMs as Millis, client: 'test', local: false })
+    const result = this.submit({
+      kind: 'openSession',
+      nonce,
+      secret: '00'.repeat(16),
+      ttlMs: ttlMs as Millis,
+      client: 'test',
+      local: false,
+    })
     if (result.kind !== 'opened') throw new Error(JSON.stringify(result))
     return result.session
   }

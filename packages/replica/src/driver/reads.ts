@@ -1,0 +1,59 @@
+import type { LockState } from '@leasehold/core'
+import type { Member } from '../api.js'
+
+export type Reader = Parameters<Member<LockState>['read']>[0]
+
+/** Reads that wait; more are refused with `limit`. */
+export const READS_MAX = 65_536
+
+/**
+ * Linearizable reads (thesis 6.4): those that came together go in one round, which consensus confirms at an index; they
+ * run once that index is applied. What comes during a round waits for the next.
+ */
+export class Reads {
+  private waiting: Reader[] = []
+  private asked: { readonly context: number; readonly readers: readonly Reader[] } | undefined
+  private confirmed: { readonly index: number; readonly readers: readonly Reader[] }[] = []
+  private nextContext = 1
+
+  /** How many wait for a round. */
+  get count(): number {
+    return this.waiting.length
+  }
+
+  add(reader: Reader): void {
+    this.waiting.push(reader)
+  }
+
+  /** Begins a round. Returns what consensus is asked with; undefined: nothing waits, or a round is under way. */
+  begin(): number | undefined {
+    if (this.waiting.length === 0 || this.asked) return undefined
+    this.asked = { context: this.nextContext++, readers: this.waiting }
+    this.waiting = []
+    return this.asked.context
+  }
+
+  confirm(context: number, index: number): void {
+    if (this.asked?.context !== context) return
+    this.confirmed.push({ index, readers: this.asked.readers })
+    this.asked = undefined
+  }
+
+  /** Those that may run at `applied`, in order. */
+  ready(applied: number): Reader[] {
+    const ready: Reader[] = []
+    while (this.confirmed.length > 0 && (this.confirmed[0] as { index: number }).index <= applied) {
+      ready.push(...(this.confirmed.shift() as { readers: readonly Reader[] }).readers)
+    }
+    return ready
+  }
+
+  /** Takes all that wait, wherever, to be refused. */
+  drain(): Reader[] {
+    const all = [...this.confirmed.flatMap((round) => round.readers), ...(this.asked?.readers ?? []), ...this.waiting]
+    this.confirmed = []
+    this.asked = undefined
+    this.waiting = []
+    return all
+  }
+}
