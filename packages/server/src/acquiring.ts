@@ -108,9 +108,9 @@ export class Acquiring {
   /** Answers everybody who waits, and resolves when their acquires are cancelled. */
   async stop(): Promise<void> {
     this.#stopping = true
-    for (const end of [...this.#waits]) end(stopping())
+    for (const end of this.#waits) end(stopping())
     await new Promise((resolve) => setImmediate(resolve))
-    await Promise.allSettled([...this.#undoing])
+    await Promise.allSettled(this.#undoing)
   }
 
   async #waitFor(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Grant> {
@@ -119,7 +119,7 @@ export class Acquiring {
     if (this.#waits.size >= WAITING_MAX) throw new LimitError(`${WAITING_MAX} acquires wait over HTTP`)
     const request = session.take(spec.request)
     let takeBack = (): void => {}
-    let interrupt = (_: LeaseholdError): void => {}
+    let interrupt: (error: LeaseholdError) => void = () => {}
     let isInterrupted = false
     const interrupted = new Promise<never>((_, reject) => {
       interrupt = (error) => {

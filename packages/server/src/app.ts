@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
-import { UnavailableError } from '@leasehold/core'
+import { AccessError, UnavailableError } from '@leasehold/core'
 import { Hono } from 'hono'
 import { readJson, readQuery } from './body.js'
 import { type OriginRules, originProblem } from './origin.js'
@@ -34,6 +34,7 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
     const { cluster, epoch } = services.gateway.member.status
     context.header('leasehold-cluster', cluster)
     context.header('leasehold-epoch', String(epoch))
+    context.header('x-content-type-options', 'nosniff')
     if (context.res.headers.get('cache-control') === null) context.header('cache-control', 'no-store')
     if (services.stopping) context.header('connection', 'close')
   })
@@ -41,34 +42,61 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
   app.notFound((context) => {
     const { path } = context.req
     const hint = 'the operations are under /v1; names are never in paths'
-    return failure(services, new HttpError(404, 'There is no such route', `nothing is at ${path.slice(0, 200)}`, hint), context)
+    return failure(
+      services,
+      new HttpError(404, 'There is no such route', `nothing is at ${path.slice(0, 200)}`, hint),
+      context,
+    )
   })
   addHealth(app, services)
   app.use('/v1/*', async (context, next) => {
     const { req } = context
-    const headers = { host: req.header('host'), origin: req.header('origin'), fetchSite: req.header('sec-fetch-site') }
+    const origin = req.header('origin')
+    const headers = { host: req.header('host'), origin, fetchSite: req.header('sec-fetch-site') }
     const problem = originProblem(headers, origins)
-    if (problem !== undefined) throw new HttpError(403, 'This is not allowed', problem, 'allow the origin in the options of the server')
+    if (problem !== undefined)
+      throw new AccessError(problem, { code: 'forbidden', hint: 'origins are allowed by the options of the server' })
+    const isForeign = origin !== undefined && origins.allowed.includes(origin)
+    if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
     if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })
     await next()
+    if (isForeign) for (const [name, value] of Object.entries(corsHeaders(origin))) context.header(name, value)
+    return undefined
   })
   for (const route of ROUTES) app.on(route.method, route.path, (context) => serve(services, route, context))
   refuseOtherMethods(app, [...ROUTES, ...healthRoutes])
   return app
 }
 
+/** For pages of the origins that the options allow. */
+function corsHeaders(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+    'access-control-allow-headers': 'content-type, authorization, if-match, if-none-match, last-event-id',
+    'access-control-expose-headers': 'leasehold-cluster, leasehold-epoch, leasehold-version, etag',
+    'access-control-max-age': '600',
+    vary: 'origin',
+  }
+}
+
 function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
-  for (const { path, handle } of healthRoutes) app.get(path, () => handle(services))
+  for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
   app.get('/', () => statusPage())
 }
 
-function refuseOtherMethods(app: Hono<{ Bindings: HttpBindings }>, routes: readonly { method: string; path: string }[]): void {
+function refuseOtherMethods(
+  app: Hono<{ Bindings: HttpBindings }>,
+  routes: readonly { method: string; path: string }[],
+): void {
   const methods = new Map<string, string[]>([['/', ['GET']]])
   for (const { method, path } of routes) methods.set(path, [...(methods.get(path) ?? []), method])
   for (const [path, known] of methods) {
     const allow = known.includes('GET') ? [...known, 'HEAD'] : known
     app.all(path, () => {
-      throw new HttpError(405, 'The method is wrong', `${path} takes ${known.join(', ')}`, undefined, { allow: allow.join(', ') })
+      throw new HttpError(405, 'The method is wrong', `${path} takes ${known.join(', ')}`, undefined, {
+        allow: allow.join(', '),
+      })
     })
   }
 }
@@ -83,7 +111,7 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
     status: services.gateway.member.status,
     context,
     gone: goneSignal(context),
-    allow(verb, names) {
+    allow: (verb, names) => {
       services.authorize({ verb, names, apiKey: apiKeyOf(context), remote: remoteOf(context) })
     },
   }

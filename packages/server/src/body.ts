@@ -29,9 +29,15 @@ export async function readBody(context: HttpContext): Promise<Uint8Array> {
 /** The body as JSON. */
 export async function readJson(context: HttpContext): Promise<unknown> {
   if (!isJson(context)) {
-    throw new HttpError(415, 'The content type is wrong', 'this request takes a JSON body', "send it with -H 'content-type: application/json'", {
-      accept: 'application/json',
-    })
+    throw new HttpError(
+      415,
+      'The content type is wrong',
+      'this request takes a JSON body',
+      "send it with -H 'content-type: application/json'",
+      {
+        accept: 'application/json',
+      },
+    )
   }
   const bytes = await readBody(context)
   let text: string
@@ -73,6 +79,8 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw new InvalidError('the query is not percent-encoded UTF-8', { hint: "curl -G --data-urlencode 'name=…' encodes it" })
+    throw new InvalidError('the query is not percent-encoded UTF-8', {
+      hint: "curl -G --data-urlencode 'name=…' encodes it",
+    })
   }
 }

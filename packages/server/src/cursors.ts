@@ -7,9 +7,10 @@ export function formatCursor(cursor: Cursor): string {
 
 /** @throws InvalidError */
 export function parseCursor(text: string): Cursor {
-  const match = /^([0-9]{1,5})\.([0-9]{1,15})\.([0-9]{1,10})$/.exec(text)
+  const match = /^([0-9]{1,5})\.([0-9]{1,15})\.([0-9]{1,16})$/.exec(text)
   const [epoch, index, ordinal] = match === null ? [] : match.slice(1).map(Number)
   if (epoch === undefined || index === undefined || ordinal === undefined || epoch > EPOCH_MAX) throw broken(text)
+  if (!Number.isSafeInteger(ordinal)) throw broken(text)
   return { epoch, index: index as Index, ordinal }
 }
 

@@ -60,10 +60,14 @@ export class EventStreams {
 
   /** Ends all streams; their clients see a clean end and may go on from their last event elsewhere. */
   stop(): void {
-    for (const end of [...this.#open]) end()
+    for (const end of this.#open) end()
   }
 
-  #start(controller: ReadableStreamDefaultController<Uint8Array>, prefix: string, from: Cursor | undefined): () => void {
+  #start(
+    controller: ReadableStreamDefaultController<Uint8Array>,
+    prefix: string,
+    from: Cursor | undefined,
+  ): () => void {
     const { member } = this.gateway
     let last = from ?? this.#now()
     let index = member.stale().index

@@ -62,7 +62,8 @@ export class Gateway {
     return new Promise((resolve, reject) => {
       if (stale) return resolve(look(this.member.stale()))
       const timer = setTimeout(
-        () => reject(new UnavailableError(`no answer from a quorum after ${READ_TIMEOUT_MS} ms`, { code: 'no-quorum' })),
+        () =>
+          reject(new UnavailableError(`no answer from a quorum after ${READ_TIMEOUT_MS} ms`, { code: 'no-quorum' })),
         READ_TIMEOUT_MS,
       )
       this.member.read((view) => {

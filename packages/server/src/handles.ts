@@ -1,4 +1,13 @@
-import { COUNTER_MAX, EPOCH_MAX, EpochChangedError, type Hex128, type HoldId, InvalidError, type Serial, type SessionId } from '@leasehold/core'
+import {
+  COUNTER_MAX,
+  EPOCH_MAX,
+  EpochChangedError,
+  type Hex128,
+  type HoldId,
+  InvalidError,
+  type Serial,
+  type SessionId,
+} from '@leasehold/core'
 
 /*
  * Handles are what HTTP clients keep instead of a connection: opaque text that names a session or a hold and proves the
@@ -74,9 +83,7 @@ export function parseHoldHandle(text: string, epoch: number): HoldHandle {
   if (flags > 7 || bytes.length !== length || (!withSession && (flags & OWNS_SESSION) !== 0)) throw broken('hold')
   checkEpoch(bytes, epoch, 'hold')
   const hold = serial(bytes, 3, 'hold')
-  const session = withSession
-    ? { session: serial(bytes, 9, 'hold'), secret: hex(bytes, 9 + SERIAL_BYTES) }
-    : undefined
+  const session = withSession ? { session: serial(bytes, 9, 'hold'), secret: hex(bytes, 9 + SERIAL_BYTES) } : undefined
   const secret = withSecret ? hex(bytes, length - SECRET_BYTES) : undefined
   return { hold, session, ownsSession: (flags & OWNS_SESSION) !== 0, secret }
 }
@@ -131,5 +138,7 @@ export function otherEpoch(what: string, of: number, epoch: number): EpochChange
 
 function broken(what: string): InvalidError {
   const from = what === 'hold' ? 'POST /v1/acquire' : 'POST /v1/sessions'
-  return new InvalidError(`this is no ${what} handle`, { hint: `send the text that ${from} returned as "${what}", unchanged` })
+  return new InvalidError(`this is no ${what} handle`, {
+    hint: `send the text that ${from} returned as "${what}", unchanged`,
+  })
 }

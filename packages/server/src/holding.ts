@@ -1,7 +1,9 @@
 import { HoldLostError, type LockState, NotHolderError, SessionEndedError } from '@leasehold/core'
 import { lostReason } from './acquiring.js'
 import { type HoldFacts, holdFacts, sessionSecret } from './facts.js'
+import type { Gateway } from './gateway.js'
 import type { HoldHandle } from './handles.js'
+import type { HttpSession } from './http-session.js'
 import { checkSecret, type SessionDesk } from './session-desk.js'
 
 /** What the holder of a hold's handle may do: renew, release, prove. */
@@ -11,7 +13,7 @@ export class Holding {
   /** Renews the hold's session. Returns the new lease; undefined for a persistent hold, which needs none. */
   async renew(handle: HoldHandle): Promise<number | undefined> {
     const { gateway } = this.desk
-    const before = await gateway.read(false, ({ state }) => proven(state, handle))
+    const before = await findHold(gateway, handle)
     if (before === undefined) throw await this.#lost(handle)
     if (handle.session === undefined || before.session !== handle.session.session) return undefined
     const session = await this.desk.use(handle.session)
@@ -28,24 +30,28 @@ export class Holding {
   /** Releases exactly this hold, and ends the session that was opened for it alone. */
   async release(handle: HoldHandle): Promise<void> {
     const { gateway } = this.desk
-    const facts = await gateway.read(false, ({ state }) => proven(state, handle))
-    try {
-      if (facts === undefined) throw new NotHolderError(`hold ${handle.hold} does not exist`, { hint: gone })
+    const facts = await findHold(gateway, handle)
+    const own = handle.ownsSession ? await this.#ownSession(handle) : undefined
+    const work: Promise<unknown>[] = []
+    if (facts === undefined)
+      work.push(Promise.reject(new NotHolderError(`hold ${handle.hold} does not exist`, { hint: gone })))
+    else {
       const session = facts.session === undefined ? {} : { session: facts.session }
       const secret = facts.secret === undefined ? {} : { secret: facts.secret }
-      await gateway.submit({ kind: 'release', hold: handle.hold, ...session, ...secret }, 'released')
-    } finally {
-      if (handle.ownsSession) await this.#closeOwn(handle)
+      work.push(gateway.submit({ kind: 'release', hold: handle.hold, ...session, ...secret }, 'released'))
     }
+    // Both go into the log together. The hold's own outcome counts; a session that is still there ends by its TTL.
+    if (own !== undefined) work.push(this.desk.close(own, 'its hold was released'))
+    const [released] = await Promise.allSettled(work)
+    if (released?.status === 'rejected') throw released.reason
   }
 
-  async #closeOwn(handle: HoldHandle): Promise<void> {
-    if (handle.session === undefined) return
+  async #ownSession(handle: HoldHandle): Promise<HttpSession | undefined> {
     try {
-      await this.desk.close(await this.desk.use(handle.session), 'its hold was released')
+      return handle.session === undefined ? undefined : await this.desk.use(handle.session)
     } catch (error) {
-      // The hold's own outcome counts; a session that is still there ends by its TTL.
-      if (!(error instanceof SessionEndedError)) this.desk.gateway.log.info('a session was not closed', { error: String(error) })
+      if (error instanceof SessionEndedError) return undefined
+      throw error
     }
   }
 
@@ -67,11 +73,21 @@ export class Holding {
 const gone = 'stop the work that it protected; acquire again for more'
 
 /**
+ * The hold of a handle, if the caller proves the right to it. What this member has applied is enough to find it, since ids
+ * and secrets never change; only "there is no such hold" needs a fresh read.
+ */
+export async function findHold(gateway: Gateway, handle: HoldHandle): Promise<HoldFacts | undefined> {
+  const here = holdFacts(gateway.member.stale().state, handle.hold)
+  if (here !== undefined) return proven(gateway.member.stale().state, handle)
+  return gateway.read(false, ({ state }) => proven(state, handle))
+}
+
+/**
  * The hold of a handle, if it exists and the handle proves the right to it: by the secret of the session that has it, or
  * by its own.
  * @throws AccessError
  */
-export function proven(state: LockState, handle: HoldHandle): HoldFacts | undefined {
+function proven(state: LockState, handle: HoldHandle): HoldFacts | undefined {
   const facts = holdFacts(state, handle.hold)
   if (facts === undefined) return undefined
   const { session, secret } = handle

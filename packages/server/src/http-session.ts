@@ -1,4 +1,15 @@
-import { type Ack, type Change, type EndReason, type Grant, type Hex128, type HoldId, LimitError, type Refused, REQUEST_WINDOW, type SessionId } from '@leasehold/core'
+import {
+  type Ack,
+  type Change,
+  type EndReason,
+  type Grant,
+  type Hex128,
+  type HoldId,
+  LimitError,
+  type Refused,
+  REQUEST_WINDOW,
+  type SessionId,
+} from '@leasehold/core'
 import { ANSWERS_KEPT, ENDS_KEPT, REPEATS_MAX } from './bounds.js'
 import type { SessionFacts } from './facts.js'
 
@@ -66,6 +77,7 @@ export class HttpSession {
     for (let skipped = Math.max(this.#next, request - ANSWERS_KEPT); skipped < request; skipped++) this.#keep(skipped)
     if (request >= this.#next) this.#next = request + 1
     this.#done.delete(request)
+    this.#kept = this.#kept.filter((kept) => kept !== request)
     return request
   }
 
@@ -144,7 +156,7 @@ export class HttpSession {
 
   /** The session is over: nobody waits any longer. */
   end(): void {
-    for (const request of [...this.#waiting.keys()]) this.settle(request, { kind: 'session-ended' })
+    for (const request of this.#waiting.keys()) this.settle(request, { kind: 'session-ended' })
   }
 
   #keep(request: number): void {

@@ -59,7 +59,14 @@ export function problemOf(error: unknown): Problem {
     if (error instanceof VersionConflictError) return { ...body, version: String(error.version) }
     return body
   }
-  return problem(500, 'unknown-outcome', 'The server failed', 'the server failed while it worked on this request', undefined, false)
+  return problem(
+    500,
+    'unknown-outcome',
+    'The server failed',
+    'the server failed while it worked on this request',
+    undefined,
+    false,
+  )
 }
 
 /** Whether the error is one that was foreseen; others belong into the log. */

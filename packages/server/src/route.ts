@@ -17,7 +17,7 @@ export interface Call<Body, Query> {
   /** Aborts when the client goes away before it has its answer. */
   readonly gone: AbortSignal
   /** Throws unless the caller may do this to all of these names. */
-  allow(verb: AccessVerb, names: readonly string[]): void
+  readonly allow: (verb: AccessVerb, names: readonly string[]) => void
 }
 
 /**
@@ -40,7 +40,11 @@ export function route<Body extends z.ZodType, Query extends z.ZodType>(one: Rout
 }
 
 /** A JSON answer; `cluster` and `epoch` are in every one. */
-export function json(status: MemberStatus, body: Record<string, unknown>, headers: Record<string, string> = {}): Response {
+export function json(
+  status: MemberStatus,
+  body: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Response {
   const text = JSON.stringify({ ...body, cluster: status.cluster, epoch: status.epoch })
   return new Response(`${text}\n`, { status: 200, headers: { 'content-type': 'application/json', ...headers } })
 }

@@ -28,7 +28,8 @@ const text = (what: string) =>
     .max(256, `${what} has at most 256 characters`)
     .refine((value) => Buffer.byteLength(value) <= 256, `${what} has at most 256 bytes`)
 
-const handle = (what: string) => z.string({ error: `${what} is the handle that the service returned, a string` }).max(512)
+const handle = (what: string) =>
+  z.string({ error: `${what} is the handle that the service returned, a string` }).max(512)
 
 /** A lock's or register's name. */
 const name = z.unknown().transform((value) => checkName(value))
@@ -132,10 +133,14 @@ export const acquireBody = z
   })
   .transform(({ name: single, locks, mode: given, permits: size, ...rest }) => {
     if ((single === undefined) === (locks === undefined)) {
-      throw new InvalidError('an acquire has a name, or locks', { hint: '{"name": "a"} or {"locks": ["a", {"name": "b", "mode": "shared"}]}' })
+      throw new InvalidError('an acquire has a name, or locks', {
+        hint: '{"name": "a"} or {"locks": ["a", {"name": "b", "mode": "shared"}]}',
+      })
     }
     if (locks !== undefined && (given !== undefined || size !== undefined)) {
-      throw new InvalidError('with locks, each lock has its own mode', { hint: '{"locks": [{"name": "a", "mode": "shared"}]}' })
+      throw new InvalidError('with locks, each lock has its own mode', {
+        hint: '{"locks": [{"name": "a", "mode": "shared"}]}',
+      })
     }
     const requests = locks?.map(lockOf) ?? [{ name: single as string, mode: modeOf(given, size) }]
     return { ...rest, locks: requests, ttl: rest.ttl ?? undefined }
@@ -163,10 +168,17 @@ export const adoptBody = z.strictObject({
 })
 
 export const stealBody = z
-  .strictObject({ name: name.optional(), hold: id.optional(), reason: text('reason').min(1), actor: text('actor').default('') })
+  .strictObject({
+    name: name.optional(),
+    hold: id.optional(),
+    reason: text('reason').min(1),
+    actor: text('actor').default(''),
+  })
   .transform((body) => {
     if ((body.name === undefined) === (body.hold === undefined)) {
-      throw new InvalidError('a steal names a lock or a hold', { hint: 'send {"name": …} or {"hold": "the decimal id of GET /v1/locks"}' })
+      throw new InvalidError('a steal names a lock or a hold', {
+        hint: 'send {"name": …} or {"hold": "the decimal id of GET /v1/locks"}',
+      })
     }
     return body
   })
@@ -222,7 +234,10 @@ export const registerPutBody = z
 
 function valueBytes(value: unknown, encoding: 'json' | 'text' | 'base64'): Uint8Array {
   if (encoding === 'json') {
-    if (value === undefined) throw new InvalidError('the value is missing', { hint: 'send {"value": …}, or the bytes with another content type' })
+    if (value === undefined)
+      throw new InvalidError('the value is missing', {
+        hint: 'send {"value": …}, or the bytes with another content type',
+      })
     return utf8(jsonText(value))
   }
   if (typeof value !== 'string') throw new InvalidError(`with encoding ${encoding} the value is a string`)

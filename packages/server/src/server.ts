@@ -4,13 +4,7 @@ import { getRequestListener } from '@hono/node-server'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Acquiring } from './acquiring.js'
 import { createApp } from './app.js'
-import {
-  CONNECTIONS_MAX,
-  HEADERS_TIMEOUT_MS,
-  KEEP_ALIVE_MS,
-  REQUEST_TIMEOUT_MS,
-  STOP_TIMEOUT_MS,
-} from './bounds.js'
+import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS, STOP_TIMEOUT_MS } from './bounds.js'
 import { EventStreams } from './event-streams.js'
 import { Gateway } from './gateway.js'
 import { silent } from './logger.js'
@@ -81,7 +75,8 @@ function serveHttp(http: HttpServer, services: Services, origins: OriginRules, d
   const app = createApp(services, origins)
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
     overrideGlobalObjects: false,
-    errorHandler: () => problemResponse(new HttpError(400, 'The request is wrong', 'this is no HTTP request that can be served')),
+    errorHandler: () =>
+      problemResponse(new HttpError(400, 'The request is wrong', 'this is no HTTP request that can be served')),
   })
   http.on('request', (incoming, outgoing) => {
     outgoing.on('error', () => {})

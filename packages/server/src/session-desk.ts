@@ -45,7 +45,9 @@ export class SessionDesk {
     )
     const known = this.#sessions.get(opened.session)
     if (known !== undefined) return known
-    const session = new HttpSession(await this.#facts(opened.session), this.#term)
+    const facts = sessionFacts(this.gateway.member.stale().state, opened.session)
+    if (facts === undefined) throw ended(opened.session)
+    const session = new HttpSession(facts, this.#term)
     // Opening again with the same nonce renews nothing.
     if (options.nonce === undefined) session.leaseFromMs = from
     return this.#keep(session)

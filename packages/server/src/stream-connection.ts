@@ -1,7 +1,21 @@
-import { decodeClientMessages, encodeServerMessages, type Hello, LeaseholdError, type LockState, type Refused, type ServerMessage } from '@leasehold/core'
+import {
+  decodeClientMessages,
+  encodeServerMessages,
+  type Hello,
+  LeaseholdError,
+  type LockState,
+  type Refused,
+  type ServerMessage,
+} from '@leasehold/core'
 import type { ServiceStream, StreamHub } from '@leasehold/replica'
 import type { WebSocket } from 'ws'
-import { HELLO_TIMEOUT_MS, PING_INTERVAL_MS, STREAM_CLOSE_MS, STREAM_FRAME_MESSAGES, UNSENT_BYTES_MAX } from './bounds.js'
+import {
+  HELLO_TIMEOUT_MS,
+  PING_INTERVAL_MS,
+  STREAM_CLOSE_MS,
+  STREAM_FRAME_MESSAGES,
+  UNSENT_BYTES_MAX,
+} from './bounds.js'
 import type { Services } from './services.js'
 import { accessOf } from './stream-access.js'
 
@@ -119,7 +133,8 @@ export class StreamConnection {
       this.#fail(SERVER_ERROR, 'the server failed')
       return
     }
-    if (this.#reading && this.socket.bufferedAmount > UNSENT_BYTES_MAX) this.#fail(TRY_LATER, 'the client reads too slowly')
+    if (this.#reading && this.socket.bufferedAmount > UNSENT_BYTES_MAX)
+      this.#fail(TRY_LATER, 'the client reads too slowly')
   }
 
   #authenticate(hello: Hello): Refused | undefined {

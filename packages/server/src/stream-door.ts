@@ -1,10 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
-import { type LockState, queryState, registerOf, UnavailableError } from '@leasehold/core'
-import { StreamHub } from '@leasehold/replica'
+import { AccessError, type LockState, UnavailableError } from '@leasehold/core'
+import { lockViews, StreamHub } from '@leasehold/replica'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { FRAME_BYTES_MAX, STREAM_CLOSE_MS } from './bounds.js'
-import { sessionSecret } from './facts.js'
 import { type OriginRules, originProblem } from './origin.js'
 import { HttpError, rawResponse } from './problems.js'
 import type { Services } from './services.js'
@@ -32,11 +31,14 @@ export class StreamDoor {
   ) {
     this.#hub = new StreamHub({
       member: services.gateway.member,
-      views: { query: queryState, register: registerOf, sessionSecret },
+      views: lockViews,
       urls: () => [services.url],
     })
     this.#server.on('wsClientError', (error, socket) => {
-      refuse(socket as Socket, new HttpError(400, 'The request is wrong', `this is no WebSocket handshake: ${error.message}`))
+      refuse(
+        socket as Socket,
+        new HttpError(400, 'The request is wrong', `this is no WebSocket handshake: ${error.message}`),
+      )
     })
   }
 
@@ -62,12 +64,17 @@ export class StreamDoor {
   #problem(request: IncomingMessage): Error | undefined {
     const path = (request.url ?? '').split('?', 1)[0]
     if (path !== STREAM_PATH) {
-      return new HttpError(404, 'There is no such route', 'there is no stream at this path', `the stream is at ${STREAM_PATH}`)
+      return new HttpError(
+        404,
+        'There is no such route',
+        'there is no stream at this path',
+        `the stream is at ${STREAM_PATH}`,
+      )
     }
     const { host, origin, 'sec-fetch-site': fetchSite } = request.headers
     const site = Array.isArray(fetchSite) ? fetchSite[0] : fetchSite
     const problem = originProblem({ host, origin, fetchSite: site }, this.origins)
-    if (problem !== undefined) return new HttpError(403, 'This is not allowed', problem)
+    if (problem !== undefined) return new AccessError(problem, { code: 'forbidden' })
     return this.services.stopping ? new UnavailableError('the server is stopping') : undefined
   }
 

@@ -64,7 +64,12 @@ describe('wrong requests get one typed problem each', () => {
     it(`${what}: ${status}`, async () => {
       const { call, get } = await serve()
       const answer = await call(method, path, body)
-      expect(answer.body).toMatchObject({ status, type: `urn:leasehold:error:${answer.body.code}`, cluster: 'test-cluster', epoch: 1 })
+      expect(answer.body).toMatchObject({
+        status,
+        type: `urn:leasehold:error:${answer.body.code}`,
+        cluster: 'test-cluster',
+        epoch: 1,
+      })
       expect(answer.status).toBe(status)
       expect(answer.headers.get('content-type')).toBe('application/problem+json')
       expect(`${answer.body.detail} ${answer.body.hint ?? ''}`).toMatch(text)
@@ -77,15 +82,22 @@ describe('wrong requests get one typed problem each', () => {
   it('bodies that are no JSON, not UTF-8, or not said to be JSON', async () => {
     const { call } = await serve()
     const json = { 'content-type': 'application/json' }
-    expect(await call('POST', '/v1/acquire', '{"name":', json)).toMatchObject({ status: 400, body: { detail: 'the body is not JSON' } })
+    expect(await call('POST', '/v1/acquire', '{"name":', json)).toMatchObject({
+      status: 400,
+      body: { detail: 'the body is not JSON' },
+    })
     expect(await call('POST', '/v1/acquire', new Uint8Array([0x22, 0xff, 0x22]), json)).toMatchObject({ status: 400 })
     expect(await call('POST', '/v1/acquire', '', json)).toMatchObject({ status: 400 })
-    expect(await call('POST', '/v1/acquire', 'name=a', { 'content-type': 'application/x-www-form-urlencoded' })).toMatchObject({
+    expect(
+      await call('POST', '/v1/acquire', 'name=a', { 'content-type': 'application/x-www-form-urlencoded' }),
+    ).toMatchObject({
       status: 415,
       body: { hint: expect.stringContaining('application/json') },
     })
     expect(await call('POST', '/v1/acquire')).toMatchObject({ status: 415 })
-    expect(await call('POST', '/v1/acquire', '{"name":"a"}', { 'content-type': 'Application/JSON; charset=utf-8' })).toMatchObject({ status: 200 })
+    expect(
+      await call('POST', '/v1/acquire', '{"name":"a"}', { 'content-type': 'Application/JSON; charset=utf-8' }),
+    ).toMatchObject({ status: 200 })
   })
 
   it('bodies that are too large, announced or not', async () => {
@@ -102,8 +114,14 @@ describe('wrong requests get one typed problem each', () => {
 
   it('values and data beyond the limits of the state', async () => {
     const { call, post } = await serve()
-    expect(await call('PUT', '/v1/registers?key=k', new Uint8Array(65_537))).toMatchObject({ status: 429, body: { code: 'limit' } })
-    expect(await post('/v1/acquire', { name: 'a', data: 'x'.repeat(4_097) })).toMatchObject({ status: 429, body: { code: 'limit' } })
+    expect(await call('PUT', '/v1/registers?key=k', new Uint8Array(65_537))).toMatchObject({
+      status: 429,
+      body: { code: 'limit' },
+    })
+    expect(await post('/v1/acquire', { name: 'a', data: 'x'.repeat(4_097) })).toMatchObject({
+      status: 429,
+      body: { code: 'limit' },
+    })
     const many = Array.from({ length: 65 }, (_, i) => `n${i}`)
     expect(await post('/v1/acquire', { locks: many })).toMatchObject({ status: 429, body: { code: 'limit' } })
   })
@@ -114,7 +132,9 @@ describe('wrong requests get one typed problem each', () => {
     const json = { 'content-type': 'application/json' }
     expect([200, 400]).toContain((await call('PUT', '/v1/registers?key=k', deep, json)).status)
     await call('PUT', '/v1/registers?key=raw', '['.repeat(60_000), { 'content-type': 'text/plain' })
-    await call('PUT', '/v1/registers?key=deep', '['.repeat(30_000) + ']'.repeat(30_000), { 'content-type': 'text/plain' })
+    await call('PUT', '/v1/registers?key=deep', '['.repeat(30_000) + ']'.repeat(30_000), {
+      'content-type': 'text/plain',
+    })
     for (const key of ['raw', 'deep']) {
       expect(await call('GET', `/v1/registers?key=${key}`)).toMatchObject({ status: 200, body: { encoding: 'text' } })
     }
@@ -126,11 +146,17 @@ describe('wrong requests get one typed problem each', () => {
   it('names that are special to JavaScript are names', async () => {
     const { call, get } = await serve()
     for (const name of ['__proto__', 'constructor', 'toString']) {
-      const answer = await call('POST', '/v1/acquire', `{"name":${JSON.stringify(name)}}`, { 'content-type': 'application/json' })
+      const answer = await call('POST', '/v1/acquire', `{"name":${JSON.stringify(name)}}`, {
+        'content-type': 'application/json',
+      })
       expect(answer.status).toBe(200)
       expect(Object.entries(answer.body.tokens)).toEqual([[name, answer.body.token]])
     }
-    expect(await call('POST', '/v1/acquire', '{"name":"a","__proto__":{"session":"x"}}', { 'content-type': 'application/json' })).toMatchObject({ status: 400 })
+    expect(
+      await call('POST', '/v1/acquire', '{"name":"a","__proto__":{"session":"x"}}', {
+        'content-type': 'application/json',
+      }),
+    ).toMatchObject({ status: 400 })
     expect((await get('/v1/locks')).body.held).toHaveLength(3)
   })
 })
@@ -138,7 +164,13 @@ describe('wrong requests get one typed problem each', () => {
 describe('what is no HTTP', () => {
   it('is answered by 400 and the connection ends', async () => {
     const { server, get } = await serve()
-    for (const garbage of ['\x16\x03\x01\x02\x00\x01\x00', 'HELLO\r\n\r\n', 'GET / HTTP/9.9\r\n\r\n', '\0'.repeat(100), 'GET  HTTP/1.1\r\nhost: x\r\n\r\n']) {
+    for (const garbage of [
+      '\x16\x03\x01\x02\x00\x01\x00',
+      'HELLO\r\n\r\n',
+      'GET / HTTP/9.9\r\n\r\n',
+      '\0'.repeat(100),
+      'GET  HTTP/1.1\r\nhost: x\r\n\r\n',
+    ]) {
       const socket = await rawSocket(server.port)
       socket.write(garbage)
       expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 400 /)
@@ -151,7 +183,14 @@ describe('what is no HTTP', () => {
 
   it('paths that try to leave are unknown routes', async () => {
     const { server, get } = await serve()
-    for (const path of ['//v1/locks', '/v1/../../etc/passwd', '/v1/locks/', '/v1%2flocks', '*', 'http://localhost/v1/nothing']) {
+    for (const path of [
+      '//v1/locks',
+      '/v1/../../etc/passwd',
+      '/v1/locks/',
+      '/v1%2flocks',
+      '*',
+      'http://localhost/v1/nothing',
+    ]) {
       const socket = await rawSocket(server.port)
       socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n`)
       expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 (404|400) /)
@@ -163,7 +202,21 @@ describe('what is no HTTP', () => {
 it('any JSON to any route is answered, and never by 500', async () => {
   const { url, get } = await serve()
   const posts = ROUTES.filter((route) => route.method === 'POST').map((route) => route.path)
-  const fields = ['name', 'locks', 'mode', 'ttl', 'wait', 'session', 'hold', 'reason', 'request', 'data', 'permits', 'nonce', 'persistent']
+  const fields = [
+    'name',
+    'locks',
+    'mode',
+    'ttl',
+    'wait',
+    'session',
+    'hold',
+    'reason',
+    'request',
+    'data',
+    'permits',
+    'nonce',
+    'persistent',
+  ]
   const value = fc.oneof(fc.jsonValue(), fc.constantFrom('a', '10s', '150ms', 'shared', ['a'], 0, 1))
   const body = fc.dictionary(fc.constantFrom(...fields), value, { maxKeys: 5 }).map((one) => ({ ...one, wait: 0 }))
   await fc.assert(

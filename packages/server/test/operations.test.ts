@@ -28,7 +28,10 @@ describe('acquire, renew, release', () => {
     expect(JSON.stringify(state)).not.toContain(got.body.hold.slice(20))
 
     expect(await post('/v1/release', { hold: got.body.hold })).toMatchObject({ status: 200, body: { released: true } })
-    expect(await post('/v1/release', { hold: got.body.hold })).toMatchObject({ status: 409, body: { code: 'not-holder' } })
+    expect(await post('/v1/release', { hold: got.body.hold })).toMatchObject({
+      status: 409,
+      body: { code: 'not-holder' },
+    })
     const lost = await post('/v1/renew', { hold: got.body.hold })
     expect(lost).toMatchObject({ status: 410, body: { code: 'lost', retryable: false } })
     const after = (await get('/v1/locks')).body
@@ -62,7 +65,10 @@ describe('acquire, renew, release', () => {
     expect(await post('/v1/acquire', { name: 'free', wait: 0 })).toMatchObject({ status: 200 })
     const permit = await post('/v1/acquire', { name: 'gpu', permits: 4 })
     expect(permit.body).toMatchObject({ slot: 1 })
-    expect(await post('/v1/acquire', { name: 'gpu', permits: 5 })).toMatchObject({ status: 400, body: { code: 'mismatch' } })
+    expect(await post('/v1/acquire', { name: 'gpu', permits: 5 })).toMatchObject({
+      status: 400,
+      body: { code: 'mismatch' },
+    })
     expect(await post('/v1/acquire', { name: 'account/2', mode: 'shared' })).toMatchObject({ status: 200 })
   })
 
@@ -99,13 +105,18 @@ describe('sessions', () => {
     const a = await post('/v1/acquire', { name: 'a', session })
     const b = await post('/v1/acquire', { name: 'b', session, ttl: '5s' })
     expect(b.body.expiresInMs).toBeLessThanOrEqual(5_000)
-    expect((await get('/v1/sessions')).body.sessions).toMatchObject([{ session: body.id, client: 'deploy', holds: 2, waiters: 0 }])
+    expect((await get('/v1/sessions')).body.sessions).toMatchObject([
+      { session: body.id, client: 'deploy', holds: 2, waiters: 0 },
+    ])
     expect(await post('/v1/release', { hold: a.body.hold })).toMatchObject({ status: 200 })
     expect(await post('/v1/renew', { session })).toMatchObject({ status: 200, body: { ttlMs: 5_000 } })
     expect(await post('/v1/sessions/end', { session })).toMatchObject({ status: 200, body: { ended: body.id } })
     expect(await post('/v1/renew', { session })).toMatchObject({ status: 410, body: { code: 'session-ended' } })
     expect(await post('/v1/renew', { hold: b.body.hold })).toMatchObject({ status: 410, body: { code: 'lost' } })
-    expect(await post('/v1/acquire', { name: 'a', session })).toMatchObject({ status: 410, body: { code: 'session-ended' } })
+    expect(await post('/v1/acquire', { name: 'a', session })).toMatchObject({
+      status: 410,
+      body: { code: 'session-ended' },
+    })
   })
 
   it('expire when nobody renews them, and their holds are lost', async () => {
@@ -113,7 +124,10 @@ describe('sessions', () => {
     const { body } = await post('/v1/acquire', { name: 'a', ttl: '150ms' })
     const next = await post('/v1/acquire', { name: 'a', wait: '5s' })
     expect(BigInt(next.body.token)).toBeGreaterThan(BigInt(body.token))
-    expect(await post('/v1/renew', { hold: body.hold })).toMatchObject({ status: 410, body: { code: 'lost', reason: 'expired' } })
+    expect(await post('/v1/renew', { hold: body.hold })).toMatchObject({
+      status: 410,
+      body: { code: 'lost', reason: 'expired' },
+    })
     expect(await post('/v1/release', { hold: body.hold })).toMatchObject({ status: 409, body: { code: 'not-holder' } })
   })
 
@@ -129,7 +143,10 @@ describe('sessions', () => {
     const { post, get } = await serve()
     const { body } = await post('/v1/acquire', { name: 'a', lockDelay: '20s' })
     const { session } = (await get('/v1/sessions')).body.sessions[0]
-    expect(await post('/v1/sessions/end', { session, reason: 'stuck' })).toMatchObject({ status: 200, body: { ended: session } })
+    expect(await post('/v1/sessions/end', { session, reason: 'stuck' })).toMatchObject({
+      status: 200,
+      body: { ended: session },
+    })
     expect(await post('/v1/renew', { hold: body.hold })).toMatchObject({ status: 410, body: { code: 'lost' } })
     expect((await get('/v1/locks')).body).toMatchObject({ held: [], delays: [{ name: 'a' }] })
     expect(await post('/v1/acquire', { name: 'a', wait: 0 })).toMatchObject({ status: 409, body: { code: 'busy' } })
@@ -156,7 +173,10 @@ describe('numbered requests', () => {
     expect(again.status).toBe(200)
     expect(again.body.hold).toBe(one.body.hold)
     await post('/v1/release', { hold: one.body.hold })
-    expect(await post('/v1/acquire', { name: 'a', session, request: 1 })).toMatchObject({ status: 410, body: { code: 'lost' } })
+    expect(await post('/v1/acquire', { name: 'a', session, request: 1 })).toMatchObject({
+      status: 410,
+      body: { code: 'lost' },
+    })
   })
 
   it('may come out of order', async () => {
@@ -195,26 +215,32 @@ describe('numbered requests', () => {
   it('are acknowledged, so that a session never runs out of numbers', async () => {
     const { post, member } = await serve()
     const { session, id } = (await post('/v1/sessions', { ttl: '1m' })).body
-    for (let i = 0; i < 600; i++) {
-      const { body } = await post('/v1/acquire', { name: 'a', session })
-      expect(body.hold).toBeDefined()
-      expect((await post('/v1/release', { hold: body.hold })).status).toBe(200)
+    await post('/v1/acquire', { name: 'busy', session })
+    for (let round = 0; round < 30; round++) {
+      const some = Array.from({ length: 20 }, () => post('/v1/acquire', { name: 'busy', session, wait: 0 }))
+      for (const answer of await Promise.all(some)) expect(answer.body.code).toBe('busy')
     }
     const serial = Number(BigInt(id) & (2n ** 48n - 1n)) as SessionId
-    expect(sessionFacts(member.state, serial)?.answered.length).toBeLessThan(10)
+    expect(sessionFacts(member.state, serial)?.answered.length).toBeLessThan(30)
   })
 
   it('of the client are kept for a while, then acknowledged', async () => {
     const { post, member } = await serve()
     const { session, id } = (await post('/v1/sessions', { ttl: '1m' })).body
-    for (let request = 1; request <= 200; request++) {
+    for (let request = 1; request <= 100; request++) {
       const { body } = await post('/v1/acquire', { name: 'a', session, request })
       expect((await post('/v1/release', { hold: body.hold })).status).toBe(200)
     }
     const serial = Number(BigInt(id) & (2n ** 48n - 1n)) as SessionId
     expect(sessionFacts(member.state, serial)?.answered.length).toBeLessThan(70)
-    expect(await post('/v1/acquire', { name: 'a', session, request: 1 })).toMatchObject({ status: 410, body: { code: 'expired-request' } })
-    expect(await post('/v1/acquire', { name: 'a', session, request: 199 })).toMatchObject({ status: 410, body: { code: 'lost' } })
+    expect(await post('/v1/acquire', { name: 'a', session, request: 1 })).toMatchObject({
+      status: 410,
+      body: { code: 'expired-request' },
+    })
+    expect(await post('/v1/acquire', { name: 'a', session, request: 99 })).toMatchObject({
+      status: 410,
+      body: { code: 'lost' },
+    })
   })
 
   it('are cancelled by number', async () => {
@@ -240,9 +266,15 @@ describe('steal', () => {
     const one = await post('/v1/acquire', { name: 'a', mode: 'shared' })
     const two = await post('/v1/acquire', { name: 'a', mode: 'shared' })
     const stolen = await post('/v1/steal', { name: 'a', reason: 'stuck' })
-    expect(stolen.body.stolen.sort()).toEqual([one.body.id, two.body.id].sort())
-    expect(await post('/v1/renew', { hold: one.body.hold })).toMatchObject({ status: 410, body: { code: 'lost', reason: 'stolen' } })
-    expect(await post('/v1/steal', { name: 'a', reason: 'stuck' })).toMatchObject({ status: 409, body: { code: 'not-holder' } })
+    expect(new Set(stolen.body.stolen)).toEqual(new Set([one.body.id, two.body.id]))
+    expect(await post('/v1/renew', { hold: one.body.hold })).toMatchObject({
+      status: 410,
+      body: { code: 'lost', reason: 'stolen' },
+    })
+    expect(await post('/v1/steal', { name: 'a', reason: 'stuck' })).toMatchObject({
+      status: 409,
+      body: { code: 'not-holder' },
+    })
   })
 
   it('takes the id of one hold', async () => {
@@ -253,7 +285,10 @@ describe('steal', () => {
       body: { stolen: [one.body.id] },
     })
     const otherEpoch = String(BigInt(one.body.id) + 2n ** 48n)
-    expect(await post('/v1/steal', { hold: otherEpoch, reason: 'x' })).toMatchObject({ status: 410, body: { code: 'epoch-changed' } })
+    expect(await post('/v1/steal', { hold: otherEpoch, reason: 'x' })).toMatchObject({
+      status: 410,
+      body: { code: 'epoch-changed' },
+    })
   })
 })
 
@@ -265,7 +300,10 @@ describe('adopt and persistent holds', () => {
     expect(two.status).toBe(200)
     expect(BigInt(two.body.token)).toBeGreaterThan(BigInt(one.body.token))
     expect(two.body.ttlMs).toBe(20_000)
-    expect(await post('/v1/renew', { hold: one.body.hold })).toMatchObject({ status: 410, body: { code: 'lost', reason: 'moved' } })
+    expect(await post('/v1/renew', { hold: one.body.hold })).toMatchObject({
+      status: 410,
+      body: { code: 'lost', reason: 'moved' },
+    })
     expect(await post('/v1/adopt', { hold: one.body.hold })).toMatchObject({ status: 409 })
     expect(await post('/v1/release', { hold: two.body.hold })).toMatchObject({ status: 200 })
   })
@@ -305,7 +343,9 @@ describe('registers', () => {
     })
     await call('PUT', '/v1/registers?key=t', 'plain text', { 'content-type': 'text/plain' })
     expect((await get('/v1/registers?key=t')).body).toMatchObject({ value: 'plain text', encoding: 'text' })
-    await call('PUT', '/v1/registers?key=b', new Uint8Array([0xff, 0, 1]), { 'content-type': 'application/octet-stream' })
+    await call('PUT', '/v1/registers?key=b', new Uint8Array([0xff, 0, 1]), {
+      'content-type': 'application/octet-stream',
+    })
     expect((await get('/v1/registers?key=b')).body).toMatchObject({ value: '/wAB', encoding: 'base64' })
     const raw = await fetch(`${url}/v1/registers?key=b`, { headers: { accept: 'application/octet-stream' } })
     expect([...new Uint8Array(await raw.arrayBuffer())]).toEqual([0xff, 0, 1])
@@ -323,7 +363,10 @@ describe('registers', () => {
     expect(two.status).toBe(200)
     expect(await call('PUT', '/v1/registers?key=k', 'x', { 'if-none-match': '*' })).toMatchObject({ status: 412 })
     expect(await call('DELETE', `/v1/registers?key=k&ifVersion=${one.body.version}`)).toMatchObject({ status: 412 })
-    expect(await call('DELETE', `/v1/registers?key=k&ifVersion=${two.body.version}`)).toMatchObject({ status: 200, body: { deleted: true } })
+    expect(await call('DELETE', `/v1/registers?key=k&ifVersion=${two.body.version}`)).toMatchObject({
+      status: 200,
+      body: { deleted: true },
+    })
     expect(await call('GET', '/v1/registers?key=k')).toMatchObject({ status: 404, body: { status: 404 } })
   })
 
@@ -334,10 +377,13 @@ describe('registers', () => {
     expect(await call('PUT', `/v1/registers?key=k&ifVersion=0&fence=${fence}`, '1')).toMatchObject({ status: 200 })
     expect(await call('PUT', '/v1/registers?key=k', { value: 2, fence: hold })).toMatchObject({ status: 200 })
     expect((await call('GET', '/v1/registers?key=k')).body).toMatchObject({ value: 2, lock: 'a' })
-    expect(await call('PUT', '/v1/registers?key=k', { value: 3 })).toMatchObject({ status: 400, body: { code: 'mismatch' } })
+    expect(await call('PUT', '/v1/registers?key=k', { value: 3 })).toMatchObject({
+      status: 400,
+      body: { code: 'mismatch' },
+    })
     await post('/v1/release', { hold })
     const late = await call('PUT', '/v1/registers?key=k', { value: 4, fence: hold })
-    expect(late.status).toBeGreaterThanOrEqual(409)
+    expect(late).toMatchObject({ status: 409, body: { code: 'not-holder' } })
     expect((await call('GET', '/v1/registers?key=k')).body).toMatchObject({ value: 2 })
   })
 
@@ -354,7 +400,9 @@ describe('queries', () => {
     const { post, get } = await serve()
     for (const name of ['account/1', 'account/1/x', 'account/10', 'ümlaut/ß']) await post('/v1/acquire', { name })
     const names = async (query: string) =>
-      (await get(`/v1/locks?${query}`)).body.held.flatMap((one: { locks: { name: string }[] }) => one.locks.map((lock) => lock.name))
+      (await get(`/v1/locks?${query}`)).body.held.flatMap((one: { locks: { name: string }[] }) =>
+        one.locks.map((lock) => lock.name),
+      )
     expect((await names('prefix=account/1')).sort()).toEqual(['account/1', 'account/1/x'])
     expect(await names(`name=${encodeURIComponent('ümlaut/ß')}`)).toEqual(['ümlaut/ß'])
     const seen: string[] = []
@@ -373,13 +421,22 @@ describe('queries', () => {
     const { hold } = (await post('/v1/acquire', { name: 'a' })).body
     const waiting = post('/v1/acquire', { name: 'a', client: 'second', wait: '10s' })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
-    expect((await get('/v1/locks?name=a')).body.pending).toMatchObject([{ client: 'second', locks: [{ name: 'a', mode: 'exclusive' }] }])
+    expect((await get('/v1/locks?name=a')).body.pending).toMatchObject([
+      { client: 'second', locks: [{ name: 'a', mode: 'exclusive' }] },
+    ])
     await post('/v1/release', { hold })
     expect((await waiting).status).toBe(200)
   })
 
   it('tell how the member stands', async () => {
     const { get, url } = await serve()
-    expect((await get('/v1/cluster')).body).toMatchObject({ cluster: 'test-cluster', member: 'n1', role: 'leader', leader: 'n1', disk: 'ok', url })
+    expect((await get('/v1/cluster')).body).toMatchObject({
+      cluster: 'test-cluster',
+      member: 'n1',
+      role: 'leader',
+      leader: 'n1',
+      disk: 'ok',
+      url,
+    })
   })
 })

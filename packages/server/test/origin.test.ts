@@ -12,7 +12,9 @@ describe('browsers', () => {
   it('on other origins take no locks', async () => {
     const { server, get } = await serve()
     const host = `127.0.0.1:${server.port}`
-    expect(await send(server.port, `host: ${host}\r\norigin: https://evil.example`)).toMatch(/ 403 [\s\S]*"forbidden"|invalid/)
+    expect(await send(server.port, `host: ${host}\r\norigin: https://evil.example`)).toMatch(
+      / 403 [\s\S]*"code":"forbidden"/,
+    )
     expect(await send(server.port, `host: ${host}\r\norigin: null`)).toMatch(/ 403 /)
     expect(await send(server.port, `host: ${host}\r\norigin: http://127.0.0.1:1`)).toMatch(/ 403 /)
     expect(await send(server.port, `host: ${host}\r\nsec-fetch-site: cross-site`)).toMatch(/ 403 /)
@@ -29,7 +31,9 @@ describe('browsers', () => {
 
   it('under a foreign name that resolves to this machine are refused', async () => {
     const { server } = await serve()
-    expect(await send(server.port, `host: evil.example:${server.port}\r\norigin: http://evil.example:${server.port}`)).toMatch(/ 403 /)
+    expect(
+      await send(server.port, `host: evil.example:${server.port}\r\norigin: http://evil.example:${server.port}`),
+    ).toMatch(/ 403 /)
     expect(await send(server.port, 'host: evil.example')).toMatch(/ 403 /)
     expect(await send(server.port, `host: localhost:${server.port}`)).toMatch(/ 200 /)
     expect(await send(server.port, 'host: [::1]:4100')).toMatch(/ 200 /)
@@ -39,7 +43,9 @@ describe('browsers', () => {
     const { server } = await serve()
     const upgrade = 'upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='
     const socket = await rawSocket(server.port)
-    socket.write(`GET /v1/stream HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: https://evil.example\r\nconnection: upgrade\r\n${upgrade}\r\n\r\n`)
+    socket.write(
+      `GET /v1/stream HTTP/1.1\r\nhost: 127.0.0.1\r\norigin: https://evil.example\r\nconnection: upgrade\r\n${upgrade}\r\n\r\n`,
+    )
     expect(await readAll(socket)).toMatch(/^HTTP\/1\.1 403 /)
     const other = await rawSocket(server.port)
     other.write(`GET /v2/stream HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: upgrade\r\n${upgrade}\r\n\r\n`)
@@ -48,13 +54,20 @@ describe('browsers', () => {
 
   it('of an allowed origin may', async () => {
     const { server } = await serve({ allowedOrigins: ['https://tools.example'] })
-    expect(await send(server.port, 'host: 127.0.0.1\r\norigin: https://tools.example')).toMatch(/ 200 /)
+    const answer = await send(server.port, 'host: 127.0.0.1\r\norigin: https://tools.example')
+    expect(answer).toMatch(/ 200 [\s\S]*access-control-allow-origin: https:\/\/tools.example/)
+    const socket = await rawSocket(server.port)
+    const preflight = 'origin: https://tools.example\r\naccess-control-request-method: POST\r\nconnection: close'
+    socket.write(`OPTIONS /v1/acquire HTTP/1.1\r\nhost: 127.0.0.1\r\n${preflight}\r\n\r\n`)
+    expect(await readAll(socket)).toMatch(/ 204 [\s\S]*access-control-allow-methods: GET, POST/)
+    expect(await send(server.port, 'host: 127.0.0.1\r\norigin: https://other.example')).toMatch(/ 403 /)
   })
 })
 
 it('the rules in a table', () => {
   const rules = { loopback: true, allowed: [], advertisedHost: 'locks.test:4100' }
-  const ask = (host: string | undefined, origin?: string, fetchSite?: string) => originProblem({ host, origin, fetchSite }, rules)
+  const ask = (host: string | undefined, origin?: string, fetchSite?: string) =>
+    originProblem({ host, origin, fetchSite }, rules)
   expect(ask('localhost:4100')).toBeUndefined()
   expect(ask('app.localhost')).toBeUndefined()
   expect(ask('LOCKS.test:4100')).toBeUndefined()

@@ -26,10 +26,12 @@ describe('a graceful stop', () => {
 
   it('loses no acknowledged command, and tells no lie about others', async () => {
     const { url, server, member } = await serve()
-    const answers = Array.from({ length: 40 }, (_, i) => call(url, 'POST', '/v1/acquire', { name: `n${i}` }).catch(() => undefined))
+    const answers = Array.from({ length: 40 }, (_, i) =>
+      call(url, 'POST', '/v1/acquire', { name: `n${i}` }).catch(() => undefined),
+    )
     await until(() => member.submitted.length > 20)
     await server.close()
-    const held = new Set([...member.state.machine.holds.keys()])
+    const held = new Set(member.state.machine.holds.keys())
     for (const answer of await Promise.all(answers)) {
       if (answer?.status === 200) expect(held.has(Number(BigInt(answer.body.id) & 0xffffffffffffn) as never)).toBe(true)
       else if (answer !== undefined) expect(answer.body.code).toBe('unreachable')
@@ -41,7 +43,9 @@ describe('a graceful stop', () => {
     const idle = await rawSocket(server.port)
     idle.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')
     const slow = await rawSocket(server.port)
-    slow.write('POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"na')
+    slow.write(
+      'POST /v1/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{"na',
+    )
     member.frozen = true
     const stuck = call(url, 'POST', '/v1/sessions', {}).catch(() => undefined)
     const watch = await fetch(`${url}/v1/watch`)
@@ -66,7 +70,10 @@ describe('opening', () => {
 
   it('refuses a taken port with a hint', async () => {
     const { server } = await serve()
-    await expect(createServer({ member, listen: { port: server.port } })).rejects.toMatchObject({ code: 'unreachable', hint: /running/ })
+    await expect(createServer({ member, listen: { port: server.port } })).rejects.toMatchObject({
+      code: 'unreachable',
+      hint: /running/,
+    })
   })
 
   it('refuses addresses that other machines reach, unless anonymous access is allowed', async () => {
@@ -85,11 +92,19 @@ describe('opening', () => {
   })
 
   it('refuses wrong options', async () => {
-    for (const listen of [{ port: -1 }, { port: 70_000 }, { port: 1.5 }, { host: '' }, { host: 'no such host.invalid', port: 0 }]) {
+    for (const listen of [
+      { port: -1 },
+      { port: 70_000 },
+      { port: 1.5 },
+      { host: '' },
+      { host: 'no such host.invalid', port: 0 },
+    ]) {
       await expect(createServer({ member, listen, allowAnonymous: true })).rejects.toMatchObject({ code: 'invalid' })
     }
     for (const advertiseUrl of ['somewhere', 'ftp://host:1']) {
-      await expect(createServer({ member, listen: { port: 0 }, advertiseUrl })).rejects.toMatchObject({ code: 'invalid' })
+      await expect(createServer({ member, listen: { port: 0 }, advertiseUrl })).rejects.toMatchObject({
+        code: 'invalid',
+      })
     }
   })
 

@@ -1,18 +1,24 @@
-import { covers, type Event } from '@leasehold/core'
+import { connect } from 'node:net'
+import { type Command, covers, type Event, type Millis, type Result, type SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { formatCursor, parseCursor } from '../src/cursors.js'
 import { concerns } from '../src/event-streams.js'
 import { serve, until } from './support/harness.js'
+import type { LocalMember } from './support/local-member.js'
 
 interface Received {
   event: string
   id: string
-  // biome-ignore lint/suspicious/noExplicitAny: what comes from the wire is what the test is about
+  // What comes from the wire is what the test is about.
+  // oxlint-disable-next-line typescript/no-explicit-any
   data: any
 }
 
 /** A reader of server-sent events, as a browser has it. */
-async function watch(url: string, headers: Record<string, string> = {}): Promise<{ events: Received[]; close(): void; done: Promise<void> }> {
+async function watch(
+  url: string,
+  headers: Record<string, string> = {},
+): Promise<{ events: Received[]; close(): void; done: Promise<void> }> {
   const controller = new AbortController()
   const response = await fetch(url, { headers, signal: controller.signal })
   expect(response.status).toBe(200)
@@ -23,13 +29,23 @@ async function watch(url: string, headers: Record<string, string> = {}): Promise
     for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) {
       text += Buffer.from(chunk).toString()
       for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-        const fields = Object.fromEntries(text.slice(0, end).split('\n').map((line) => line.split(/: (.*)/s, 2)))
+        const fields = Object.fromEntries(
+          text
+            .slice(0, end)
+            .split('\n')
+            .map((line) => line.split(/: (.*)/s, 2)),
+        )
         text = text.slice(end + 2)
-        if (fields.event !== undefined) events.push({ event: fields.event, id: fields.id, data: JSON.parse(fields.data) })
+        if (fields.event !== undefined)
+          events.push({ event: fields.event, id: fields.id, data: JSON.parse(fields.data) })
       }
     }
   })().catch(() => {})
   return { events, close: () => controller.abort(), done }
+}
+
+function submit(member: LocalMember, command: Command): Promise<Result> {
+  return new Promise((resolve) => member.submit(command, resolve))
 }
 
 describe('a watch', () => {
@@ -46,7 +62,11 @@ describe('a watch', () => {
     await call('PUT', '/v1/registers?key=account/1/note', { value: 1 })
     await until(() => stream.events.some((event) => event.event === 'put'))
     expect(stream.events.map((event) => event.event)).toEqual(['held', 'queued', 'freed', 'held', 'freed', 'put'])
-    expect(stream.events[0]?.data).toMatchObject({ hold: one.body.id, client: 'ann', locks: [{ name: 'account/1', token: one.body.token }] })
+    expect(stream.events[0]?.data).toMatchObject({
+      hold: one.body.id,
+      client: 'ann',
+      locks: [{ name: 'account/1', token: one.body.token }],
+    })
     expect(stream.events[4]?.data).toMatchObject({ reason: 'stolen', actor: 'bob', text: 'why' })
     expect(JSON.stringify(stream.events)).not.toContain(other.body.id)
     stream.close()
@@ -64,7 +84,9 @@ describe('a watch', () => {
     for (const name of ['d', 'e']) await post('/v1/acquire', { name })
     const second = await watch(`${url}/v1/watch`, { 'last-event-id': last })
     await until(() => second.events.filter((event) => event.event === 'held').length === 2)
-    const names = [...first.events, ...second.events].filter((one) => one.event === 'held').map((one) => one.data.locks[0].name)
+    const names = [...first.events, ...second.events]
+      .filter((one) => one.event === 'held')
+      .map((one) => one.data.locks[0].name)
     expect(names).toEqual(['a', 'b', 'c', 'd', 'e'])
     second.close()
   })
@@ -81,28 +103,42 @@ describe('a watch', () => {
     expect(old.events[0]).toMatchObject({ event: 'epoch-changed', data: { code: 'epoch-changed' } })
     expect(parseCursor(late.events[0]?.id as string).epoch).toBe(1)
     await post('/v1/acquire', { name: 'b' })
-    await until(() => late.events.some((event) => event.event === 'held') && old.events.some((event) => event.event === 'held'))
+    await until(
+      () => late.events.some((event) => event.event === 'held') && old.events.some((event) => event.event === 'held'),
+    )
     late.close()
     old.close()
   })
 
   it('that nobody reads is cut off, and holds no memory', async () => {
     const { server, member, url, post } = await serve()
-    const { connect } = await import('node:net')
+    const others = member.listeners
     const socket = connect(server.port, '127.0.0.1')
     socket.on('error', () => {})
     socket.write('GET /v1/watch HTTP/1.1\r\nhost: localhost\r\n\r\n')
     socket.pause()
-    await until(() => member.listeners > 1)
-    const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
-    const locks = Array.from({ length: 60 }, (_, i) => `${i}/${'x'.repeat(500)}`)
-    let rounds = 0
+    await until(() => member.listeners > others)
+    const { id } = (await post('/v1/sessions', { ttl: '1m' })).body
+    const session = Number(BigInt(id) & (2n ** 48n - 1n)) as SessionId
+    const locks = Array.from({ length: 64 }, (_, i) => ({
+      name: `${i}/${'x'.repeat(500)}`,
+      mode: 'exclusive' as const,
+    }))
+    const options = {
+      locks,
+      waitMs: 0,
+      lockDelayMs: 0 as Millis,
+      persistent: false,
+      portable: false,
+      data: new Uint8Array(0),
+    }
+    let request = 0
     await until(async () => {
-      const { body } = await post('/v1/acquire', { locks, session })
-      await post('/v1/release', { hold: body.hold })
-      return ++rounds > 400 || member.listeners <= 1
+      const ack = { lowest: ++request, also: [] }
+      const got = await submit(member, { kind: 'acquire', session, request, ack, ...options })
+      if (got.kind === 'granted') await submit(member, { kind: 'release', session, hold: got.grant.hold })
+      return member.listeners <= others
     }, 15_000)
-    expect(member.listeners).toBeLessThanOrEqual(1)
     socket.destroy()
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
   })
@@ -124,5 +160,6 @@ it('a prefix covers whole segments of locks and registers', () => {
 it('cursors come back as they were written', () => {
   const cursor = { epoch: 3, index: 12 as never, ordinal: 4 }
   expect(parseCursor(formatCursor(cursor))).toEqual(cursor)
-  for (const text of ['', '1.2', '1.2.3.4', '-1.2.3', '99999.1.1', '1.2.x', '1..3']) expect(() => parseCursor(text)).toThrow(/cursor/)
+  for (const text of ['', '1.2', '1.2.3.4', '-1.2.3', '99999.1.1', '1.2.x', '1..3'])
+    expect(() => parseCursor(text)).toThrow(/cursor/)
 })

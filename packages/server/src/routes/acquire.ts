@@ -27,7 +27,9 @@ async function sessionFor(
   const { session: handle, ttl, client, nonce, request } = choice
   if (handle === undefined) {
     if (request !== undefined) {
-      throw new InvalidError('a request number counts within a session', { hint: 'send the session too, or a nonce instead' })
+      throw new InvalidError('a request number counts within a session', {
+        hint: 'send the session too, or a nonce instead',
+      })
     }
     const session = await services.desk.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
     return { session, owned: true }
@@ -51,7 +53,9 @@ function granted(call: Call<unknown, unknown>, session: HttpSession, owned: bool
     secret: grant.secret,
   })
   const { ttlMs } = session
-  const lease = lasting ? { expiresInMs: null, ttlMs: null } : { expiresInMs: services.desk.expiresInMs(session), ttlMs }
+  const lease = lasting
+    ? { expiresInMs: null, ttlMs: null }
+    : { expiresInMs: services.desk.expiresInMs(session), ttlMs }
   return json(status, { hold, ...grantJson(status.epoch, grant), ...lease })
 }
 

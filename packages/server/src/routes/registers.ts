@@ -1,10 +1,9 @@
-import { type Fence, InvalidError, type Numbered } from '@leasehold/core'
-import { readBody, readJson, isJson } from '../body.js'
+import { type Fence, type HeldLock, InvalidError, NotHolderError, type Numbered, registerOf } from '@leasehold/core'
+import { isJson, readBody, readJson } from '../body.js'
 import { WRITE_TTL_MS } from '../bounds.js'
-import { registerOf } from '@leasehold/core'
 import { parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
-import { proven } from '../holding.js'
+import { findHold } from '../holding.js'
 import { HttpError } from '../problems.js'
 import { type Call, json, type Route, route } from '../route.js'
 import { check, registerPutBody, registerQuery, registerWriteQuery } from '../schemas.js'
@@ -18,7 +17,9 @@ interface WriteOptions {
   readonly request?: number | undefined
 }
 
-type Writing = { readonly kind: 'put'; readonly key: string; readonly value: Uint8Array } | { readonly kind: 'delete'; readonly key: string }
+type Writing =
+  | { readonly kind: 'put'; readonly key: string; readonly value: Uint8Array }
+  | { readonly kind: 'delete'; readonly key: string }
 
 /** `If-Match: "7"` is ifVersion 7, `If-None-Match: *` is ifVersion 0. */
 function headerVersion(call: Call<unknown, unknown>): bigint | undefined {
@@ -40,8 +41,11 @@ function merge(call: Call<unknown, WriteOptions>, body: WriteOptions): WriteOpti
   const fromHeader = headerVersion(call)
   const merged: Record<string, unknown> = {}
   for (const name of ['ifVersion', 'fence', 'lock', 'session', 'request'] as const) {
-    const given = [query[name], body[name], name === 'ifVersion' ? fromHeader : undefined].filter((one) => one !== undefined)
-    if (given.length > 1 && given.some((one) => one !== given[0])) throw new InvalidError(`${name} is given twice, and not alike`)
+    const given = [query[name], body[name], name === 'ifVersion' ? fromHeader : undefined].filter(
+      (one) => one !== undefined,
+    )
+    if (given.length > 1 && given.some((one) => one !== given[0]))
+      throw new InvalidError(`${name} is given twice, and not alike`)
     merged[name] = given[0]
   }
   return merged
@@ -51,26 +55,34 @@ function merge(call: Call<unknown, WriteOptions>, body: WriteOptions): WriteOpti
 async function fenceOf(call: Call<unknown, unknown>, options: WriteOptions) {
   const { services, status } = call
   if (options.fence === undefined) {
-    if (options.lock !== undefined) throw new InvalidError('a lock is named, but no fence', { hint: 'fence is the handle of a hold' })
+    if (options.lock !== undefined)
+      throw new InvalidError('a lock is named, but no fence', { hint: 'fence is the handle of a hold' })
     return undefined
   }
   const handle = parseHoldHandle(options.fence, status.epoch)
-  const facts = await services.gateway.read(false, ({ state }) => proven(state, handle))
-  const names = facts?.locks.map((lock) => lock.name) ?? []
-  const lock = options.lock ?? names[0]
-  if (options.lock === undefined && names.length > 1) {
+  const facts = await findHold(services.gateway, handle)
+  if (facts === undefined) throw new NotHolderError(`hold ${handle.hold} does not exist`)
+  const lock = options.lock ?? (facts.locks[0] as HeldLock).name
+  if (options.lock === undefined && facts.locks.length > 1) {
     throw new InvalidError('the hold has several locks', { hint: 'name the one that fences the register as "lock"' })
   }
-  const fence: Fence = { hold: handle.hold, lock: lock ?? call.context.req.query('key') ?? '' }
-  return { fence, session: facts !== undefined && facts.session === handle.session?.session ? handle.session : undefined }
+  const fence: Fence = { hold: handle.hold, lock }
+  return { fence, session: facts.session === handle.session?.session ? handle.session : undefined }
 }
 
-async function write(call: Call<unknown, WriteOptions>, what: Writing, options: WriteOptions): Promise<bigint | undefined> {
+async function write(
+  call: Call<unknown, WriteOptions>,
+  what: Writing,
+  options: WriteOptions,
+): Promise<bigint | undefined> {
   const { desk, gateway } = call.services
   const fenced = await fenceOf(call, options)
   const { ifVersion, request } = options
   const named = options.session === undefined ? fenced?.session : parseSessionHandle(options.session, call.status.epoch)
-  const extra = { ...(ifVersion === undefined ? {} : { ifVersion }), ...(fenced === undefined ? {} : { fence: fenced.fence }) }
+  const extra = {
+    ...(ifVersion === undefined ? {} : { ifVersion }),
+    ...(fenced === undefined ? {} : { fence: fenced.fence }),
+  }
   const command = { ...what, ...extra }
   const resultOf = (result: { kind: 'put'; version: bigint } | { kind: 'deleted' }) =>
     result.kind === 'put' ? result.version : undefined
@@ -78,13 +90,13 @@ async function write(call: Call<unknown, WriteOptions>, what: Writing, options: 
   if (named === undefined && ifVersion !== undefined && ifVersion > 0n) {
     return resultOf(await gateway.submit(command, 'put', 'deleted'))
   }
-  const session = named === undefined ? await desk.open({ ttlMs: WRITE_TTL_MS, client: 'http write' }) : await desk.use(named)
-  try {
-    const build = (numbered: Numbered) => ({ ...command, ...numbered })
-    return resultOf(await desk.numbered(session, request, build, 'put', 'deleted'))
-  } finally {
-    if (named === undefined) closeLater(call, session)
-  }
+  const session =
+    named === undefined ? await desk.open({ ttlMs: WRITE_TTL_MS, client: 'http write' }) : await desk.use(named)
+  const build = (numbered: Numbered) => ({ ...command, ...numbered })
+  const written = desk.numbered(session, request, build, 'put', 'deleted')
+  // Both go into the log together.
+  if (named === undefined) closeLater(call, session)
+  return resultOf(await written)
 }
 
 /** The session of a single write is of no use afterwards; if this fails it ends by its TTL. */
@@ -106,13 +118,17 @@ export const registerRoutes: readonly Route[] = [
       allow('read', [query.key])
       const view = await services.gateway.read(query.stale ?? false, ({ state }) => registerOf(state, query.key))
       if (view === undefined) {
-        throw new HttpError(404, 'There is no such register', `the register ${JSON.stringify(query.key)} does not exist`)
+        throw new HttpError(
+          404,
+          'There is no such register',
+          `the register ${JSON.stringify(query.key)} does not exist`,
+        )
       }
       const headers = etag(view.version)
       if (!(context.req.header('accept') ?? '').includes('application/octet-stream')) {
         return json(status, registerJson(view), headers)
       }
-      const raw = { 'content-type': 'application/octet-stream', 'x-content-type-options': 'nosniff', ...headers }
+      const raw = { 'content-type': 'application/octet-stream', ...headers }
       return new Response(Uint8Array.from(view.value), { headers: raw })
     },
   }),

@@ -32,7 +32,6 @@ const policy = [
 const headers = {
   'content-type': 'text/html; charset=utf-8',
   'content-security-policy': policy,
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
 }
 

@@ -15,8 +15,13 @@ export const watchRoutes: readonly Route[] = [
       // A browser that reconnects says how far it came.
       const resumed = context.req.header('last-event-id')
       const from = resumed === undefined || resumed === '' ? query.from : parseCursor(resumed)
-      if (services.streams.size >= EVENT_STREAMS_MAX) throw new LimitError(`${EVENT_STREAMS_MAX} event streams are open`)
-      const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform', 'x-accel-buffering': 'no' }
+      if (services.streams.size >= EVENT_STREAMS_MAX)
+        throw new LimitError(`${EVENT_STREAMS_MAX} event streams are open`)
+      const headers = {
+        'content-type': 'text/event-stream',
+        'cache-control': 'no-cache, no-transform',
+        'x-accel-buffering': 'no',
+      }
       if (context.req.method === 'HEAD') return new Response(null, { headers })
       return new Response(services.streams.open(query.prefix, from), { headers })
     },

@@ -8,15 +8,16 @@ export interface Harness {
   readonly member: LocalMember
   readonly server: LeaseholdServer
   readonly url: string
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
-  post(path: string, body: unknown): Promise<Answer>
-  get(path: string): Promise<Answer>
+  readonly call: (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly post: (path: string, body: unknown) => Promise<Answer>
+  readonly get: (path: string) => Promise<Answer>
 }
 
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: what comes from the wire is what the test is about
+  // What comes from the wire is what the test is about.
+  // oxlint-disable-next-line typescript/no-explicit-any
   readonly body: any
 }
 
@@ -62,7 +63,11 @@ export async function call(
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = (response.headers.get('content-type') ?? '').includes('json')
-  return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(bytes.toString()) : bytes.toString() }
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: isJson ? JSON.parse(bytes.toString()) : bytes.toString(),
+  }
 }
 
 /** Waits until `look` is true, at most `timeoutMs`. */
@@ -70,7 +75,7 @@ export async function until(look: () => boolean | Promise<boolean>, timeoutMs = 
   const end = performance.now() + timeoutMs
   while (!(await look())) {
     if (performance.now() > end) throw new Error(`still not so after ${timeoutMs} ms: ${look.toString()}`)
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }
 
