@@ -46,9 +46,19 @@ function report(workload: Workload, rounds: ReadonlyMap<string, readonly Round[]
     rates.push(opsPerSecond)
     const figures = { opsPerSecond: rounded(opsPerSecond), p50Ms: rounded(p50Ms), p99Ms: rounded(p99Ms) }
     const retry = system === 'redis' && workload.pick === 'oneName' ? { retryMs: RETRY_MS } : {}
-    print({ workload: workload.name, system, ...figures, rounds: all.map((one) => rounded(one.opsPerSecond)), ...retry })
+    print({
+      workload: workload.name,
+      system,
+      ...figures,
+      rounds: all.map((one) => rounded(one.opsPerSecond)),
+      ...retry,
+    })
   }
-  print({ workload: workload.name, ratio: rounded((rates[0] as number) / (rates[1] as number)), of: 'leasehold to redis' })
+  print({
+    workload: workload.name,
+    ratio: rounded((rates[0] as number) / (rates[1] as number)),
+    of: 'leasehold to redis',
+  })
 }
 
 function print(value: unknown): void {

@@ -23,10 +23,20 @@ export async function startRedis() {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-redis-'))
   const port = await freePort()
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']
-  const child = spawn('redis-server', [...args, '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
+  const child = spawn(
+    'redis-server',
+    [...args, '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    },
+  )
+  const redis = new Redis({
+    port,
+    host: '127.0.0.1',
+    lazyConnect: true,
+    enableAutoPipelining: true,
+    retryStrategy: () => 50,
   })
-  const redis = new Redis({ port, host: '127.0.0.1', lazyConnect: true, enableAutoPipelining: true, retryStrategy: () => 50 })
   redis.on('error', () => {})
   redis.defineCommand('unlock', { numberOfKeys: 1, lua: COMPARE_AND_DELETE })
   const locking = redis as Redis & WithUnlock

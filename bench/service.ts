@@ -13,9 +13,13 @@ const TTL = '30s'
 /** A real service in a process of its own, with all its flushes. */
 export async function startLeasehold(folder?: string) {
   const data = folder ?? mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
-  const child = spawn(process.execPath, [BIN, 'serve', '--data', data, '--listen', '127.0.0.1:0', '--json'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [BIN, 'serve', '--data', data, '--listen', '127.0.0.1:0', '--json', '--log-level', 'error'],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   const url = await new Promise<string>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the service ended with ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => resolve((JSON.parse(line) as { url: string }).url))

@@ -17,8 +17,8 @@ function fail(message, count = 1) {
 /** Starts nothing: only makes sure that the programs are there. What is missing lets suites skip themselves. */
 async function prepareServices() {
   const { ensureServices } = await import('./services.mjs')
-  const { missing } = await ensureServices()
-  if (missing.length > 0) notes.push(`not on this machine: ${missing.join(', ')}`)
+  const { missing } = ensureServices(undefined, { log: console.log })
+  for (const { name, why } of missing) notes.push(`not on this machine: ${name} (${why})`)
 }
 
 function runVitest(args) {
