@@ -26,7 +26,7 @@ export class HashedCache implements ConfigurationCache {
 
   add(_set: Int32Array, high: number, low: number, state: number): CacheAnswer {
     const top = high ^ scramble(state, 0x1b873593)
-    const bottom = (low ^ scramble(state, 0x52dce729)) || 1 // a pair of zeros marks a free slot
+    const bottom = low ^ scramble(state, 0x52dce729) || 1 // a pair of zeros marks a free slot
     const at = find(this.slots, top, bottom)
     if (this.slots[at + 1] !== 0) return 'known'
     if (this.size >= this.maxEntries) return 'full'

@@ -63,8 +63,10 @@ function render(parts: Omit<Explanation, 'text'>, operations: number, open: numb
     '  before it, the state can only be',
     ...parts.states.map((state) => `    ${state}`),
   ]
-  if (parts.recent.length > 0) lines.push('  last in one order that gets there', ...parts.recent.map((one) => `    ${place(one)}`))
-  if (parts.open.length > 0) lines.push('  open meanwhile, and no help', ...parts.open.map((one) => `    ${place(one)}`))
+  if (parts.recent.length > 0)
+    lines.push('  last in one order that gets there', ...parts.recent.map((one) => `    ${place(one)}`))
+  if (parts.open.length > 0)
+    lines.push('  open meanwhile, and no help', ...parts.open.map((one) => `    ${place(one)}`))
   if (open > parts.open.length) lines.push(`    and ${open - parts.open.length} more`)
   return lines.join('\n')
 }

@@ -58,7 +58,10 @@ async function checkFile(file: string, settings: Settings): Promise<number> {
   const start = performance.now()
   try {
     const operations = parseHistory(file, await readText(file))
-    const result = checkHistory(settings.model, operations, { budgetMs: settings.budgetMs, now: () => performance.now() })
+    const result = checkHistory(settings.model, operations, {
+      budgetMs: settings.budgetMs,
+      now: () => performance.now(),
+    })
     report(file, result, settings, Math.round(performance.now() - start))
     return result.verdict === 'linearizable' ? EXIT.linearizable : EXIT.undecided
   } catch (error) {

@@ -191,7 +191,12 @@ export class Search {
       const other = this.timeline.operationAt[at] as number
       if (other !== operation) open.push(other)
     }
-    return { operation, states: [], recent: [...this.stack.subarray(Math.max(0, this.depth - MAX_RECENT), this.depth)], open }
+    return {
+      operation,
+      states: [],
+      recent: [...this.stack.subarray(Math.max(0, this.depth - MAX_RECENT), this.depth)],
+      open,
+    }
   }
 }
 

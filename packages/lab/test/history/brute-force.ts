@@ -10,9 +10,7 @@ export function bruteForce(
   isRequired: (operation: Operation) => boolean = (operation) => operation.outcome === 'ok',
 ): boolean {
   const happened = operations.filter((operation) => operation.outcome !== 'fail')
-  const byPartition = Map.groupBy
-    ? Map.groupBy(happened, (operation) => model.partition(operation))
-    : groupBy(happened, (operation) => model.partition(operation))
+  const byPartition = groupBy(happened, (operation) => model.partition(operation))
   return [...byPartition.values()].every((group) => placeAll(model, group, model.init(group), isRequired))
 }
 

@@ -85,14 +85,30 @@ export function linearizableHistory(name: ModelName, maxLength: number): fc.Arbi
     const history: Operation[] = []
     for (const [i, { content, before, after, fate }] of all.entries()) {
       const at = i * 10
-      const operation: Operation = { ...content, process: `p${i}`, outcome: 'ok', invokedAt: at - before, returnedAt: at + after }
-      const lost: Operation = { ...withOutcome(content, 'unknown'), process: `p${i}`, outcome: 'unknown', invokedAt: at - before }
+      const operation: Operation = {
+        ...content,
+        process: `p${i}`,
+        outcome: 'ok',
+        invokedAt: at - before,
+        returnedAt: at + after,
+      }
+      const lost: Operation = {
+        ...withOutcome(content, 'unknown'),
+        process: `p${i}`,
+        outcome: 'unknown',
+        invokedAt: at - before,
+      }
       if (fate === 'never') {
         history.push(lost)
         continue
       }
       const place = model.partition(operation)
-      const state = states.get(place) ?? startOf(model, all.map((one) => one.content))
+      const state =
+        states.get(place) ??
+        startOf(
+          model,
+          all.map((one) => one.content),
+        )
       const next = model.step(state, operation)[0]
       if (next === undefined) continue
       states.set(place, next)
@@ -104,7 +120,9 @@ export function linearizableHistory(name: ModelName, maxLength: number): fc.Arbi
 
 /** A start that knows that tokens and slots are told, if any operation drawn tells them. */
 function startOf(model: Model, contents: readonly Content[]): unknown {
-  return model.init(contents.map((content, i) => ({ ...content, process: `p${i}`, outcome: 'ok', invokedAt: 0, returnedAt: 1 })))
+  return model.init(
+    contents.map((content, i) => ({ ...content, process: `p${i}`, outcome: 'ok', invokedAt: 0, returnedAt: 1 })),
+  )
 }
 
 /** An answer that was lost tells nothing. */

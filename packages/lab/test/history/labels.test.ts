@@ -55,6 +55,7 @@ describe.skipIf(!hasTestdata(KNOSSOS))('recorded histories (shared/testdata/jeps
   })
 
   it('accepts the transactions over two registers', () => {
-    for (const file of filesOf(`${KNOSSOS}/multi-register/good`)) expect(verdictOf('multi-register', file)).toBe('linearizable')
+    for (const file of filesOf(`${KNOSSOS}/multi-register/good`))
+      expect(verdictOf('multi-register', file)).toBe('linearizable')
   })
 })

@@ -15,7 +15,13 @@ function verdict(model: ModelName, lines: string, options: ModelOptions = {}): s
       const [who = '', op, ...details] = line.split(/\s+/)
       const process = who.replace(/[!?=]$/, '')
       const fields = Object.fromEntries(details.map((detail) => detail.split('=') as [string, string]).map(number))
-      const types = who.endsWith('!') ? ['invoke'] : who.endsWith('?') ? ['info'] : who.endsWith('=') ? ['invoke', 'ok'] : ['ok']
+      const types = who.endsWith('!')
+        ? ['invoke']
+        : who.endsWith('?')
+          ? ['info']
+          : who.endsWith('=')
+            ? ['invoke', 'ok']
+            : ['ok']
       return types.map((type) => JSON.stringify({ process, type, op, ...fields }))
     })
   return checkHistory(modelNamed(model, options), parseJsonl(events.join('\n'))).verdict
@@ -40,9 +46,17 @@ table('register', [
   [GOOD, 'reads the initial value', 'a= read value=7', { initial: 7 }],
   [BAD, 'reads an old value after a write returned', 'a= write value=1; a= write value=2; b= read value=1'],
   [GOOD, 'reads an old value while a write is open', 'a= write value=1; a! write value=2; b= read value=1; a write'],
-  [BAD, 'goes back while a write is open', 'a= write value=1; a! write value=2; b= read value=2; b= read value=1; a write'],
+  [
+    BAD,
+    'goes back while a write is open',
+    'a= write value=1; a! write value=2; b= read value=2; b= read value=1; a write',
+  ],
   [GOOD, 'shows a lost write later', 'a= write value=1; b! write value=2; b? write; a= read value=1; a= read value=2'],
-  [BAD, 'shows a lost write and forgets it', 'a= write value=1; b! write value=2; b? write; a= read value=2; a= read value=1'],
+  [
+    BAD,
+    'shows a lost write and forgets it',
+    'a= write value=1; b! write value=2; b? write; a= read value=2; a= read value=1',
+  ],
   [BAD, 'reads what nobody wrote', 'a= write value=1; b= read value=3'],
   [BAD, 'swaps a value that is not there', 'a= write value=1; b= cas value=[2,3]'],
   [GOOD, 'swaps', 'a= write value=1; b= cas value=[1,3]; a= read value=3'],
@@ -80,13 +94,41 @@ table('fenced-mutex', [
   [BAD, 'released by another', 'a= acquire token=3; b= release'],
   [BAD, 'released with another token', 'a= acquire token=3; a= release token=2'],
   [GOOD, 'tokens beyond 2^53', 'a= acquire token=9007199254740993; a= release; b= acquire token=9007199254740994'],
-  [BAD, 'tokens beyond 2^53 that repeat', 'a= acquire token=9007199254740993; a= release; b= acquire token=9007199254740993'],
-  [GOOD, 'lost acquire between two grants', 'a= acquire token=3; a= release; b! acquire; b? acquire; b= release; c= acquire token=5'],
-  [BAD, 'no room for the token of a lost acquire', 'a= acquire token=3; a= release; b! acquire; b? acquire; b= release; c= acquire token=4'],
-  [BAD, 'lost acquire whose token, told later, is too low', 'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=3'],
-  [GOOD, 'lost acquire whose token is told by its release', 'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=8; c= acquire token=9'],
-  [BAD, 'token below one that was told late', 'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=8; c= acquire token=7'],
-  [GOOD, 'answers of queued acquires come in any order', 'b! acquire; a= acquire token=1; c! acquire; a= release; c acquire token=2; c= release; b acquire token=3'],
+  [
+    BAD,
+    'tokens beyond 2^53 that repeat',
+    'a= acquire token=9007199254740993; a= release; b= acquire token=9007199254740993',
+  ],
+  [
+    GOOD,
+    'lost acquire between two grants',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b= release; c= acquire token=5',
+  ],
+  [
+    BAD,
+    'no room for the token of a lost acquire',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b= release; c= acquire token=4',
+  ],
+  [
+    BAD,
+    'lost acquire whose token, told later, is too low',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=3',
+  ],
+  [
+    GOOD,
+    'lost acquire whose token is told by its release',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=8; c= acquire token=9',
+  ],
+  [
+    BAD,
+    'token below one that was told late',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b= release token=8; c= acquire token=7',
+  ],
+  [
+    GOOD,
+    'answers of queued acquires come in any order',
+    'b! acquire; a= acquire token=1; c! acquire; a= release; c acquire token=2; c= release; b acquire token=3',
+  ],
 ])
 
 table('rw', [
@@ -95,15 +137,39 @@ table('rw', [
   [BAD, 'exclusive during shared', 'a= acquire mode=shared token=1; b= acquire mode=exclusive token=2'],
   [BAD, 'shared during exclusive', 'a= acquire mode=exclusive token=1; b= acquire mode=shared token=2'],
   [BAD, 'two exclusive', 'a= acquire token=1; b= acquire token=2'],
-  [GOOD, 'a new generation has a new token', 'a= acquire mode=shared token=1; a= release; b= acquire mode=shared token=2'],
-  [BAD, 'a new generation with the old token', 'a= acquire mode=shared token=1; a= release; b= acquire mode=shared token=1'],
-  [GOOD, 'a generation outlives its first hold', 'a= acquire mode=shared token=1; b= acquire mode=shared token=1; a= release; c= acquire mode=shared token=1'],
+  [
+    GOOD,
+    'a new generation has a new token',
+    'a= acquire mode=shared token=1; a= release; b= acquire mode=shared token=2',
+  ],
+  [
+    BAD,
+    'a new generation with the old token',
+    'a= acquire mode=shared token=1; a= release; b= acquire mode=shared token=1',
+  ],
+  [
+    GOOD,
+    'a generation outlives its first hold',
+    'a= acquire mode=shared token=1; b= acquire mode=shared token=1; a= release; c= acquire mode=shared token=1',
+  ],
   [BAD, 'exclusive token not above the generation', 'a= acquire mode=shared token=5; a= release; b= acquire token=5'],
   [BAD, 'released by a stranger', 'a= acquire mode=shared token=1; b= release'],
   [BAD, 'released in the other mode', 'a= acquire mode=shared token=1; a= release mode=exclusive'],
-  [GOOD, 'without tokens', 'a= acquire mode=shared; b= acquire mode=shared; a= release; b= release; c= acquire mode=exclusive'],
-  [BAD, 'without tokens, exclusive too early', 'a= acquire mode=shared; b= acquire mode=shared; a= release; c= acquire mode=exclusive'],
-  [GOOD, 'lost shared acquire opens a generation', 'a! acquire mode=shared; a? acquire; b= acquire mode=shared token=4; a= release; c= acquire mode=shared token=4'],
+  [
+    GOOD,
+    'without tokens',
+    'a= acquire mode=shared; b= acquire mode=shared; a= release; b= release; c= acquire mode=exclusive',
+  ],
+  [
+    BAD,
+    'without tokens, exclusive too early',
+    'a= acquire mode=shared; b= acquire mode=shared; a= release; c= acquire mode=exclusive',
+  ],
+  [
+    GOOD,
+    'lost shared acquire opens a generation',
+    'a! acquire mode=shared; a? acquire; b= acquire mode=shared token=4; a= release; c= acquire mode=shared token=4',
+  ],
 ])
 
 table('permits', [
@@ -111,12 +177,20 @@ table('permits', [
   [BAD, 'one too many', 'a= acquire permits=2; b= acquire permits=2; c= acquire permits=2'],
   [BAD, 'the same slot twice', 'a= acquire permits=2 slot=0; b= acquire permits=2 slot=0'],
   [BAD, 'a slot that does not exist', 'a= acquire permits=2 slot=2'],
-  [GOOD, 'a slot again after its release', 'a= acquire permits=1 slot=0; a= release slot=0; b= acquire permits=1 slot=0'],
+  [
+    GOOD,
+    'a slot again after its release',
+    'a= acquire permits=1 slot=0; a= release slot=0; b= acquire permits=1 slot=0',
+  ],
   [BAD, 'token goes back', 'a= acquire permits=2 slot=0 token=2; b= acquire permits=2 slot=1 token=1'],
   [BAD, 'token repeats', 'a= acquire permits=2 slot=0 token=2; b= acquire permits=2 slot=1 token=2'],
   [BAD, 'released by a stranger', 'a= acquire permits=2 slot=0; b= release slot=0'],
   [BAD, 'releases the slot of another', 'a= acquire permits=2 slot=0; b= acquire permits=2 slot=1; a= release slot=1'],
-  [GOOD, 'one owner with two permits', 'a= acquire permits=2 slot=0; a= acquire permits=2 slot=1; a= release; a= release; b= acquire permits=2 slot=0'],
+  [
+    GOOD,
+    'one owner with two permits',
+    'a= acquire permits=2 slot=0; a= acquire permits=2 slot=1; a= release; a= release; b= acquire permits=2 slot=0',
+  ],
   [GOOD, 'a lost acquire that never happened', 'a! acquire permits=1; a? acquire; b= acquire permits=1'],
   [
     BAD,

@@ -1,5 +1,5 @@
 import { HistoryError } from '../history-error.js'
-import type { Value } from '../value.js'
+import { nameOf, type Value, valueText } from '../value.js'
 
 /** A form of an EDN text and the line where it begins. */
 export interface EdnForm {
@@ -102,8 +102,8 @@ export class EdnReader {
     if (items.length % 2 !== 0) throw new HistoryError('a map with a key and no value', line)
     const map = new Map<string, Value>()
     for (let i = 0; i < items.length; i += 2) {
-      const key = String(items[i]?.value ?? 'nil')
-      map.set(key.startsWith(':') ? key.slice(1) : key, items[i + 1]?.value ?? null)
+      const key = items[i]?.value
+      map.set(nameOf(key) ?? valueText(key), items[i + 1]?.value ?? null)
     }
     return map
   }

@@ -25,7 +25,10 @@ export function eventOf(fields: Fields, line: number): HistoryEvent | undefined 
   if (process === undefined) throw new HistoryError('an event without a process', line)
   const type = typeName !== undefined && Object.hasOwn(TYPES, typeName) ? TYPES[typeName] : undefined
   if (type === undefined) {
-    throw new HistoryError(`the type of an event is invoke, ok, fail or info, not ${valueText(fields.get('type'))}`, line)
+    throw new HistoryError(
+      `the type of an event is invoke, ok, fail or info, not ${valueText(fields.get('type'))}`,
+      line,
+    )
   }
   const op = nameOf(first(fields, 'op', 'f'))
   if (op === undefined && type === 'invoke') throw new HistoryError('an invocation without an operation', line)
@@ -36,7 +39,8 @@ function details(fields: Fields, line: number): Omit<HistoryEvent, 'process' | '
   const value = fields.get('value')
   // A lock's history may keep its details in the value: a map, or only the mode.
   const inner = isMap(value) ? value : undefined
-  const field = (...names: string[]) => first(fields, ...names) ?? (inner === undefined ? undefined : first(inner, ...names))
+  const field = (...names: string[]) =>
+    first(fields, ...names) ?? (inner === undefined ? undefined : first(inner, ...names))
   const mode = modeOf(field('mode')) ?? modeOf(value)
   if (field('mode') !== undefined && mode === undefined) {
     throw new HistoryError(`a mode is exclusive or shared, not ${valueText(field('mode'))}`, line)
