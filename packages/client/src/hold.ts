@@ -41,10 +41,16 @@ export interface HoldHome {
   /** Milliseconds until the local deadline. */
   remaining(): number
   /** Tells the service. Called once per hold, when the hold is no longer held. */
-  release(hold: Hold): Promise<{ released: boolean }>
+  release(hold: Hold): Promise<ReleaseOutcome>
   /** The hold is over, whatever the reason. */
   forget(hold: Hold, state: 'released' | 'lost'): void
   warn(hold: Hold, warning: HoldWarning): void
+}
+
+export interface ReleaseOutcome {
+  readonly released: boolean
+  /** How the hold had come to its end before the release arrived, if the service has said so. */
+  readonly ended?: { readonly reason: LostReason; readonly text: string }
 }
 
 /** @internal What sister packages may do with a hold; see {@link trackEffect} and {@link fenceOf}. */
@@ -81,6 +87,7 @@ export class Hold implements AsyncDisposable {
   readonly #effects = new Set<Promise<unknown>>()
   #state: HoldState = 'held'
   #lost: HoldLostError | undefined
+  #gone: HoldLostError | undefined
   #controller: AbortController | undefined
   #over: { promise: Promise<HoldLostError | null>; resolve: (error: HoldLostError | null) => void } | undefined
   #releasing: Promise<{ released: boolean }> | undefined
@@ -206,7 +213,12 @@ export class Hold implements AsyncDisposable {
     }
     if (this.state !== 'held') return NOT_RELEASED
     this.#end('released')
-    return this.#home.release(this)
+    const { released, ended } = await this.#home.release(this)
+    if (!released) {
+      const { reason, text } = ended ?? { reason: 'expired', text: 'it was gone when its release arrived' }
+      this.#gone = this.#lostError(reason, text)
+    }
+    return { released }
   }
 
   /** Releases; never rejects: a failure is a `warning`. */
@@ -263,12 +275,15 @@ export class Hold implements AsyncDisposable {
   /** @internal The hold is gone without a release of its owner. Only the first end counts. */
   lose(reason: LostReason, text: string): void {
     if (this.#state !== 'held') return
-    const lost = new HoldLostError(reason, `the hold of ${quoted(this.names)} (token ${this.token}) is lost: ${text}`, {
-      hint: 'stop the work; a guard refuses what is still on its way',
-    })
+    const lost = this.#lostError(reason, text)
     this.#lost = lost
     this.#end('lost')
     this.#controller?.abort(lost)
+  }
+
+  /** @internal Set when a release found the hold gone: its end had not been heard of here. */
+  get gone(): HoldLostError | undefined {
+    return this.#gone
   }
 
   /** @internal */
@@ -281,6 +296,12 @@ export class Hold implements AsyncDisposable {
     const why = cause instanceof Error ? cause.message : String(cause)
     const message = `the release of ${quoted(this.names)} was not confirmed: ${why}`
     this.#home.warn(this, { kind: 'release-failed', message, cause })
+  }
+
+  #lostError(reason: LostReason, text: string): HoldLostError {
+    return new HoldLostError(reason, `the hold of ${quoted(this.names)} (token ${this.token}) is lost: ${text}`, {
+      hint: 'stop the work; a guard refuses what is still on its way',
+    })
   }
 
   get #first(): HeldLock {

@@ -1,7 +1,7 @@
 import { type EndReason, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
-import { Hold, type HoldHome, type HoldWarning } from './hold.js'
+import { Hold, type HoldHome, type HoldWarning, type ReleaseOutcome } from './hold.js'
 import type { ClientPlatform } from './platform.js'
 import { after } from './timers.js'
 
@@ -68,6 +68,8 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   readonly #retryMs: number
   readonly #holds = new Map<bigint, Hold>()
   readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
+  /** Holds whose release is under way, and the ends of them that the service has told of meanwhile. */
+  readonly #releasing = new Map<bigint, ReleaseOutcome['ended']>()
   #acquiring = 0
   #ackedSentAt: number
   #nextAttemptAt: number
@@ -179,20 +181,30 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#schedule()
   }
 
-  async release(hold: Hold): Promise<{ released: boolean }> {
+  async release(hold: Hold): Promise<ReleaseOutcome> {
+    this.#releasing.set(hold.id, undefined)
+    try {
+      const { released } = await this.#release(hold)
+      const ended = this.#releasing.get(hold.id)
+      return ended ? { released, ended } : { released }
+    } finally {
+      this.#releasing.delete(hold.id)
+      this.#closeIfUnused()
+    }
+  }
+
+  async #release(hold: Hold): Promise<ReleaseOutcome> {
     const timeoutMs = this.#ended ? DETACHED_TIMEOUT_MS : Math.max(1, this.remaining())
     const secret = hold.persistent ? hold.secret : undefined
     try {
       return await this.session.release(hold.id, { timeoutMs, ...(secret === undefined ? {} : { secret }) })
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
-      if (this.#ended?.reason !== 'deadline') return { released: false }
+      if (this.#ended && this.#ended.reason !== 'deadline') return { released: false, ended: this.#ended }
       throw new UnavailableError('the release was not acknowledged before the session ended', {
         cause: error,
         hint: 'the lock passes on when the TTL is over',
       })
-    } finally {
-      this.#closeIfUnused()
     }
   }
 
@@ -214,6 +226,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   holdEnded(id: bigint, reason: EndReason, text: string): void {
     const hold = this.#holds.get(id)
     if (hold) hold.lose(LOST_BY_END[reason], endText(reason, text))
+    else if (this.#releasing.has(id)) this.#releasing.set(id, { reason: LOST_BY_END[reason], text: endText(reason, text) })
     else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX) this.#earlyEnds.set(id, { reason, text })
   }
 

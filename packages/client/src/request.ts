@@ -27,9 +27,7 @@ export async function runUnder<T>(hold: Hold, body: (hold: Hold) => T | Promise<
 }
 
 async function lostWith(hold: Hold, result: unknown): Promise<HoldLostError> {
-  const lost =
-    (await hold.lost) ??
-    new HoldLostError('expired', `the hold of ${JSON.stringify(hold.name)} was gone when it was to be released`)
+  const lost = (await hold.lost) ?? hold.gone ?? new HoldLostError('expired', 'the hold was gone at its release')
   lost.result = result
   return lost
 }

@@ -8,6 +8,7 @@ import {
   type Hex128,
   LeaseholdError,
   type Millis,
+  NotHolderError,
   type Query,
   type QueryResult,
   type Result,
@@ -159,7 +160,13 @@ export class ProtocolEngine implements Engine, Wire {
 
   async steal(hold: bigint, options: { actor: string; reason: string; timeoutMs: number }): Promise<void> {
     const { actor, reason, timeoutMs } = options
-    await this.#withSerial(hold, timeoutMs, (serial) => ({ kind: 'steal', hold: serial, actor, reason }))
+    const sends = { count: 0 }
+    try {
+      await this.#withSerial(hold, timeoutMs, (serial) => ({ kind: 'steal', hold: serial, actor, reason }), sends)
+    } catch (error) {
+      // The answer to the first sending was lost. That the hold is gone now is what was wanted.
+      if (!(error instanceof NotHolderError && sends.count > 1)) throw error
+    }
   }
 
   async endSession(session: bigint, options: { reason: string; timeoutMs: number }): Promise<void> {
@@ -275,9 +282,7 @@ export class ProtocolEngine implements Engine, Wire {
       (correlation) => ({ kind: 'command', correlation, command }),
       (answer) => answer.kind === 'result' && atOnce(answer.result),
     )
-    if (message.kind !== 'result') throw unexpected(what, message)
-    if (message.result.kind === 'refused') throw errorOfRefusal(message.result)
-    return message.result
+    return resultOf(what, message)
   }
 
   // --- Calls ---
@@ -332,12 +337,22 @@ export class ProtocolEngine implements Engine, Wire {
     return correlation
   }
 
-  async #withSerial(id: bigint, timeoutMs: number, command: (serial: SessionId) => Command): Promise<void> {
+  async #withSerial(
+    id: bigint,
+    timeoutMs: number,
+    command: (serial: SessionId) => Command,
+    sends = { count: 0 },
+  ): Promise<void> {
     const { epoch, serial } = splitToken(id)
     await this.connect(timeoutMs)
     const now = this.#link.epoch
     if (epoch !== now) throw new EpochChangedError(`${id} is of epoch ${epoch}, the service of ${now}`)
-    await this.call('command', timeoutMs, command(serial))
+    const request = command(serial)
+    const message = await this.#ask('command', timeoutMs, (correlation) => {
+      sends.count++
+      return { kind: 'command', correlation, command: request }
+    })
+    resultOf('command', message)
   }
 
   // --- Watches ---
@@ -459,6 +474,13 @@ const CONNECTED: Answer = { kind: 'attached', correlation: 0 }
 
 /** How long one question for the present position of the log may take. */
 const POSITION_TIMEOUT_MS = 5_000
+
+/** The result in an answer. Throws the typed error of a refusal. */
+function resultOf(what: string, message: Answer): Result {
+  if (message.kind !== 'result') throw unexpected(what, message)
+  if (message.result.kind === 'refused') throw errorOfRefusal(message.result)
+  return message.result
+}
 
 function unexpected(what: string, message: Answer): LeaseholdError {
   if (message.kind === 'error') return errorOfRefusal(message.refused)
