@@ -1,13 +1,4 @@
-import type {
-  Cursor,
-  EndReason,
-  Event,
-  LockRequest,
-  Mode,
-  Query,
-  QueryResult,
-  Token,
-} from '@leasehold/core'
+import type { Cursor, EndReason, Event, LockRequest, Mode, Query, QueryResult, Token } from '@leasehold/core'
 
 /**
  * What keeps the lock state, as the client sees it: a Leasehold server or cluster, an embedded replica, etcd, PostgreSQL.
@@ -33,7 +24,11 @@ export interface Engine {
   getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined>
 
   /** Events under `prefix` after `from` (default: now). Throws WatchError / EpochChangedError from the iterator. */
-  watch(options: { prefix: string; from?: Cursor; signal: AbortSignal }): AsyncIterable<{ cursor: Cursor; event: Event }>
+  watch(options: {
+    prefix: string
+    from?: Cursor
+    signal: AbortSignal
+  }): AsyncIterable<{ cursor: Cursor; event: Event }>
 
   /** Frees connections, timers and listeners. Sessions that are still open end by their TTL. */
   close(): Promise<void>
@@ -65,7 +60,12 @@ export interface EngineRegister {
 export interface EngineGrant {
   /** Full id of the hold. */
   readonly id: bigint
-  readonly locks: readonly { readonly name: string; readonly mode: Mode; readonly token: Token; readonly slot?: number }[]
+  readonly locks: readonly {
+    readonly name: string
+    readonly mode: Mode
+    readonly token: Token
+    readonly slot?: number
+  }[]
   readonly secret?: string
 }
 

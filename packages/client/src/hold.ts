@@ -1,11 +1,4 @@
-import {
-  HoldLostError,
-  InvalidError,
-  type LostReason,
-  type Mode,
-  NotHolderError,
-  type Token,
-} from '@leasehold/core'
+import { HoldLostError, InvalidError, type LostReason, type Mode, NotHolderError, type Token } from '@leasehold/core'
 import { Emitter } from './emitter.js'
 import type { EngineGrant } from './engine.js'
 import type { ClientPlatform } from './platform.js'
@@ -17,7 +10,12 @@ export type HoldState = 'held' | 'released' | 'lost'
 /** Something that the holder should know before it is too late. */
 export type HoldWarning =
   /** A renewal is late. If none arrives within `remainingMs`, the hold is lost. */
-  | { readonly kind: 'renewal-overdue'; readonly message: string; readonly remainingMs: number; readonly cause?: unknown }
+  | {
+      readonly kind: 'renewal-overdue'
+      readonly message: string
+      readonly remainingMs: number
+      readonly cause?: unknown
+    }
   /** The work is done, but the service has not confirmed the release: the lock passes on at the latest after the TTL. */
   | { readonly kind: 'release-failed'; readonly message: string; readonly cause?: unknown }
 
@@ -193,7 +191,8 @@ export class Hold implements AsyncDisposable {
 
   /** Warns before a loss. Returns a function that takes the listener back. */
   on(event: 'warning', listener: (warning: HoldWarning) => void): () => void {
-    if (event !== 'warning') throw new InvalidError(`a hold has no event ${String(event)}`, { hint: "it has 'warning'" })
+    if (event !== 'warning')
+      throw new InvalidError(`a hold has no event ${String(event)}`, { hint: "it has 'warning'" })
     return this.#warnings.add(listener)
   }
 

@@ -19,7 +19,13 @@ export {
   type WatchOptions,
 } from './locks.js'
 export type { OnceOptions } from './once.js'
-export type { AcquireOptions as AcquireCallOptions, LockName, LockNames, LocksOptions, RequestOptions } from './options.js'
+export type {
+  AcquireOptions as AcquireCallOptions,
+  LockName,
+  LockNames,
+  LocksOptions,
+  RequestOptions,
+} from './options.js'
 export { type ClientPlatform, defaultPlatform } from './platform.js'
 export * from './protocol/index.js'
 export type { PutOptions, Register, RegisterEntry } from './register.js'

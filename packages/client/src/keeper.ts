@@ -226,7 +226,8 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   holdEnded(id: bigint, reason: EndReason, text: string): void {
     const hold = this.#holds.get(id)
     if (hold) hold.lose(LOST_BY_END[reason], endText(reason, text))
-    else if (this.#releasing.has(id)) this.#releasing.set(id, { reason: LOST_BY_END[reason], text: endText(reason, text) })
+    else if (this.#releasing.has(id))
+      this.#releasing.set(id, { reason: LOST_BY_END[reason], text: endText(reason, text) })
     else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX) this.#earlyEnds.set(id, { reason, text })
   }
 

@@ -53,10 +53,7 @@ export class LazyEngine implements Engine {
     return (await this.#get()).endSession(session, options)
   }
 
-  async getRegister(
-    key: string,
-    options: { stale: boolean; timeoutMs: number },
-  ): Promise<EngineRegister | undefined> {
+  async getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined> {
     return (await this.#get()).getRegister(key, options)
   }
 

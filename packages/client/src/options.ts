@@ -1,11 +1,4 @@
-import {
-  checkName,
-  type Duration,
-  InvalidError,
-  type LockRequest,
-  type Mode,
-  parseDuration,
-} from '@leasehold/core'
+import { checkName, type Duration, InvalidError, type LockRequest, type Mode, parseDuration } from '@leasehold/core'
 
 /** Options of a client. */
 export interface LocksOptions {
@@ -98,15 +91,7 @@ const LOCKS_MAX = 64
 const DATA_BYTES_MAX = 4096
 const PERMITS_MAX = 2 ** 31 - 1
 
-const LOCKS_KEYS: readonly string[] = [
-  'apiKey',
-  'ttl',
-  'wait',
-  'margin',
-  'connectTimeout',
-  'namespace',
-  'clientName',
-]
+const LOCKS_KEYS: readonly string[] = ['apiKey', 'ttl', 'wait', 'margin', 'connectTimeout', 'namespace', 'clientName']
 const ACQUIRE_KEYS: readonly string[] = [
   'ttl',
   'wait',
@@ -219,9 +204,12 @@ function permitsOf(permits: unknown, what: string): Mode {
   if (typeof permits === 'number' && Number.isSafeInteger(permits) && permits >= 1 && permits <= PERMITS_MAX) {
     return { permits }
   }
-  throw new InvalidError(`${what}: permits is the number of permits of the semaphore, at least 1, not ${describe(permits)}`, {
-    hint: 'one permit is taken; the number says how many there are',
-  })
+  throw new InvalidError(
+    `${what}: permits is the number of permits of the semaphore, at least 1, not ${describe(permits)}`,
+    {
+      hint: 'one permit is taken; the number says how many there are',
+    },
+  )
 }
 
 /** The locks of a call, each with its mode and in the client's namespace. @throws InvalidError */
@@ -247,7 +235,8 @@ export function dataOf(data: unknown): Uint8Array {
     throw new InvalidError(`data is a text or bytes, not ${describe(data)}`, { hint: 'JSON.stringify it yourself' })
   }
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
-  if (bytes.length > DATA_BYTES_MAX) throw new InvalidError(`data has at most ${DATA_BYTES_MAX} bytes, not ${bytes.length}`)
+  if (bytes.length > DATA_BYTES_MAX)
+    throw new InvalidError(`data has at most ${DATA_BYTES_MAX} bytes, not ${bytes.length}`)
   return bytes
 }
 

@@ -150,7 +150,9 @@ export class Register {
 
 function checkVersion(version: unknown): void {
   if (typeof version === 'bigint' && version >= 0n && version <= VERSION_MAX) return
-  throw new InvalidError(`ifVersion is a version as bigint, such as 7n, or 0n for "must not exist", not ${describe(version)}`)
+  throw new InvalidError(
+    `ifVersion is a version as bigint, such as 7n, or 0n for "must not exist", not ${describe(version)}`,
+  )
 }
 
 function bytesOf(value: unknown): Uint8Array {
@@ -161,7 +163,8 @@ function bytesOf(value: unknown): Uint8Array {
   } catch (error) {
     throw new InvalidError('the value cannot be written as JSON', { cause: error, hint: 'put bytes instead' })
   }
-  if (text === undefined) throw new InvalidError(`a register cannot keep ${describe(value)}`, { hint: 'delete() it instead' })
+  if (text === undefined)
+    throw new InvalidError(`a register cannot keep ${describe(value)}`, { hint: 'delete() it instead' })
   return new TextEncoder().encode(text)
 }
 

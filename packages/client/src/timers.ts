@@ -4,12 +4,7 @@ import { type ClientPlatform, TIMER_MAX_MS } from './platform.js'
  * Runs `callback` once after `delayMs`, chaining timers where one cannot wait that long. Infinity: never.
  * `keepAlive` is for timers on which a caller waits.
  */
-export function after(
-  platform: ClientPlatform,
-  delayMs: number,
-  callback: () => void,
-  keepAlive = false,
-): () => void {
+export function after(platform: ClientPlatform, delayMs: number, callback: () => void, keepAlive = false): () => void {
   if (delayMs === Number.POSITIVE_INFINITY) return () => {}
   if (delayMs <= TIMER_MAX_MS) return platform.after(Math.max(0, delayMs), callback, keepAlive)
   const next = () => {

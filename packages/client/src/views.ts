@@ -72,7 +72,13 @@ export type QueryOptions = Query & {
 
 /** What a watch shows. `cursor` continues the watch after this event. */
 export type WatchEvent = { readonly cursor: string } & (
-  | { readonly kind: 'held'; readonly id: bigint; readonly locks: readonly HeldLock[]; readonly session: bigint; readonly client: string }
+  | {
+      readonly kind: 'held'
+      readonly id: bigint
+      readonly locks: readonly HeldLock[]
+      readonly session: bigint
+      readonly client: string
+    }
   | {
       readonly kind: 'freed'
       readonly id: bigint
@@ -128,7 +134,13 @@ export class Viewer {
     switch (event.kind) {
       case 'held': {
         const { grant, session, client } = event
-        return { kind: 'held', id: id(grant.hold), locks: this.#locks(grant.locks, epoch), session: id(session), client }
+        return {
+          kind: 'held',
+          id: id(grant.hold),
+          locks: this.#locks(grant.locks, epoch),
+          session: id(session),
+          client,
+        }
       }
       case 'freed':
         return {

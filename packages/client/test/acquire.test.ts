@@ -78,7 +78,9 @@ describe('waiting', () => {
 
   it('an aborted signal sends nothing', async () => {
     const locks = service.client()
-    await expect(service.during(locks.acquire('a', { signal: AbortSignal.abort() }))).rejects.toBeInstanceOf(AbortedError)
+    await expect(service.during(locks.acquire('a', { signal: AbortSignal.abort() }))).rejects.toBeInstanceOf(
+      AbortedError,
+    )
     expect(service.network.connects).toEqual([])
   })
 
@@ -166,7 +168,9 @@ describe('when the service is away', () => {
     const locks = service.client({ connectTimeout: '2s' })
     await expect(service.during(locks.acquire('a'))).rejects.toBeInstanceOf(UnavailableError)
     await expect(service.during(locks.tryAcquire('a'))).rejects.toMatchObject({ code: 'unreachable', retryable: true })
-    await expect(service.during(locks.request('a', { ifAvailable: true }, () => 1))).rejects.toBeInstanceOf(UnavailableError)
+    await expect(service.during(locks.request('a', { ifAvailable: true }, () => 1))).rejects.toBeInstanceOf(
+      UnavailableError,
+    )
   })
 
   it('a wait goes on over a reconnect and keeps its place', async () => {
@@ -326,9 +330,9 @@ describe('persistent and portable holds', () => {
     const adopted = await service.during(two.adopt(hold.serialize()))
     expect(adopted.token).toBeGreaterThan(hold.token)
     expect(await hold.lost).toMatchObject({ reason: 'moved' })
-    await expect(service.during(two.adopt('leasehold-hold-1.portable.5.00000000000000000000000000000000'))).rejects.toMatchObject(
-      { code: expect.stringMatching(/not-holder|epoch-changed/) },
-    )
+    await expect(
+      service.during(two.adopt('leasehold-hold-1.portable.5.00000000000000000000000000000000')),
+    ).rejects.toMatchObject({ code: expect.stringMatching(/not-holder|epoch-changed/) })
   })
 
   it('an ordinary hold cannot be serialized', async () => {

@@ -17,7 +17,12 @@ function problem(run: () => unknown): InvalidError {
 describe('defaults', () => {
   it('are those of the documentation', () => {
     expect(settings).toMatchObject({ ttlMs: 10_000, waitMs: 30_000, connectTimeoutMs: 5_000, prefix: '' })
-    expect(acquirePlan('a', {}, settings)).toMatchObject({ ttlMs: 10_000, marginMs: 1_000, waitMs: 30_000, renew: true })
+    expect(acquirePlan('a', {}, settings)).toMatchObject({
+      ttlMs: 10_000,
+      marginMs: 1_000,
+      waitMs: 30_000,
+      renew: true,
+    })
   })
 
   it('the margin is a tenth of the TTL, but at least 20 ms', () => {
@@ -83,7 +88,13 @@ describe('names and modes', () => {
   it('a lock named twice, no lock, or too many are invalid', () => {
     problem(() => acquirePlan(['a', 'a'], {}, settings))
     problem(() => acquirePlan([], {}, settings))
-    problem(() => acquirePlan(Array.from({ length: 65 }, (_, i) => `n${i}`), {}, settings))
+    problem(() =>
+      acquirePlan(
+        Array.from({ length: 65 }, (_, i) => `n${i}`),
+        {},
+        settings,
+      ),
+    )
   })
 
   it('modes are exclusive, shared, or a number of permits', () => {

@@ -45,7 +45,8 @@ function placeOf(url: string): { key: string; open: () => Promise<Member<LockSta
   if (url.startsWith('memory:')) {
     const name = url.slice('memory:'.length)
     const problem = nameProblem(name)
-    if (problem !== undefined) throw new InvalidError(`${problem}: ${JSON.stringify(url.slice(0, 80))}`, { hint: "'memory:NAME'" })
+    if (problem !== undefined)
+      throw new InvalidError(`${problem}: ${JSON.stringify(url.slice(0, 80))}`, { hint: "'memory:NAME'" })
     return { key: url, open: () => openMemory(name) }
   }
   if (url.startsWith('file:')) {

@@ -147,10 +147,7 @@ export class ProtocolEngine implements Engine, Wire {
     throw new UnavailableError(`the service has answered openSession with ${result.kind}`)
   }
 
-  async query(
-    query: Query,
-    options: { stale: boolean; timeoutMs: number },
-  ): Promise<QueryResult & { epoch: number }> {
+  async query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }> {
     const message = await this.#ask('query', options.timeoutMs, (correlation) => {
       return { kind: 'query', correlation, query, stale: options.stale }
     })
@@ -176,10 +173,7 @@ export class ProtocolEngine implements Engine, Wire {
     })
   }
 
-  async getRegister(
-    key: string,
-    options: { stale: boolean; timeoutMs: number },
-  ): Promise<EngineRegister | undefined> {
+  async getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined> {
     const message = await this.#ask('get', options.timeoutMs, (correlation) => {
       return { kind: 'get', correlation, key, stale: options.stale }
     })
@@ -396,7 +390,9 @@ export class ProtocolEngine implements Engine, Wire {
     this.#cluster = welcome.cluster
     for (const session of [...this.#sessions.values()]) {
       if (restored || session.identity.epoch !== welcome.epoch) {
-        const error = new EpochChangedError(`the service was restored: epoch ${welcome.epoch}, cluster ${welcome.cluster}`)
+        const error = new EpochChangedError(
+          `the service was restored: epoch ${welcome.epoch}, cluster ${welcome.cluster}`,
+        )
         session.endedByService('epoch-changed', error)
       } else this.#attach(session)
     }
@@ -484,7 +480,9 @@ function resultOf(what: string, message: Answer): Result {
 
 function unexpected(what: string, message: Answer): LeaseholdError {
   if (message.kind === 'error') return errorOfRefusal(message.refused)
-  return new UnavailableError(`the service has answered ${what} with ${message.kind}`, { hint: 'update the older side' })
+  return new UnavailableError(`the service has answered ${what} with ${message.kind}`, {
+    hint: 'update the older side',
+  })
 }
 
 function hex(bytes: Uint8Array): Hex128 {

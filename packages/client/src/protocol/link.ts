@@ -152,7 +152,11 @@ export class Link {
   #connectSoon(): void {
     this.#attempt++
     const { platform } = this.#options
-    this.#become({ state: 'connecting', attempt: this.#attempt, ...(this.#lastError ? { lastError: this.#lastError } : {}) })
+    this.#become({
+      state: 'connecting',
+      attempt: this.#attempt,
+      ...(this.#lastError ? { lastError: this.#lastError } : {}),
+    })
     this.#pauseEndsAt = platform.monotonicMs() + backoffMs(platform, this.#attempt)
     this.#pause()
   }

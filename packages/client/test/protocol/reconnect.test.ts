@@ -57,7 +57,11 @@ async function run(scenario: Scenario, cutAfter: number): Promise<Outcome> {
 function describeEvent(event: { kind: string }): string {
   const { kind, grant, locks, names, key, reason } = event as Record<string, unknown> & { kind: string }
   const list = (grant as { locks?: { name: string }[] })?.locks ?? (locks as { name: string }[] | undefined)
-  return [kind, list?.map((lock) => lock.name).join('+') ?? (names as string[])?.join('+') ?? key ?? '', reason ?? ''].join(' ')
+  return [
+    kind,
+    list?.map((lock) => lock.name).join('+') ?? (names as string[])?.join('+') ?? key ?? '',
+    reason ?? '',
+  ].join(' ')
 }
 
 const counted = (events: readonly string[]) => {
@@ -247,7 +251,7 @@ describe('epochs', () => {
 })
 
 describe('rights on a connection', () => {
-  it('a session is nobody else\'s without its secret', async () => {
+  it("a session is nobody else's without its secret", async () => {
     const service = new TestService()
     const locks = service.client()
     await service.during(locks.acquire('a'))

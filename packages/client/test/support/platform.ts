@@ -96,7 +96,8 @@ export class TestPlatform implements ClientPlatform {
   #next(end: number): Timer | undefined {
     let next: Timer | undefined
     for (const timer of this.#timers) {
-      if (timer.at <= end && (!next || timer.at < next.at || (timer.at === next.at && timer.order < next.order))) next = timer
+      if (timer.at <= end && (!next || timer.at < next.at || (timer.at === next.at && timer.order < next.order)))
+        next = timer
     }
     return next
   }

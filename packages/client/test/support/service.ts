@@ -17,7 +17,10 @@ export class TestService {
     this.network.hubs.set(this.url, this.hub)
   }
 
-  client(options: LocksOptions = {}, extra: { platform?: TestPlatform; network?: TestNetwork; urls?: string[] } = {}): Locks {
+  client(
+    options: LocksOptions = {},
+    extra: { platform?: TestPlatform; network?: TestNetwork; urls?: string[] } = {},
+  ): Locks {
     const platform = extra.platform ?? this.platform
     const engine = new ProtocolEngine({
       urls: extra.urls ?? [this.url],
