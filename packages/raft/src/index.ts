@@ -1,1 +1,8 @@
+export { RaftInvariantError } from './assert.js'
+export type { ReadReady, Role } from './core.js'
+export { type Message, MESSAGE_KINDS, type MessageKind, message } from './messages.js'
+export { configurationOf, MembershipError } from './membership.js'
+export { DEFAULT_RAFT_LIMITS, type RaftLimits, type RaftOptions } from './options.js'
+export type { Progress, ProgressState } from './progress.js'
+export { type Effects, type PersistEffect, Raft, type RaftStatus } from './raft.js'
 export * from './types.js'

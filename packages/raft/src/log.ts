@@ -1,0 +1,221 @@
+import { assert } from './assert.js'
+import { entryBytes } from './messages.js'
+import type { Entry, Index, SnapshotMeta, Term } from './types.js'
+
+export interface EntryId {
+  readonly term: Term
+  readonly index: Index
+}
+
+/**
+ * The log after the last snapshot. All of it is in memory; the watermarks say how far each part of the way has come:
+ *
+ *   base < … ≤ handed (given out to be written) ≤ last,  durable ≤ handed,  applied ≤ applying ≤ committed ≤ last
+ *
+ * `durable` moves only by completed writes. What was overwritten while its write was under way is not made durable by
+ * that write's completion: each write remembers the range of it that still stands.
+ */
+export class RaftLog {
+  private entries: Entry[] = []
+  private base: EntryId
+  committed: Index
+  /** Handed to the program to apply. */
+  applying: Index
+  applied: Index
+  durable: Index
+  private handed: Index
+  /** A snapshot from the leader that is not durable yet. Nothing is applied meanwhile. */
+  pendingSnapshot: SnapshotMeta | undefined
+  private snapshotHanded = false
+  private writes: { readonly sequence: number; last: Index; readonly snapshot: Index }[] = []
+
+  constructor(snapshot: EntryId, entries: readonly Entry[], commit: Index) {
+    this.base = { term: snapshot.term, index: snapshot.index }
+    this.entries = [...entries]
+    const last = snapshot.index + entries.length
+    entries.forEach((entry, i) => {
+      assert(entry.index === snapshot.index + 1 + i, () => `entry ${entry.index} at place ${i} after ${snapshot.index}`)
+    })
+    assert(commit <= last, () => `commit ${commit} is beyond the last entry ${last}: an acknowledged tail is lost`)
+    this.committed = Math.max(commit, snapshot.index)
+    this.applying = snapshot.index
+    this.applied = snapshot.index
+    this.durable = last
+    this.handed = last
+  }
+
+  get firstIndex(): Index {
+    return this.base.index + 1
+  }
+
+  get lastIndex(): Index {
+    return this.base.index + this.entries.length
+  }
+
+  get lastId(): EntryId {
+    const last = this.entries[this.entries.length - 1]
+    return last === undefined ? this.base : { term: last.term, index: last.index }
+  }
+
+  get length(): number {
+    return this.entries.length
+  }
+
+  entry(index: Index): Entry | undefined {
+    return this.entries[index - this.base.index - 1]
+  }
+
+  /** The term at `index`; undefined when it is compacted or not there. */
+  termAt(index: Index): Term | undefined {
+    if (index === this.base.index) return this.base.term
+    return this.entry(index)?.term
+  }
+
+  matches(id: EntryId): boolean {
+    return this.termAt(id.index) === id.term
+  }
+
+  /** Whether a log that ends in `id` has at least what this one has (thesis 3.6.1). */
+  isUpToDate(id: EntryId): boolean {
+    const last = this.lastId
+    return id.term > last.term || (id.term === last.term && id.index >= last.index)
+  }
+
+  /** Entries from `from` on, at least one if there is one, as many as fit into `bytesMax`. */
+  slice(from: Index, bytesMax: number, to: Index = this.lastIndex): readonly Entry[] {
+    const start = from - this.base.index - 1
+    assert(start >= 0, () => `entries from ${from} are compacted up to ${this.base.index}`)
+    const end = to - this.base.index
+    let bytes = 0
+    let stop = start
+    while (stop < end) {
+      bytes += entryBytes(this.entries[stop] as Entry)
+      if (stop > start && bytes > bytesMax) break
+      stop++
+    }
+    return start >= stop ? [] : this.entries.slice(start, stop)
+  }
+
+  /** Appends behind the last entry, or replaces the suffix from the first given index on. */
+  append(entries: readonly Entry[]): void {
+    const first = entries[0]
+    if (first === undefined) return
+    assert(first.index > this.committed, () => `entry ${first.index} would replace a committed one (${this.committed})`)
+    assert(first.index <= this.lastIndex + 1, () => `a hole between ${this.lastIndex} and ${first.index}`)
+    if (first.index <= this.lastIndex) {
+      this.entries.length = first.index - this.base.index - 1
+      this.durable = Math.min(this.durable, first.index - 1)
+      this.handed = Math.min(this.handed, first.index - 1)
+      for (const write of this.writes) write.last = Math.min(write.last, first.index - 1)
+    }
+    for (const entry of entries) this.entries.push(entry)
+  }
+
+  /** A follower's append (figure 3.1): the index that now matches, or undefined when `previous` does not match. */
+  maybeAppend(previous: EntryId, entries: readonly Entry[], commit: Index): Index | undefined {
+    if (!this.matches(previous)) return undefined
+    const lastNew = previous.index + entries.length
+    const conflict = entries.findIndex((entry) => this.termAt(entry.index) !== entry.term)
+    if (conflict >= 0) {
+      const at = (entries[conflict] as Entry).index
+      assert(at > this.committed, () => `entry ${at} conflicts with a committed one (${this.committed})`)
+      this.append(entries.slice(conflict))
+    }
+    // Only what this append covers is known to be the leader's: not a stale tail behind it.
+    this.commitTo(Math.min(commit, lastNew))
+    return lastNew
+  }
+
+  /**
+   * The last index at or below `index` whose term is at most `term`, and that term: where two logs may still agree.
+   * The term is 0 when it is compacted away.
+   */
+  findConflictByTerm(index: Index, term: Term): EntryId {
+    for (let at = index; at > 0; at--) {
+      const ours = this.termAt(at)
+      if (ours === undefined) return { index: at, term: 0 }
+      if (ours <= term) return { index: at, term: ours }
+    }
+    return { index: 0, term: 0 }
+  }
+
+  commitTo(index: Index): void {
+    if (index <= this.committed) return
+    assert(index <= this.lastIndex, () => `commit ${index} is beyond the last entry ${this.lastIndex}: an acknowledged tail is lost`)
+    this.committed = index
+  }
+
+  /** The snapshot takes the place of the whole log. */
+  restore(meta: SnapshotMeta): void {
+    assert(meta.index > this.committed, () => `snapshot ${meta.index} is not ahead of commit ${this.committed}`)
+    this.entries = []
+    this.base = { term: meta.term, index: meta.index }
+    this.committed = meta.index
+    this.durable = meta.index
+    this.handed = meta.index
+    this.writes = this.writes.map((write) => ({ ...write, last: 0 }))
+    this.pendingSnapshot = meta
+    this.snapshotHanded = false
+  }
+
+  get snapshotToWrite(): SnapshotMeta | undefined {
+    return this.snapshotHanded ? undefined : this.pendingSnapshot
+  }
+
+  get hasUnwritten(): boolean {
+    return this.handed < this.lastIndex || this.snapshotToWrite !== undefined
+  }
+
+  get isWriting(): boolean {
+    return this.writes.length > 0
+  }
+
+  /** Entries that were not given out to be written yet. */
+  unwritten(): readonly Entry[] {
+    return this.handed < this.lastIndex ? this.entries.slice(this.handed - this.base.index) : []
+  }
+
+  /** What is unwritten is now under way as write `sequence`. */
+  hand(sequence: number): void {
+    this.writes.push({ sequence, last: this.lastIndex, snapshot: this.snapshotToWrite?.index ?? 0 })
+    this.handed = this.lastIndex
+    if (this.pendingSnapshot !== undefined) this.snapshotHanded = true
+  }
+
+  /** Write `sequence`, and every one before it, is durable. */
+  written(sequence: number): void {
+    while (this.writes.length > 0 && (this.writes[0] as { sequence: number }).sequence <= sequence) {
+      const write = this.writes.shift() as { last: Index; snapshot: Index }
+      if (write.last > this.durable) this.durable = write.last
+      const pending = this.pendingSnapshot
+      if (pending !== undefined && this.snapshotHanded && write.snapshot === pending.index) {
+        this.pendingSnapshot = undefined
+        this.snapshotHanded = false
+        this.applying = Math.max(this.applying, pending.index)
+        this.applied = Math.max(this.applied, pending.index)
+      }
+    }
+  }
+
+  /** Committed entries to hand to the program: durable ones only, unless `unwritten` ones may be applied too. */
+  nextCommitted(unwritten: boolean, bytesMax: number): readonly Entry[] {
+    if (this.pendingSnapshot !== undefined) return []
+    const to = Math.min(this.committed, unwritten ? this.lastIndex : this.durable)
+    return to > this.applying ? this.slice(this.applying + 1, bytesMax, to) : []
+  }
+
+  applyTo(index: Index): void {
+    assert(index >= this.applied && index <= this.applying, () => `applied ${index}, between ${this.applied} and ${this.applying}?`)
+    this.applied = index
+  }
+
+  /** Forgets entries up to `index`, which a snapshot of the program stands for. */
+  compact(index: Index): void {
+    assert(index <= this.applied, () => `compacting to ${index}, applied only ${this.applied}`)
+    if (index <= this.base.index) return
+    const term = this.termAt(index)
+    assert(term !== undefined, () => `no entry ${index} to compact to`)
+    this.entries = this.entries.slice(index - this.base.index)
+    this.base = { term, index }
+  }
+}

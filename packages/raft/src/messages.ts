@@ -1,0 +1,75 @@
+import type { Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
+
+/**
+ * Messages between members (thesis 3, 4, 6.4, 9.6). `append` and `heartbeat` come from a leader, votes from a candidate;
+ * `propose`, `readIndex`, `transferLeader` and `forgetLeader` are requests that a follower hands on to its leader.
+ */
+export const MESSAGE_KINDS = [
+  'append',
+  'appendReply',
+  'vote',
+  'voteReply',
+  'preVote',
+  'preVoteReply',
+  'heartbeat',
+  'heartbeatReply',
+  'snapshot',
+  'timeoutNow',
+  'propose',
+  'readIndex',
+  'readIndexReply',
+  'transferLeader',
+] as const
+
+export type MessageKind = (typeof MESSAGE_KINDS)[number]
+
+/** What a leader asks a program to deliver to a peer: everything up to `meta.index`, or something later. */
+export interface Message {
+  readonly kind: MessageKind
+  readonly from: NodeId
+  readonly to: NodeId
+  /** 0 for requests that are handed on. */
+  readonly term: Term
+  /** Term of the entry at `index`; in a refusal the term of the hint. */
+  readonly logTerm: Term
+  /** `append`: the entry before `entries`. Votes: the candidate's last. Replies: the last that matches, or the refused one. */
+  readonly index: Index
+  readonly entries: readonly Entry[]
+  readonly commit: Index
+  readonly reject: boolean
+  /** In a refused append: where the follower's log may match. */
+  readonly hint: Index
+  /** `vote`: 1 when the election comes from a leadership transfer. Heartbeats and reads: the number of the read round. */
+  readonly context: number
+  readonly snapshot: SnapshotMeta | undefined
+}
+
+export type MessageFields = Partial<Omit<Message, 'kind' | 'to'>> & Pick<Message, 'kind' | 'to'>
+
+const NO_ENTRIES: readonly Entry[] = []
+
+export function message(fields: MessageFields): Message {
+  return {
+    kind: fields.kind,
+    from: fields.from ?? 0,
+    to: fields.to,
+    term: fields.term ?? 0,
+    logTerm: fields.logTerm ?? 0,
+    index: fields.index ?? 0,
+    entries: fields.entries ?? NO_ENTRIES,
+    commit: fields.commit ?? 0,
+    reject: fields.reject ?? false,
+    hint: fields.hint ?? 0,
+    context: fields.context ?? 0,
+    snapshot: fields.snapshot,
+  }
+}
+
+/** Replies that promise something durable: they leave only after everything before them is on disk. */
+export function isGated(kind: MessageKind): boolean {
+  return kind === 'appendReply' || kind === 'voteReply' || kind === 'preVoteReply'
+}
+
+export function entryBytes(entry: Entry): number {
+  return entry.kind === 'normal' ? entry.data.length : 16 + 12 * entry.change.steps.length + entry.change.context.length
+}

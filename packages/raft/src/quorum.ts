@@ -1,0 +1,51 @@
+import type { Index, NodeId } from './types.js'
+
+export type VoteResult = 'won' | 'pending' | 'lost'
+
+/** Larger than any index: what an empty half of a configuration has committed, since it has no say. */
+export const NO_LIMIT = Number.MAX_SAFE_INTEGER
+
+/** The highest index that a majority of `voters` has; a voter without a report counts as 0. */
+export function majorityCommitted(voters: ReadonlySet<NodeId>, indexOf: (id: NodeId) => Index | undefined): Index {
+  const count = voters.size
+  if (count === 0) return NO_LIMIT
+  const indexes: number[] = []
+  for (const id of voters) indexes.push(indexOf(id) ?? 0)
+  indexes.sort((a, b) => a - b)
+  return indexes[count - (Math.floor(count / 2) + 1)] as number
+}
+
+/** Both halves of a joint configuration must have it (thesis 4.3). */
+export function jointCommitted(
+  incoming: ReadonlySet<NodeId>,
+  outgoing: ReadonlySet<NodeId>,
+  indexOf: (id: NodeId) => Index | undefined,
+): Index {
+  return Math.min(majorityCommitted(incoming, indexOf), majorityCommitted(outgoing, indexOf))
+}
+
+/** The outcome of a vote: won or lost as soon as the votes that are missing cannot change it. */
+export function majorityVote(voters: ReadonlySet<NodeId>, voteOf: (id: NodeId) => boolean | undefined): VoteResult {
+  if (voters.size === 0) return 'won'
+  const needed = Math.floor(voters.size / 2) + 1
+  let yes = 0
+  let open = 0
+  for (const id of voters) {
+    const vote = voteOf(id)
+    if (vote === undefined) open++
+    else if (vote) yes++
+  }
+  if (yes >= needed) return 'won'
+  return yes + open >= needed ? 'pending' : 'lost'
+}
+
+export function jointVote(
+  incoming: ReadonlySet<NodeId>,
+  outgoing: ReadonlySet<NodeId>,
+  voteOf: (id: NodeId) => boolean | undefined,
+): VoteResult {
+  const one = majorityVote(incoming, voteOf)
+  const other = majorityVote(outgoing, voteOf)
+  if (one === other) return one
+  return one === 'lost' || other === 'lost' ? 'lost' : 'pending'
+}

@@ -1,0 +1,524 @@
+import { assert } from './assert.js'
+import { Core, type ReadReady, type Role, type Trace } from './core.js'
+import { isSticky, onVoteReply, onVoteRequest, standForElection } from './election.js'
+import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
+import { entryBytes, type Message } from './messages.js'
+import type { RaftOptions } from './options.js'
+import type { Progress } from './progress.js'
+import { applyChange, changeProblem, maybeLeaveJoint } from './reconfigure.js'
+import {
+  answerReads,
+  appendOwn,
+  broadcastAppend,
+  broadcastHeartbeat,
+  maybeSendAppend,
+  onAppend,
+  onAppendReply,
+  onHeartbeat,
+  onHeartbeatReply,
+  onSnapshot,
+  type Proposal,
+} from './replication.js'
+import type { Configuration, ConfigurationChange, Entry, HardState, Index, NodeId, SnapshotMeta, Term } from './types.js'
+
+/** What must be durable before `persisted(sequence)` may be called. Writes complete in the order of their sequence. */
+export interface PersistEffect {
+  readonly sequence: number
+  readonly hardState: HardState
+  /** They replace the log from `entries[0].index` on. */
+  readonly entries: readonly Entry[]
+  /** Replaces log and state; the program has (or gets) the state that goes with it. */
+  readonly snapshot: SnapshotMeta | undefined
+  /** False when only the commit index moved: losing that is harmless, so it need not be synced. */
+  readonly mustSync: boolean
+}
+
+/** Everything that has come about since the last call. */
+export interface Effects {
+  readonly role: Role
+  readonly leader: NodeId
+  /** The hard state, if it differs from the last one given out. */
+  readonly hardState: HardState | undefined
+  readonly persist: PersistEffect | undefined
+  /** May leave at once. */
+  readonly messages: readonly Message[]
+  /** May leave only when `persist` is durable (or now, if there is none). Those to this member itself are not here. */
+  readonly gated: readonly Message[]
+  /** The own vote and acknowledgements, counted by `persisted`; only for showing. */
+  readonly own: readonly Message[]
+  /** To be applied, in order; then `applied(index)`. */
+  readonly committed: readonly Entry[]
+  readonly reads: readonly ReadReady[]
+  /** Contexts of reads that will not be answered: ask again. */
+  readonly readsLost: readonly number[]
+}
+
+export interface RaftStatus {
+  readonly id: NodeId
+  readonly role: Role
+  readonly term: Term
+  readonly vote: NodeId
+  readonly leader: NodeId
+  readonly commit: Index
+  readonly applied: Index
+  readonly last: Index
+  readonly first: Index
+  readonly configuration: Configuration
+  readonly transferee: NodeId
+  /** Of a leader, by peer. */
+  readonly progress: ReadonlyMap<NodeId, Progress>
+}
+
+interface Pending {
+  readonly sequence: number
+  readonly own: readonly Message[]
+}
+
+/**
+ * The consensus core of one member: inputs in, effects out. Pure: no clock, no random of its own, no I/O. The program
+ * calls an input, then `takeEffects`, writes, sends and applies what it says, and reports `persisted` and `applied`.
+ * Local invariants are checked after each input; a broken one throws, and the member must stop.
+ *
+ * Source: Ongaro, *Consensus: Bridging Theory and Practice* (the thesis); departures are in docs/divergence.md.
+ */
+export class Raft {
+  private readonly core: Core
+  private lastHard: HardState
+  private sequence = 0
+  private pending: Pending[] = []
+  private before: Watermarks
+
+  constructor(options: RaftOptions) {
+    this.core = new Core(options)
+    this.lastHard = { term: this.core.term, vote: this.core.vote, commit: this.core.log.committed }
+    this.before = watermarksOf(this.core)
+  }
+
+  get id(): NodeId {
+    return this.core.id
+  }
+  get role(): Role {
+    return this.core.role
+  }
+  get term(): Term {
+    return this.core.term
+  }
+  get leader(): NodeId {
+    return this.core.leader
+  }
+  get commit(): Index {
+    return this.core.log.committed
+  }
+  get lastIndex(): Index {
+    return this.core.log.lastIndex
+  }
+  get configuration(): Configuration {
+    return this.core.configuration
+  }
+  get isLearner(): boolean {
+    return this.core.isLearner
+  }
+  /** Whether an entry of this term is committed: only then does a leader know the commit index. */
+  get hasCommittedInTerm(): boolean {
+    return this.core.hasCommittedInTerm
+  }
+  get electionTimeoutTicks(): number {
+    return this.core.electionTimeout
+  }
+  set electionTimeoutTicks(ticks: number) {
+    this.core.electionTimeout = ticks
+  }
+  set trace(trace: Trace | undefined) {
+    this.core.trace = trace
+  }
+
+  get status(): RaftStatus {
+    const { core } = this
+    return {
+      id: core.id,
+      role: core.role,
+      term: core.term,
+      vote: core.vote,
+      leader: core.leader,
+      commit: core.log.committed,
+      applied: core.log.applied,
+      last: core.log.lastIndex,
+      first: core.log.firstIndex,
+      configuration: core.configuration,
+      transferee: core.transferee,
+      progress: core.tracked.progress,
+    }
+  }
+
+  entry(index: Index): Entry | undefined {
+    return this.core.log.entry(index)
+  }
+
+  termAt(index: Index): Term | undefined {
+    return this.core.log.termAt(index)
+  }
+
+  // --- inputs ---
+
+  /** One tick of the program's clock. */
+  tick(): void {
+    const { core } = this
+    core.electionElapsed++
+    if (core.role === 'leader') this.tickLeader()
+    else if (core.isPromotable && core.electionElapsed >= core.electionTimeout) {
+      core.electionElapsed = 0
+      standForElection(core, core.preVote ? 'preVote' : 'vote')
+    }
+    this.check()
+  }
+
+  private tickLeader(): void {
+    const { core } = this
+    core.heartbeatElapsed++
+    if (core.electionElapsed >= core.limits.electionTicks) {
+      core.electionElapsed = 0
+      if (core.checkQuorum) this.checkLeadership()
+      // A transfer that has not come about within an election timeout is given up.
+      if (core.role === 'leader') core.transferee = 0
+    }
+    if (core.role !== 'leader' || core.heartbeatElapsed < core.limits.heartbeatTicks) return
+    core.heartbeatElapsed = 0
+    broadcastHeartbeat(core)
+  }
+
+  private checkLeadership(): void {
+    const { core } = this
+    if (!core.quorumActive()) core.becomeFollower(core.term, 0)
+    for (const [id, progress] of core.tracked.progress) if (id !== core.id) progress.recentlyActive = false
+  }
+
+  /** Stands for election now. */
+  campaign(): void {
+    standForElection(this.core, this.core.preVote ? 'preVote' : 'vote')
+    this.check()
+  }
+
+  /** Sends heartbeats now. */
+  beat(): void {
+    if (this.core.role === 'leader') broadcastHeartbeat(this.core)
+    this.check()
+  }
+
+  /** A message of another member. */
+  step(message: Message): void {
+    this.stepChecked(message)
+    this.check()
+  }
+
+  /**
+   * Proposes entries. The index of the first one, or undefined: not leader (a follower hands them on and does not know),
+   * leadership is being handed over, or too much is uncommitted.
+   */
+  propose(data: readonly Uint8Array[]): Index | undefined {
+    const first = this.core.log.lastIndex + 1
+    const accepted = this.proposeAll(data.map((one): Proposal => ({ kind: 'normal', data: one })))
+    this.check()
+    return accepted && this.core.role === 'leader' ? first : undefined
+  }
+
+  /**
+   * Proposes a configuration change. `refused` says why not; a leader then appends an empty entry in its place, so that
+   * whoever handed it on sees the log move.
+   */
+  proposeConfiguration(change: ConfigurationChange): { readonly index: Index } | { readonly refused: string } {
+    const { core } = this
+    const problem = core.role === 'leader' ? changeProblem(core, change) : undefined
+    const index = core.log.lastIndex + 1
+    const accepted = this.proposeAll([{ kind: 'configuration', change }])
+    this.check()
+    if (!accepted) return { refused: core.role === 'leader' ? 'the leader takes no proposals now' : 'there is no leader' }
+    return problem === undefined ? { index } : { refused: problem }
+  }
+
+  private proposeAll(proposals: readonly Proposal[]): boolean {
+    const { core } = this
+    if (proposals.length === 0) return false
+    if (core.role === 'follower') {
+      if (core.leader === 0 || core.options.noForwarding) return false
+      const entries = proposals.map((one): Entry => ({ ...one, term: 0, index: 0 }))
+      core.send({ kind: 'propose', to: core.leader, entries })
+      return true
+    }
+    return core.role === 'leader' && this.proposeAsLeader(proposals)
+  }
+
+  private proposeAsLeader(proposals: readonly Proposal[]): boolean {
+    const { core } = this
+    if (core.progressOf(core.id) === undefined || core.transferee !== 0) return false
+    const pendingBefore = core.pendingConfiguration
+    const checked = proposals.map((one, i): Proposal => {
+      if (one.kind === 'normal') return one
+      if (changeProblem(core, one.change) !== undefined) return { kind: 'normal', data: new Uint8Array(0) }
+      core.pendingConfiguration = core.log.lastIndex + i + 1
+      return one
+    })
+    if (!appendOwn(core, checked)) {
+      core.pendingConfiguration = pendingBefore
+      return false
+    }
+    broadcastAppend(core)
+    return true
+  }
+
+  /** Asks for a linearizable read; the answer is a `reads` or `readsLost` effect with this context. False: no leader. */
+  read(context: number): boolean {
+    const { core } = this
+    if (core.role === 'leader') return this.readAsLeader(core.id, context)
+    if (core.role !== 'follower' || core.leader === 0) return false
+    core.send({ kind: 'readIndex', to: core.leader, context })
+    return true
+  }
+
+  private readAsLeader(from: NodeId, context: number): boolean {
+    const { core } = this
+    if (core.reads.full) return false
+    if (!core.hasCommittedInTerm) core.reads.wait({ from, context })
+    else {
+      const round = core.reads.open(core.log.committed, [{ from, context }], core.id)
+      if (!core.isSingleton || core.peers().length > 0) broadcastHeartbeat(core, round)
+      answerReads(core)
+    }
+    return true
+  }
+
+  /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */
+  transferLeadership(to: NodeId): void {
+    const { core } = this
+    if (core.role === 'leader') this.transferAsLeader(to)
+    else if (core.leader !== 0) core.send({ kind: 'transferLeader', to: core.leader, from: to })
+    this.check()
+  }
+
+  private transferAsLeader(to: NodeId): void {
+    const { core } = this
+    const progress = core.progressOf(to)
+    if (progress === undefined || progress.isLearner || !core.isVoter(to)) return
+    if (core.transferee === to) return
+    core.transferee = 0
+    if (to === core.id) return
+    core.electionElapsed = 0
+    core.transferee = to
+    if (progress.match === core.log.lastIndex) core.send({ kind: 'timeoutNow', to })
+    else maybeSendAppend(core, to, true)
+  }
+
+  /** A follower that does not trust its leader any more votes for others at once. */
+  forgetLeader(): void {
+    if (this.core.role === 'follower' && !this.core.options.leaseReads) this.core.leader = 0
+    this.check()
+  }
+
+  /** Write `sequence` is durable: its entries count, and so do the own vote and acknowledgement that waited for it. */
+  persisted(sequence: number): void {
+    this.stored(sequence)
+    while (this.pending.length > 0 && (this.pending[0] as Pending).sequence <= sequence) {
+      for (const message of (this.pending.shift() as Pending).own) this.stepChecked(message)
+    }
+    this.check()
+  }
+
+  /** The log's part of {@link Raft.persisted} alone: for script tests that deliver the own messages by hand. */
+  stored(sequence: number): void {
+    assert(sequence <= this.sequence, () => `write ${sequence} was never given out, the last is ${this.sequence}`)
+    this.core.log.written(sequence)
+  }
+
+  /** Everything up to `index` is applied. */
+  applied(index: Index): void {
+    const { core } = this
+    let bytes = 0
+    for (let at = core.log.applied + 1; at <= index; at++) {
+      const entry = core.log.entry(at)
+      if (entry !== undefined) bytes += entryBytes(entry)
+    }
+    core.log.applyTo(index)
+    core.uncommittedBytes = Math.max(0, core.uncommittedBytes - bytes)
+    maybeLeaveJoint(core)
+    this.check()
+  }
+
+  /** To be called while applying a configuration entry, before `applied`; returns what is in force from now on. */
+  applyConfiguration(change: ConfigurationChange): Configuration {
+    const configuration = applyChange(this.core, change)
+    this.check()
+    return configuration
+  }
+
+  /** The program has a snapshot: what a peer may be given, and, with `compact`, what the log may forget. */
+  snapshotTaken(meta: SnapshotMeta): void {
+    this.core.snapshot = meta
+  }
+
+  compact(index: Index): void {
+    this.core.log.compact(index)
+    this.check()
+  }
+
+  reportUnreachable(id: NodeId): void {
+    const progress = this.core.role === 'leader' ? this.core.progressOf(id) : undefined
+    if (progress?.state === 'replicate') progress.becomeProbe()
+    this.check()
+  }
+
+  /** The peer has (`delivered`) or has not got the snapshot that a `snapshot` message asked for. */
+  reportSnapshot(id: NodeId, delivered: boolean): void {
+    const progress = this.core.role === 'leader' ? this.core.progressOf(id) : undefined
+    if (progress?.state === 'snapshot') {
+      if (!delivered) progress.pendingSnapshot = 0
+      progress.becomeProbe()
+      // Wait for the acknowledgement, or for a heartbeat's answer, before sending more.
+      progress.paused = true
+    }
+    this.check()
+  }
+
+  // --- effects ---
+
+  get hasEffects(): boolean {
+    const { core } = this
+    return (
+      core.messages.length > 0 ||
+      core.gated.length > 0 ||
+      core.readsReady.length > 0 ||
+      core.readsLost.length > 0 ||
+      core.log.hasUnwritten ||
+      this.changedHardState() !== undefined ||
+      core.log.nextCommitted(core.options.applyUnwritten ?? false, 0).length > 0
+    )
+  }
+
+  private changedHardState(): HardState | undefined {
+    const { core, lastHard } = this
+    const { term, vote } = core
+    const commit = core.log.committed
+    if (term === lastHard.term && vote === lastHard.vote && commit === lastHard.commit) return undefined
+    return { term, vote, commit }
+  }
+
+  takeEffects(): Effects {
+    const { core } = this
+    const hardState = this.changedHardState()
+    const entries = core.log.unwritten()
+    const snapshot = core.log.snapshotToWrite
+    const own = core.gated.filter((message) => message.to === core.id)
+    const gated = core.gated.filter((message) => message.to !== core.id)
+    const termOrVote = hardState !== undefined && (hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)
+    const mustSync = entries.length > 0 || termOrVote || snapshot !== undefined
+    const persist = this.handOut(mustSync || hardState !== undefined || core.gated.length > 0, mustSync, entries, snapshot, own)
+    const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
+    const last = committed[committed.length - 1]
+    if (last !== undefined) core.log.applying = last.index
+    const { messages, readsReady: reads, readsLost } = core
+    core.messages = []
+    core.gated = []
+    core.readsReady = []
+    core.readsLost = []
+    if (hardState !== undefined) this.lastHard = hardState
+    const { role, leader } = core
+    return { role, leader, hardState, persist, messages, gated, own, committed, reads, readsLost }
+  }
+
+  private handOut(
+    needed: boolean,
+    mustSync: boolean,
+    entries: readonly Entry[],
+    snapshot: SnapshotMeta | undefined,
+    own: readonly Message[],
+  ): PersistEffect | undefined {
+    if (!needed) return undefined
+    const { core } = this
+    const sequence = ++this.sequence
+    core.log.hand(sequence)
+    this.pending.push({ sequence, own })
+    const hardState = { term: core.term, vote: core.vote, commit: core.log.committed }
+    // Gated messages without anything to write still wait for the writes that are under way.
+    return { sequence, hardState, entries, snapshot, mustSync }
+  }
+
+  // --- the term rules (thesis 3.3), and who handles what ---
+
+  private stepChecked(message: Message): void {
+    const { core } = this
+    if (message.term > core.term && !this.adoptTerm(message)) return
+    if (message.term !== 0 && message.term < core.term) return this.answerOldTerm(message)
+    if (message.kind === 'vote' || message.kind === 'preVote') onVoteRequest(core, message)
+    else if (core.role === 'leader') this.stepLeader(message)
+    else if (core.role === 'follower') this.stepFollower(message)
+    else this.stepCandidate(message)
+  }
+
+  /** A later term makes everybody a follower; a pre-vote changes nobody. False: the message is to be ignored. */
+  private adoptTerm(message: Message): boolean {
+    const { core } = this
+    const { kind } = message
+    if ((kind === 'vote' || kind === 'preVote') && isSticky(core, message)) return false
+    if (kind === 'preVote' || (kind === 'preVoteReply' && !message.reject)) return true
+    const fromLeader = kind === 'append' || kind === 'heartbeat' || kind === 'snapshot'
+    core.becomeFollower(message.term, fromLeader ? message.from : 0)
+    return true
+  }
+
+  private answerOldTerm(message: Message): void {
+    const { core } = this
+    if ((core.checkQuorum || core.preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
+      // A leader of an old term learns ours, and makes way: it could neither win nor lose an election otherwise.
+      core.send({ kind: 'appendReply', to: message.from })
+    } else if (message.kind === 'preVote') {
+      core.send({ kind: 'preVoteReply', to: message.from, term: core.term, reject: true })
+    }
+  }
+
+  private stepLeader(message: Message): void {
+    const { core } = this
+    if (message.kind === 'propose') {
+      this.proposeAsLeader(
+        message.entries.map((entry): Proposal =>
+          entry.kind === 'normal' ? { kind: 'normal', data: entry.data } : { kind: 'configuration', change: entry.change },
+        ),
+      )
+      return
+    }
+    if (message.kind === 'transferLeader') return this.transferAsLeader(message.from)
+    const progress = core.progressOf(message.from)
+    if (progress === undefined) return
+    if (message.kind === 'appendReply') onAppendReply(core, progress, message)
+    else if (message.kind === 'heartbeatReply') onHeartbeatReply(core, progress, message)
+    else if (message.kind === 'readIndex') this.readAsLeader(message.from, message.context)
+  }
+
+  private stepCandidate(message: Message): void {
+    const { core } = this
+    const { kind } = message
+    if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
+      core.becomeFollower(message.term, message.from)
+      this.stepFollower(message)
+    } else if (kind === (core.role === 'preCandidate' ? 'preVoteReply' : 'voteReply')) {
+      onVoteReply(core, message.from, !message.reject)
+    }
+  }
+
+  private stepFollower(message: Message): void {
+    const { core } = this
+    const { kind } = message
+    if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
+      core.electionElapsed = 0
+      core.leader = message.from
+      if (kind === 'append') onAppend(core, message)
+      else if (kind === 'heartbeat') onHeartbeat(core, message)
+      else onSnapshot(core, message)
+    } else if (kind === 'timeoutNow') standForElection(core, 'transfer')
+    else if (kind === 'readIndexReply') core.readsReady.push({ context: message.context, index: message.index })
+    else if (core.leader !== 0 && (kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader')) {
+      if (kind !== 'propose' || !core.options.noForwarding) core.send({ ...message, to: core.leader })
+    }
+  }
+
+  private check(): void {
+    this.before = checkInvariants(this.core, this.before)
+  }
+}
