@@ -108,7 +108,7 @@ export function writeEntry(writer: Writer, entry: Entry): void {
 }
 
 export function readEntry(reader: Reader): Entry {
-  return { at: readMillis(reader), commands: readList(reader, 3, readCommand) }
+  return { at: readMillis(reader), commands: readList(reader, 2, readCommand) }
 }
 
 export function encodeCommand(command: Command): Uint8Array {

@@ -242,7 +242,7 @@ export function readServerMessage(reader: Reader): ServerMessage {
     case SERVER_MESSAGE_KINDS.getAnswer:
       return { kind: 'getAnswer', correlation, register: reader.bool() ? readRegisterView(reader) : undefined }
     case SERVER_MESSAGE_KINDS.events:
-      return { kind: 'events', correlation, index: reader.varuint() as Index, items: readList(reader, 6, readEventItem) }
+      return { kind: 'events', correlation, index: reader.varuint() as Index, items: readList(reader, 4, readEventItem) }
     case SERVER_MESSAGE_KINDS.pong:
       return { kind: 'pong', correlation }
     case SERVER_MESSAGE_KINDS.error:
