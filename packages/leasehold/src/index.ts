@@ -1,1 +1,29 @@
-export {}
+export {
+  AbortedError,
+  AccessError,
+  AcquireTimeoutError,
+  BusyError,
+  type ErrorCode,
+  EpochChangedError,
+  ExpiredRequestError,
+  formatToken,
+  HoldLostError,
+  InvalidError,
+  LeaseholdError,
+  LimitError,
+  type LostReason,
+  NotHolderError,
+  padToken,
+  parseToken,
+  SessionEndedError,
+  StaleTokenError,
+  StorageError,
+  type Token,
+  UnavailableError,
+  UnknownOutcomeError,
+  VersionConflictError,
+  WatchError,
+} from '@leasehold/core'
+export type { AcquireCallOptions as AcquireOptions } from '@leasehold/client'
+export * from './locks.js'
+export { VERSION } from './version.js'

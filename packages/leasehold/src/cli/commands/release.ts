@@ -1,0 +1,16 @@
+import { Command } from 'commander'
+import { callService } from '../http.js'
+import { print, printJson } from '../output.js'
+import { type ServiceOptions, serviceCommand } from '../service.js'
+
+/** `release HANDLE`: ends a hold of `acquire`. */
+export function releaseCommand(): Command {
+  return serviceCommand(new Command('release').argument('<handle>', 'what acquire printed'))
+    .description('release a hold by its handle; exit 76 if it was gone already')
+    .addHelpText('after', '\nExample:\n  $ leasehold release "$HANDLE"')
+    .action(async (hold: string, options: ServiceOptions) => {
+      await callService(options, '/v1/release', { hold })
+      if (options.json === true) printJson({ released: true })
+      else print('released')
+    })
+}

@@ -1,0 +1,16 @@
+import { Command } from 'commander'
+import { callService } from '../http.js'
+import { print, printJson } from '../output.js'
+import { type ServiceOptions, serviceCommand } from '../service.js'
+
+/** `renew HANDLE`: one renewal of a hold of `acquire`. */
+export function renewCommand(): Command {
+  return serviceCommand(new Command('renew').argument('<handle>', 'what acquire printed'))
+    .description('renew a hold by its handle')
+    .addHelpText('after', '\nExample:\n  $ leasehold renew "$HANDLE" || echo "the hold is gone"')
+    .action(async (hold: string, options: ServiceOptions) => {
+      const answer = (await callService(options, '/v1/renew', { hold })) as { expiresInMs: number }
+      if (options.json === true) printJson(answer)
+      else print(`renewed, for ${answer.expiresInMs} ms`)
+    })
+}

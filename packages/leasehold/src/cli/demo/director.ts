@@ -1,0 +1,74 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Children, Worker } from './processes.js'
+import { createRecord, readRecord } from './record.js'
+import type { Actor, Half, Happening, Moment, Report, StorePlace, WorkerTask } from './story.js'
+
+export const LEASE_MS = 1_000
+export const BEFORE = 100
+const AMOUNT_A = 30
+const AMOUNT_B = 50
+/** How much longer than its lease A is stopped, at least. */
+const EXTRA_PAUSE_MS = 300
+const LEAD_IN_MS = 50
+const LOCK = 'billing/invoice-42'
+
+export interface Stage {
+  readonly children: Children
+  readonly folder: string
+  readonly url: string
+  /** What is left of the demo's time; every wait ends with it. */
+  remaining(): number
+}
+
+/** Plays the story once: A is stopped between the look at its lease and its write, B comes in between. */
+export async function playHalf(stage: Stage, guarded: boolean, place: StorePlace): Promise<Half> {
+  await createRecord(place, BEFORE)
+  const moments: Moment[] = []
+  const start = performance.now()
+  const note = (actor: Actor, what: Happening) => moments.push({ atMs: performance.now() - start, actor, what })
+  const cast = (actor: 'A' | 'B', gate: string | undefined) => {
+    const amount = actor === 'A' ? AMOUNT_A : AMOUNT_B
+    const lock = guarded ? `${LOCK}-guarded` : LOCK
+    const task: WorkerTask = { actor, url: stage.url, lock, ttlMs: LEASE_MS, amount, guarded, store: place, gate }
+    note(actor, { kind: 'started' })
+    return new Worker(stage.children, task, (report) => note(actor, report))
+  }
+
+  const gate = join(stage.folder, guarded ? 'go-guarded' : 'go')
+  const a = cast('A', gate)
+  const heldA = await a.report(['held'], stage.remaining())
+  await a.report(['sending'], stage.remaining())
+  a.signal('SIGSTOP')
+  note('A', { kind: 'stopped' })
+  const pause = sleep(LEASE_MS + EXTRA_PAUSE_MS)
+  const b = cast('B', undefined)
+  const heldB = await b.report(['held'], stage.remaining())
+  await b.report(['released'], stage.remaining())
+  await b.gone()
+  await pause
+  writeFileSync(gate, '')
+  a.signal('SIGCONT')
+  note('A', { kind: 'continued' })
+  await a.report(['released', 'failed'], stage.remaining())
+  await a.gone()
+  const record = await readRecord(place)
+  return judge({ guarded, moments, record, tokens: { A: heldA.token, B: heldB.token } })
+}
+
+function judge(half: Pick<Half, 'guarded' | 'moments' | 'record' | 'tokens'>): Half {
+  const { guarded, moments, record, tokens } = half
+  const of = (actor: Actor) => moments.filter((moment) => moment.actor === actor).map((moment) => moment.what)
+  const refusal = of('A').find((what): what is Extract<Report, { kind: 'refused' }> => what.kind === 'refused')
+  const bWrote = of('B').some((what) => what.kind === 'wrote')
+  const right = BEFORE + AMOUNT_A + AMOUNT_B
+  // The picture starts shortly before A has the lock, not with the start of a process.
+  const origin = (moments.find((moment) => moment.what.kind === 'held')?.atMs ?? 0) - LEAD_IN_MS
+  const shifted = moments.map((moment) => ({ ...moment, atMs: Math.max(0, moment.atMs - origin) }))
+  const ordered = BigInt(tokens.B) > BigInt(tokens.A)
+  const asExpected = guarded
+    ? bWrote && ordered && refusal?.error === 'StaleTokenError' && record === right
+    : bWrote && ordered && refusal === undefined && record === BEFORE + AMOUNT_A
+  return { ...half, moments: shifted, leaseMs: LEASE_MS, before: BEFORE, right, refused: refusal?.error, asExpected }
+}

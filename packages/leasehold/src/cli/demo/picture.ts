@@ -1,0 +1,122 @@
+import pc from 'picocolors'
+import type { Half, Happening, Moment } from './story.js'
+
+const WIDTH = 58
+const LABEL = 9
+
+/** One half as a picture: a line of time for each process, for the lease of A, and for the record. */
+export function picture(half: Half): string {
+  const endMs = Math.max(...half.moments.map((moment) => moment.atMs), 1) * 1.04
+  const column = (atMs: number) => Math.min(WIDTH - 1, Math.floor((atMs / endMs) * WIDTH))
+  const at = (actor: string, kind: Happening['kind'], last = false) => {
+    const found = half.moments.filter((moment) => moment.actor === actor && moment.what.kind === kind)
+    return (last ? found.at(-1) : found[0])?.atMs
+  }
+  const tail = half.moments.at(-1)?.atMs ?? endMs
+  const a = new Lane()
+    .fill(column(at('A', 'held') ?? 0), column(tail), pc.cyan('█'))
+    .fill(column(at('A', 'stopped') ?? 0), column(at('A', 'continued') ?? tail), pc.dim('░'))
+  const lease = new Lane().fill(
+    column(at('A', 'held') ?? 0),
+    column((at('A', 'held') ?? 0) + half.leaseMs),
+    pc.cyan('━'),
+  )
+  const b = new Lane()
+    .fill(column(at('B', 'started') ?? 0), column(at('B', 'held') ?? tail), pc.dim('·'))
+    .fill(column(at('B', 'held') ?? 0), column(at('B', 'released') ?? tail), pc.magenta('█'))
+  const lines = [
+    row('', scale(endMs)),
+    row('A', `${a}  ${pc.dim('█ runs  ░ stopped')}`),
+    row('lease A', `${lease}  ${pc.dim('ends by itself')}`),
+    row('B', `${b}  ${pc.dim('· waits')}`),
+    row('record', record(half, column)),
+  ]
+  return lines.join('\n')
+}
+
+/** The events of a half, one per line. */
+export function diary(half: Half): string {
+  return half.moments
+    .filter((moment) => moment.what.kind !== 'started')
+    .map((moment) => `  ${pc.dim(`${(moment.atMs / 1000).toFixed(2)} s`)}  ${sentence(moment)}`)
+    .join('\n')
+}
+
+/** A row of cells, blank where nothing was drawn. */
+class Lane {
+  readonly #cells: string[] = new Array<string>(WIDTH).fill(' ')
+
+  fill(from: number, to: number, mark: string): this {
+    for (let i = from; i <= Math.min(to, WIDTH - 1); i++) this.#cells[i] = mark
+    return this
+  }
+
+  toString(): string {
+    return this.#cells.join('')
+  }
+}
+
+function row(label: string, text: string): string {
+  return `  ${pc.bold(label.padEnd(LABEL))}${text}`.trimEnd()
+}
+
+function scale(endMs: number): string {
+  const stepMs = endMs > 4_000 ? 1_000 : 500
+  let text = ''
+  for (let ms = 0; ms < endMs; ms += stepMs) {
+    const start = Math.floor((ms / endMs) * WIDTH)
+    const mark = `${ms / 1000}s`
+    if (start < text.length || start + mark.length > WIDTH) continue
+    text = text.padEnd(start) + mark
+  }
+  return pc.dim(text)
+}
+
+/** The record's values, each where it was written. */
+function record(half: Half, column: (atMs: number) => number): string {
+  const writes = half.moments.filter((moment) => moment.what.kind === 'wrote' || moment.what.kind === 'refused')
+  let plain = String(half.before)
+  let out = plain
+  for (const moment of writes) {
+    const { what } = moment
+    const mark = what.kind === 'wrote' ? String(what.value) : '✗'
+    const gap = Math.max(column(moment.atMs) - plain.length, 1)
+    plain += ' '.repeat(gap) + mark
+    out += ' '.repeat(gap) + (what.kind === 'refused' ? pc.red(mark) : colour(moment.actor)(mark))
+  }
+  return out
+}
+
+function colour(actor: string): (text: string) => string {
+  if (actor === 'A') return pc.cyan
+  return actor === 'B' ? pc.magenta : pc.bold
+}
+
+function sentence({ actor, what }: Moment): string {
+  return `${colour(actor)(actor === 'demo' ? '    ' : `  ${actor} `)} ${words(what)}`
+}
+
+function words(what: Happening): string {
+  switch (what.kind) {
+    case 'started':
+      return 'asks for the lock'
+    case 'held':
+      return `has the lock, token ${pc.bold(what.token)}`
+    case 'read':
+      return `reads the record: ${what.value}`
+    case 'sending':
+      return `has checked its lease (good) and is about to write ${what.value}`
+    case 'wrote':
+      return `has written ${pc.bold(String(what.value))}`
+    case 'refused':
+      return pc.red(`is refused with ${what.error}: the record has seen token ${what.mark ?? 'of a later hold'}`)
+    case 'released':
+      return 'is done'
+    case 'stopped':
+      return pc.yellow('is stopped (SIGSTOP): a pause, longer than its lease')
+    case 'continued':
+      return pc.yellow('goes on (SIGCONT) and does not know that time has passed')
+    case 'failed':
+      return pc.red(`fails: ${what.message}`)
+  }
+}

@@ -1,0 +1,41 @@
+import pc from 'picocolors'
+
+/** Writes one JSON document as a line; bigints become decimal strings. */
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part))}\n`)
+}
+
+export function print(text: string): void {
+  process.stdout.write(`${text}\n`)
+}
+
+/** Writes a note for people to stderr, so that stdout stays what scripts read. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+/** Lays rows out under headings; colour only on a terminal. */
+export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = headings.map((heading, column) =>
+    Math.max(heading.length, ...rows.map((row) => (row[column] ?? '').length)),
+  )
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd()
+  return [pc.bold(line(headings)), ...rows.map(line)].join('\n')
+}
+
+/** A length of time for people: `850ms`, `9.5s`, `4m 05s`, `3h 12m`, `2d 04h`. */
+export function duration(ms: number | undefined): string {
+  if (ms === undefined) return '-'
+  if (!Number.isFinite(ms)) return 'no end'
+  if (ms < 1000) return `${Math.round(ms)}ms`
+  const seconds = ms / 1000
+  if (seconds < 60) return `${seconds.toFixed(1)}s`
+  const two = (value: number) => String(Math.floor(value)).padStart(2, '0')
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${two(seconds % 60)}s`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h ${two((seconds % 3600) / 60)}m`
+  return `${Math.floor(seconds / 86_400)}d ${two((seconds % 86_400) / 3600)}h`
+}

@@ -1,0 +1,72 @@
+import { Command } from 'commander'
+import { VERSION } from '../version.js'
+import { acquireCommand } from './commands/acquire.js'
+import { demoCommand } from './commands/demo.js'
+import { doctorCommand } from './commands/doctor.js'
+import { getCommand } from './commands/get.js'
+import { guardCommand } from './commands/guard.js'
+import { inspectCommand } from './commands/inspect.js'
+import { lsCommand } from './commands/ls.js'
+import { putCommand } from './commands/put.js'
+import { releaseCommand } from './commands/release.js'
+import { renewCommand } from './commands/renew.js'
+import { runCommand } from './commands/run.js'
+import { serveCommand } from './commands/serve.js'
+import { sessionCommand } from './commands/session.js'
+import { stealCommand } from './commands/steal.js'
+import { watchCommand } from './commands/watch.js'
+
+/** Where a command leaves its exit code when it is not 0 and nothing was thrown. */
+export interface Outcome {
+  code: number
+}
+
+const EXIT_CODES = `
+Exit codes:
+  0 done · 1 other failure or conflict · 64 wrong usage · 69 service unreachable, no quorum or outcome unknown
+  74 storage · 75 not acquired in time or limit reached · 76 hold lost or gone · 77 not allowed
+
+Examples:
+  $ leasehold serve --data ./data
+  $ leasehold run nightly-report -- ./report.sh
+  $ leasehold ls
+`
+
+/** The whole command line. Commands throw typed errors; usage errors are CommanderErrors. */
+export function createProgram(outcome: Outcome): Command {
+  const program = new Command('leasehold')
+    .description('Distributed locks with fencing tokens')
+    .version(VERSION, '-v, --version')
+    .showSuggestionAfterError()
+    .showHelpAfterError('(add --help for the options and an example)')
+    .addHelpText('after', EXIT_CODES)
+  const commands = [
+    serveCommand(),
+    runCommand(outcome),
+    acquireCommand(),
+    renewCommand(),
+    releaseCommand(),
+    lsCommand(),
+    inspectCommand(),
+    watchCommand(),
+    stealCommand(),
+    sessionCommand(),
+    getCommand(outcome),
+    putCommand(),
+    guardCommand(),
+    doctorCommand(outcome),
+    demoCommand(outcome),
+  ]
+  for (const command of commands) program.addCommand(command)
+  exitByException(program)
+  return program
+}
+
+/** `addCommand` does not inherit settings: every level reports wrong usage by exception, never by ending the process. */
+function exitByException(command: Command): void {
+  command.exitOverride()
+  for (const child of command.commands) {
+    child.copyInheritedSettings(command)
+    exitByException(child)
+  }
+}

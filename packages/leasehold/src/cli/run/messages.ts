@@ -1,0 +1,51 @@
+/** What `leasehold run` tells its supervisor. */
+export type ToSupervisor =
+  | {
+      readonly kind: 'start'
+      readonly command: readonly string[]
+      readonly deadline: Deadline
+      readonly killAfterMs: number
+    }
+  /** A renewal has moved the deadline. */
+  | { readonly kind: 'deadline'; readonly deadline: Deadline }
+  /** The hold is lost before its deadline: end the group now. */
+  | { readonly kind: 'lost' }
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+
+/** What the supervisor answers. */
+export type FromSupervisor =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'started'; readonly pid: number }
+  /** The command could not be started. */
+  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
+  /** The command and its whole process group are gone. */
+  | {
+      readonly kind: 'ended'
+      readonly code: number | null
+      readonly signal: NodeJS.Signals | null
+      /** The group was ended because the hold was about to be lost. */
+      readonly becauseLost: boolean
+    }
+
+/**
+ * A deadline that two processes of one machine understand, and that a message stuck in a pipe cannot lengthen: a point
+ * of the machine's monotonic clock and one of its wall clock, whichever comes first.
+ */
+export interface Deadline {
+  readonly monotonicMs: number
+  readonly wallMs: number
+}
+
+/** The deadline that is `remainingMs` away, now. */
+export function deadlineIn(remainingMs: number): Deadline {
+  return { monotonicMs: monotonicMs() + remainingMs, wallMs: Date.now() + remainingMs }
+}
+
+export function remainingUntil(deadline: Deadline): number {
+  return Math.min(deadline.monotonicMs - monotonicMs(), deadline.wallMs - Date.now())
+}
+
+/** The machine's monotonic clock: the same for all its processes, unlike `performance.now()`. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint() / 1_000n) / 1_000
+}

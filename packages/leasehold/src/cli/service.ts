@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { InvalidError } from '@leasehold/core'
+import type { Command } from 'commander'
+import { createLocks, DEFAULT_URL, defaultUrl, type Locks, type LocksOptions } from '../locks.js'
+
+/** A service that no longer answers does not hold a command up for longer than this at its end. */
+const CLOSE_LIMIT_MS = 1_000
+
+/** Somebody sits in front of most commands: the default of programs would be long. `run` waits as long as they do. */
+const CONNECT_TIMEOUT_MS = 2_000
+
+/** What every command that talks to a service takes. */
+export interface ServiceOptions {
+  readonly url?: string
+  readonly apiKeyFile?: string
+  readonly json?: boolean
+}
+
+/** Adds `--url`, `--api-key-file` and `--json` to a command. */
+export function serviceCommand(command: Command): Command {
+  return command
+    .option('--url <url>', `the service; several members by comma (env LEASEHOLD_URL, default ${DEFAULT_URL})`)
+    .option('--api-key-file <file>', 'file with the API key (env LEASEHOLD_API_KEY has the key itself)')
+    .option('--json', 'print JSON')
+}
+
+export function urlOf(options: ServiceOptions): string {
+  return options.url ?? defaultUrl()
+}
+
+export function apiKeyOf(options: ServiceOptions): string | undefined {
+  if (options.apiKeyFile === undefined) return process.env.LEASEHOLD_API_KEY
+  try {
+    return readFileSync(options.apiKeyFile, 'utf8').trim()
+  } catch (cause) {
+    throw new InvalidError(`cannot read the API key file ${options.apiKeyFile}`, { cause })
+  }
+}
+
+/** Runs `body` with a client of the service that is closed afterwards. */
+export async function withLocks<T>(
+  options: ServiceOptions,
+  body: (locks: Locks) => Promise<T>,
+  more: LocksOptions = {},
+): Promise<T> {
+  const apiKey = apiKeyOf(options)
+  const locks = createLocks(urlOf(options), {
+    connectTimeout: CONNECT_TIMEOUT_MS,
+    clientName: `leasehold-cli ${process.pid}`,
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...more,
+  })
+  try {
+    return await body(locks)
+  } finally {
+    const limit = new AbortController()
+    await Promise.race([locks.close(), sleep(CLOSE_LIMIT_MS, undefined, { signal: limit.signal }).catch(() => {})])
+    limit.abort()
+  }
+}

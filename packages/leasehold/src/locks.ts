@@ -1,0 +1,156 @@
+import type { ConnectionOptions } from 'node:tls'
+import {
+  type Capabilities,
+  createLocksOn,
+  type Engine,
+  LazyEngine,
+  type Locks,
+  type LocksOptions as ClientOptions,
+  ProtocolEngine,
+  streamUrl,
+  type WebSocketLike,
+  webSocketConnector,
+} from '@leasehold/client'
+import { InvalidError } from '@leasehold/core'
+import WebSocket from 'ws'
+
+export type {
+  AdoptOptions,
+  CampaignOptions,
+  DelayRow,
+  Election,
+  HeldLock,
+  HeldRow,
+  Hold,
+  HoldState,
+  HoldWarning,
+  Leader,
+  LockName,
+  LockNames,
+  Locks,
+  LocksView,
+  LocksWarning,
+  OnceOptions,
+  PendingRow,
+  PutOptions,
+  QueryOptions,
+  Register,
+  RegisterEntry,
+  RequestOptions,
+  SessionRow,
+  WatchEvent,
+  WatchOptions,
+} from '@leasehold/client'
+export type { Duration, Mode } from '@leasehold/core'
+
+/** Options of `createLocks` and `connect`. */
+export interface LocksOptions extends ClientOptions {
+  /** For `https://`: certificates and keys, as Node's `tls.connect` takes them. */
+  readonly tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'>
+  /** How a service is spoken to. `'stream'`: one WebSocket for everything. */
+  readonly transport?: 'stream'
+  /** Where leases are renewed. `'main'`: on the main thread. */
+  readonly keepAlive?: 'main'
+}
+
+/** Where a service listens when nobody says otherwise. */
+export const DEFAULT_URL = 'http://127.0.0.1:4100'
+
+/** The URL that is meant when none is given: that of the environment, as `leasehold run` sets it, or the default. */
+export function defaultUrl(): string {
+  return process.env.LEASEHOLD_URL ?? DEFAULT_URL
+}
+
+/** What the service and the embedded replica can do: everything. */
+const CAPABILITIES: Capabilities = {
+  modes: ['exclusive', 'shared', 'permits'],
+  severalLocks: true,
+  lockDelay: true,
+  persistent: true,
+  portable: true,
+  watch: true,
+  registers: true,
+  fencedRegisters: true,
+}
+
+/** A service that does not answer a closing connection keeps this process alive no longer than this. */
+const CLOSE_TIMEOUT_MS = 2_000
+
+const SCHEMES = "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME'"
+
+/**
+ * A client that connects on first use.
+ *
+ * @param url default: `LEASEHOLD_URL`, or http://127.0.0.1:4100. `'http://host:4100,http://host2:4100'`: a service. `'file:./data'`: a service inside this process, with its
+ *   own data folder. `'memory:NAME'`: the same without a disk, for tests; one NAME is one service per process.
+ * @throws InvalidError for a URL or an option that does not exist
+ * @example
+ * const locks = createLocks('http://127.0.0.1:4100')
+ * await locks.request('billing/invoice-42', async (hold) => { … })
+ */
+export function createLocks(url: string = defaultUrl(), options: LocksOptions = {}): Locks {
+  const { tls, transport, keepAlive, ...client } = options
+  only('transport', transport, 'stream')
+  only('keepAlive', keepAlive, 'main')
+  return createLocksOn(engineOf(url, options), client)
+}
+
+/**
+ * A client that is connected now.
+ *
+ * @throws UnavailableError when the service cannot be reached within `connectTimeout`; see also {@link createLocks}
+ * @example
+ * await using locks = await connect('http://127.0.0.1:4100')
+ */
+export async function connect(url: string = defaultUrl(), options: LocksOptions = {}): Promise<Locks> {
+  const locks = createLocks(url, options)
+  try {
+    return await locks.connect()
+  } catch (error) {
+    await locks.close()
+    throw error
+  }
+}
+
+function engineOf(url: string, options: LocksOptions): Engine {
+  if (typeof url !== 'string') throw new InvalidError(`a URL is a text, not a ${typeof url}`, { hint: SCHEMES })
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+  switch (scheme) {
+    case 'http':
+    case 'https':
+      return serviceEngine(url, options)
+    case 'file':
+    case 'memory':
+      return new LazyEngine({ name: url, capabilities: CAPABILITIES, load: () => embedded(url) })
+    default:
+      throw new InvalidError(`no engine for ${JSON.stringify(url.slice(0, 80))}`, { hint: `it is one of ${SCHEMES}` })
+  }
+}
+
+/** Loaded only when it is used: an application that talks to a service needs no replica. */
+async function embedded(url: string): Promise<Engine> {
+  const { embeddedEngine } = await import('@leasehold/engines/embedded')
+  return embeddedEngine(url)
+}
+
+function serviceEngine(text: string, { tls, apiKey, clientName }: LocksOptions): Engine {
+  const urls = text.split(',').map((url) => url.trim())
+  for (const url of urls) {
+    if (!/^https?:\/\//i.test(url))
+      throw new InvalidError(`not the URL of a service: ${JSON.stringify(url.slice(0, 80))}`)
+    streamUrl(url)
+  }
+  const socketOptions = { perMessageDeflate: false, closeTimeout: CLOSE_TIMEOUT_MS, ...tls }
+  const open = (url: string): WebSocketLike => new WebSocket(url, socketOptions)
+  return new ProtocolEngine({
+    urls,
+    connector: webSocketConnector(open),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(clientName === undefined ? {} : { clientName }),
+  })
+}
+
+function only(option: string, value: unknown, known: string): void {
+  if (value === undefined || value === known) return
+  throw new InvalidError(`${option} is '${known}', not ${JSON.stringify(value)}`)
+}

@@ -1,0 +1,180 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createProgram } from '../../src/cli/program.js'
+import { VERSION } from '../../src/version.js'
+import { type Finished, type Service, until, Workshop } from '../support/cli.js'
+
+const workshop = new Workshop()
+let service: Service
+
+beforeAll(async () => {
+  service = await workshop.serve(workshop.folder())
+})
+afterAll(() => workshop.close())
+
+const leasehold = (...args: string[]): Promise<Finished> => workshop.run(args, { env: { LEASEHOLD_URL: service.url } })
+
+/** The JSON that a command printed; it must have succeeded. */
+async function json(...args: string[]): Promise<Record<string, unknown>> {
+  const end = await leasehold(...args, '--json')
+  expect([args, end.code, end.stderr]).toEqual([args, 0, ''])
+  return JSON.parse(end.stdout) as Record<string, unknown>
+}
+
+describe('acquire, renew, release', () => {
+  test('a handle can be renewed and released by other processes', async () => {
+    const got = await leasehold('acquire', 'script/a', '--ttl', '5s', '--data', 'nightly')
+    expect(got.code).toBe(0)
+    const handle = got.stdout.trim()
+    expect(got.stderr).toMatch(/^token \d+/)
+    expect((await leasehold('acquire', 'script/a', '--wait', '0')).code).toBe(75)
+    expect((await leasehold('renew', handle)).stdout).toMatch(/^renewed, for \d+ ms/)
+    const held = (await json('inspect', 'script/a')).held as { data: string }[]
+    expect(held[0]?.data).toBe('nightly')
+    expect((await leasehold('release', handle)).stdout).toBe('released\n')
+    expect((await leasehold('release', handle)).code).toBe(76)
+    expect((await leasehold('renew', handle)).code).toBe(76)
+    expect((await leasehold('acquire', 'script/a', '--wait', '0')).code).toBe(0)
+  })
+
+  test('--json shows handle and token; modes are passed on', async () => {
+    const shared = await json('acquire', 'script/b', '--shared')
+    expect(await json('acquire', 'script/b', '--shared')).toMatchObject({ token: shared.token })
+    const permit = await json('acquire', 'script/c', '--permits', '2')
+    expect(permit).toMatchObject({ slot: 0 })
+  })
+
+  test('a text that is no handle is refused with 64', async () => {
+    expect((await leasehold('release', 'nonsense')).code).toBe(64)
+    expect((await leasehold('acquire', 'x', '--ttl', '30')).code).toBe(64)
+  })
+})
+
+describe('ls, inspect, steal, session', () => {
+  test('show holders and queues, by whole path segments', async () => {
+    const { token } = await json('acquire', 'list/1', '--ttl', '60s')
+    await json('acquire', 'list/10', '--ttl', '60s')
+    const waiter = workshop.start(['acquire', 'list/1', '--url', service.url])
+    const waits = async () => {
+      const { pending } = (await (await fetch(`${service.url}/v1/locks?name=list/1`)).json()) as { pending: unknown[] }
+      return pending.length === 1
+    }
+    await until(waits, 'it waits')
+    const listed = await json('ls', 'list/1')
+    expect((listed.held as { locks: unknown }[]).map((row) => row.locks)).toEqual([
+      [{ name: 'list/1', mode: 'exclusive', token }],
+    ])
+    const text = (await leasehold('ls', 'list')).stdout
+    expect(text).toMatch(/^LOCK +MODE +HOLDER +TOKEN +AGE +LEFT +QUEUE\n/)
+    expect(text).toMatch(new RegExp(`list/1 +exclusive .* ${token} .* 1\n`))
+    expect((await leasehold('inspect', 'list/1')).stdout).toMatch(/held +exclusive, token \d+[\s\S]*queue 1/)
+    expect((await leasehold('inspect', 'list/none')).stdout).toBe('list/none\n  free\n')
+    expect((await leasehold('steal', 'list/1', '--reason', 'test')).code).toBe(0)
+    expect((await waiter.finished).code).toBe(0)
+    expect((await leasehold('steal', 'list/none', '--reason', 'test')).code).toBe(76)
+    expect((await leasehold('steal', 'list/1')).code).toBe(64)
+  })
+
+  test('session end frees what the session holds', async () => {
+    await json('acquire', 'session/a', '--ttl', '60s')
+    const held = (await json('inspect', 'session/a')).held as { session: string }[]
+    const id = held[0]?.session as string
+    const listed = (await json('session', 'ls')).sessions as { id: string; holds: number }[]
+    expect(listed.find((row) => row.id === id)).toMatchObject({ holds: 1 })
+    expect((await leasehold('session', 'end', id)).code).toBe(0)
+    expect((await json('inspect', 'session/a')).held).toEqual([])
+  })
+})
+
+describe('get, put, watch', () => {
+  test('registers keep bytes and compare versions', async () => {
+    expect((await leasehold('get', 'reg/a')).code).toBe(1)
+    const { version } = await json('put', 'reg/a', 'one', '--if-version', '0')
+    expect((await leasehold('put', 'reg/a', 'two', '--if-version', '0')).code).toBe(1)
+    const second = await json('put', 'reg/a', 'two', '--if-version', String(version))
+    expect(BigInt(second.version as string)).toBeGreaterThan(BigInt(version as string))
+    const got = await leasehold('get', 'reg/a')
+    expect([got.stdout, got.stderr]).toEqual(['two', `version ${second.version}\n`])
+    const piped = await workshop.run(['put', 'reg/b', '-', '--url', service.url], { input: 'from stdin' })
+    expect(piped.code).toBe(0)
+    expect((await leasehold('get', 'reg/b')).stdout).toBe('from stdin')
+  })
+
+  test('watch prints events as they happen', async () => {
+    const watch = workshop.start(['watch', 'seen', '--json', '--url', service.url])
+    await until(async () => {
+      await leasehold('put', 'seen/probe', 'x')
+      return watch.stdout.includes('seen/probe')
+    }, 'the watch is on')
+    const { token } = await json('acquire', 'seen/lock')
+    await watch.printed('seen/lock')
+    const events = watch.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(events.find((event) => event.kind === 'held')).toMatchObject({ locks: [{ name: 'seen/lock', token }] })
+    watch.kill('SIGTERM')
+  })
+})
+
+describe('guard sql', () => {
+  test.each(['pg', 'sqlite'])('prints the migration for %s', async (kind) => {
+    const end = await leasehold('guard', 'sql', kind)
+    expect(end.code).toBe(0)
+    expect(end.stdout).toMatch(/CREATE TABLE/i)
+  })
+
+  test('an unknown kind is refused with 64', async () => {
+    expect((await leasehold('guard', 'sql', 'abacus')).code).toBe(64)
+  })
+})
+
+describe('doctor', () => {
+  test('tells that all is well, or what is not', async () => {
+    const well = await json('doctor')
+    expect(well.ok).toBe(true)
+    const away = await workshop.run(['doctor', '--url', 'http://127.0.0.1:1'])
+    expect(away.code).toBe(69)
+    expect(away.stdout).toContain('leasehold serve')
+  })
+})
+
+describe('every command', () => {
+  test('--version is that of package.json', async () => {
+    const file = fileURLToPath(new URL('../../package.json', import.meta.url))
+    expect(VERSION).toBe((JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version)
+    expect((await leasehold('--version')).stdout).toBe(`${VERSION}\n`)
+  })
+
+  test('has a help text with an example, and --json where it prints', () => {
+    const program = createProgram({ code: 0 })
+    const leaves = program.commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
+    expect(leaves.length).toBeGreaterThan(12)
+    for (const command of leaves) {
+      let help = ''
+      command.configureOutput({ writeOut: (text) => (help += text) })
+      command.outputHelp()
+      expect([command.name(), help]).toEqual([command.name(), expect.stringContaining('Example:\n  $ ')])
+      expect([command.name(), help]).toEqual([command.name(), expect.stringContaining('--json')])
+    }
+  })
+
+  test('wrong usage is 64, also for an unknown command; a service that is away is 69', async () => {
+    const wrong = await Promise.all([
+      leasehold('bogus'),
+      leasehold('ls', '--bogus'),
+      leasehold('ls', '--url', 'gopher://x'),
+    ])
+    expect(wrong.map((end) => end.code)).toEqual([64, 64, 64])
+    const commands = [['ls'], ['get', 'x'], ['acquire', 'x'], ['put', 'x', 'y']]
+    const away = await Promise.all(commands.map((args) => workshop.run([...args, '--url', 'http://127.0.0.1:1'])))
+    expect(away.map((end) => end.code)).toEqual([69, 69, 69, 69])
+    for (const end of away) expect(end.stderr).toContain('is the service running? try: leasehold serve')
+  })
+
+  test('with --json an error is one JSON line on stderr', async () => {
+    const end = await workshop.run(['ls', '--json', '--url', 'http://127.0.0.1:1'])
+    expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'unreachable', retryable: true } })
+  })
+})
