@@ -41,13 +41,16 @@ export async function acquireHold(context: AcquireContext, plan: AcquirePlan): P
     if (pool.closed) throw closedError()
     const remainingMs = Math.max(0, endAt - elapsed.now())
     if (tries > 1 && (plan.waitMs === 0 ? tries > TRIES_WITHOUT_WAIT : remainingMs === 0)) {
+      if (lastError instanceof UnavailableError) throw lastError
       throw new AcquireTimeoutError(`${namesOf(plan)} was not acquired within ${plan.waitMs} ms`, { cause: lastError })
     }
     try {
       const hold = await attempt(context, plan, endAt)
       if (hold) return await handedOut(hold, pool)
     } catch (error) {
-      if (!worthAnotherTry(error)) throw translated(error, plan)
+      // Once it has waited in the queue, an outage is only a part of the wait.
+      const outage = error instanceof UnavailableError && tries > 1
+      if (!worthAnotherTry(error) && !outage) throw translated(error, plan)
       lastError = error
     }
     if (pool.closed) throw closedError()

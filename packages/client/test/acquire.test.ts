@@ -204,6 +204,36 @@ describe('when the service is away', () => {
     expect((await service.during(waiting)).state).toBe('held')
   })
 
+  it('an outage longer than the session is only a part of the wait', async () => {
+    const locks = service.client({ ttl: '2s', connectTimeout: '1s' })
+    const other = service.client({}, { network: service.line() })
+    const holder = await service.during(other.acquire('a'))
+    const long = locks.acquire('a', { wait: '60s' })
+    const short = locks.acquire('a', { wait: '8s' }).catch((error: unknown) => error)
+    await service.platform.advance(50)
+    service.network.down.add(service.url)
+    service.network.cutAll()
+    await service.platform.advance(20_000)
+    expect(await short).toBeInstanceOf(UnavailableError)
+    service.network.down.clear()
+    await service.platform.advance(3_000)
+    expect(state()).toEqual({ holds: 1, waiters: 1 })
+    await service.during(holder.release())
+    expect((await service.during(long)).state).toBe('held')
+  })
+
+  it('nobody connects for ever for nobody', async () => {
+    service.network.down.add(service.url)
+    const locks = service.client({ connectTimeout: '1s' })
+    await expect(service.during(locks.acquire('a'))).rejects.toBeInstanceOf(UnavailableError)
+    await service.platform.advance(60_000)
+    expect(locks.status).toEqual({ state: 'idle' })
+    expect(service.network.connects.length).toBeLessThan(12)
+    expect(service.platform.timers).toBe(1)
+    service.network.down.clear()
+    expect((await service.during(locks.acquire('a'))).state).toBe('held')
+  })
+
   it('the wait is over after `wait`, connected or not', async () => {
     const locks = service.client({ ttl: '60s' })
     const other = service.client({}, { network: service.line() })

@@ -108,6 +108,7 @@ export class ProtocolEngine implements Engine, Wire {
         message: (message) => this.#message(message),
         refused: (error) => this.#refused(error),
         status: (status) => this.#listeners.emit(status),
+        needed: () => this.#calls.size + this.#sessions.size + this.#watches.size > 0,
         wanted: () => this.#calls.size > 0 || [...this.#sessions.values()].some((session) => session.openRequests > 0),
       },
     )

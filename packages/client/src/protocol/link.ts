@@ -37,12 +37,16 @@ export interface LinkEvents {
   status(status: EngineStatus): void
   /** Whether somebody waits for a connection: then the next attempt keeps the process alive. */
   wanted(): boolean
+  /** Whether anything at all is there that needs a connection. */
+  needed(): boolean
 }
 
 /** Known URLs: the given ones and those that members have named. */
 const URLS_MAX = 32
 /** Redirects in a row that are followed at once; further ones wait as failed attempts do. */
 const REDIRECTS_MAX = 3
+/** Attempts in a row for nobody: then the link waits until it is needed. */
+const UNNEEDED_ATTEMPTS_MAX = 8
 /** Bytes that may wait in the connection before more are sent. */
 const BUFFERED_MAX = 4 * 2 ** 20
 /** Messages per frame. */
@@ -53,9 +57,9 @@ export const SILENCE_MS = 10_000
 /**
  * One connection at a time to a member that takes commands.
  *
- * - *idle*: nothing was asked for yet.
- * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; never gives up by
- *   itself (those who wait have their own bounds).
+ * - *idle*: nothing was asked for yet, or nobody needs what cannot be reached.
+ * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; goes on for
+ *   as long as anything needs it (those who wait have their own bounds).
  * - *connected*: after `hello` and `welcome` of a member that leads. Another epoch than an older one is accepted, an older
  *   one is refused. Messages of one turn leave as one frame.
  * - *closed*: for ever.
@@ -263,7 +267,10 @@ export class Link {
       this.#preferred = leaderUrl
       if (++this.#redirects <= REDIRECTS_MAX) this.#attempt = 0
     }
-    if (this.#status.state !== 'closed') this.#connectSoon()
+    if (this.#status.state === 'closed') return
+    if (this.#attempt < UNNEEDED_ATTEMPTS_MAX || this.#events.needed()) return this.#connectSoon()
+    this.#attempt = 0
+    this.#become({ state: 'idle' })
   }
 
   #dropChannel(): void {
