@@ -6,6 +6,7 @@ import { encodeUtf8 } from './utf8.js'
 export const WRITER_BYTES_MAX = 2 ** 30
 /** A writer that has grown beyond this gives its memory back at `reset()`. */
 export const WRITER_KEEP_BYTES = 2 ** 20
+const VARUINT_BYTES_MAX = 8
 
 /**
  * Bytes that grow. A value out of its range is refused with `InvalidError`, and nothing of it is written;
@@ -85,11 +86,11 @@ export class Writer {
 
   /** A whole number up to 2^53 − 1 in as few bytes as it needs: seven bits each, least significant first. */
   varuint(value: number): void {
-    this.ensure(8)
+    if (!Number.isSafeInteger(value) || value < 0) throw outOfRange(value, Number.MAX_SAFE_INTEGER)
+    if (this.end + VARUINT_BYTES_MAX > this.buffer.length) this.ensure(varuintBytes(value))
     const buffer = this.buffer
     let rest = value
     if (value >>> 0 !== value) {
-      if (!Number.isSafeInteger(value) || value < 0) throw outOfRange(value, Number.MAX_SAFE_INTEGER)
       while (rest > 0xfffffff) {
         buffer[this.end++] = (rest % 128) | 0x80
         rest = Math.floor(rest / 128)
@@ -136,7 +137,7 @@ export class Writer {
 
   /** Length, then the bytes. */
   bytes(value: Uint8Array): void {
-    this.ensure(8 + value.length)
+    this.ensure(varuintBytes(value.length) + value.length)
     this.varuint(value.length)
     this.raw(value)
   }
@@ -175,7 +176,7 @@ export class Writer {
   private longString(text: string): void {
     const length = utf8Length(text)
     if (length < 0) throw new InvalidError('text is valid Unicode, without lone surrogates')
-    this.ensure(8 + length)
+    this.ensure(varuintBytes(length) + length)
     this.varuint(length)
     this.end = encodeUtf8(text, this.buffer, this.end)
   }
@@ -195,6 +196,13 @@ export class Writer {
     this.buffer = buffer
     this.view = undefined
   }
+}
+
+/** The bytes that `varuint(value)` takes. */
+function varuintBytes(value: number): number {
+  let bytes = 1
+  for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) bytes++
+  return bytes
 }
 
 /** The value of a lower-case hex digit's character code, −1 for any other. */
