@@ -21,28 +21,38 @@ export interface ClusterMeta {
 
 const LISTS = ['voters', 'votersOutgoing', 'learners', 'learnersNext'] as const
 
-export function encodeMember(member: MemberInfo): Uint8Array {
+/** What a configuration entry says about the members that it names. */
+export function encodeMembers(members: readonly MemberInfo[]): Uint8Array {
   const writer = new Writer()
-  writeMember(writer, member)
+  writer.varuint(members.length)
+  for (const member of members) writeMember(writer, member)
   return writer.take()
 }
 
 /** @throws CodecError */
-export function decodeMember(bytes: Uint8Array): MemberInfo {
+export function decodeMembers(bytes: Uint8Array): MemberInfo[] {
+  if (bytes.length === 0) return []
   const reader = new Reader(bytes)
-  const member = readMember(reader)
+  const members = Array.from({ length: reader.count(4) }, () => readMember(reader))
   reader.finish()
-  return member
+  return members
+}
+
+/** The members after a configuration entry was applied: what it says of some, and without those that are gone. */
+export function changedMembers(
+  members: readonly MemberInfo[],
+  said: readonly MemberInfo[],
+  configuration: Configuration,
+): MemberInfo[] {
+  const present = new Set(LISTS.flatMap((list) => configuration[list]))
+  const all = new Map([...members, ...said].map((member) => [member.node, member]))
+  return [...all.values()].filter((member) => present.has(member.node)).sort((a, b) => a.node - b.node)
 }
 
 export function encodeMeta(meta: ClusterMeta): Uint8Array {
   const writer = new Writer()
   writer.hex128(meta.cluster)
-  for (const list of LISTS) {
-    writer.varuint(meta.configuration[list].length)
-    for (const node of meta.configuration[list]) writer.varuint(node)
-  }
-  writer.bool(meta.configuration.autoLeave)
+  writeConfiguration(writer, meta.configuration)
   writer.varuint(meta.members.length)
   for (const member of meta.members) writeMember(writer, member)
   return writer.take()
@@ -52,13 +62,26 @@ export function encodeMeta(meta: ClusterMeta): Uint8Array {
 export function decodeMeta(bytes: Uint8Array): ClusterMeta {
   const reader = new Reader(bytes)
   const cluster = reader.hex128()
+  const configuration = readConfiguration(reader)
+  const members = Array.from({ length: reader.count(4) }, () => readMember(reader))
+  reader.finish()
+  return { cluster, configuration, members }
+}
+
+export function writeConfiguration(writer: Writer, configuration: Configuration): void {
+  for (const list of LISTS) {
+    writer.varuint(configuration[list].length)
+    for (const node of configuration[list]) writer.varuint(node)
+  }
+  writer.bool(configuration.autoLeave)
+}
+
+/** @throws CodecError */
+export function readConfiguration(reader: Reader): Configuration {
   const [voters, votersOutgoing, learners, learnersNext] = LISTS.map(() =>
     Array.from({ length: reader.count() }, () => reader.varuint()),
   ) as [NodeId[], NodeId[], NodeId[], NodeId[]]
-  const autoLeave = reader.bool()
-  const members = Array.from({ length: reader.count(4) }, () => readMember(reader))
-  reader.finish()
-  return { cluster, configuration: { voters, votersOutgoing, learners, learnersNext, autoLeave }, members }
+  return { voters, votersOutgoing, learners, learnersNext, autoLeave: reader.bool() }
 }
 
 function writeMember(writer: Writer, member: MemberInfo): void {

@@ -146,11 +146,11 @@ describe('a service of one', () => {
 
   it('survives a power loss at any moment of its founding', () => {
     for (let steps = 0; steps < 16; steps++) {
-      for (let seed = 0; seed < 6; seed++) {
+      for (let seed = 0; seed < 2; seed++) {
         const world = new World(seed)
         Replica.open({ platform: world.platform, name: 'n1', founding: {}, segmentBytes: 256 * 1024 }, () => {})
         for (let n = 0; n < steps; n++) if (!world.disk.runOne()) world.clock.runOne(world.clock.now + 5)
-        world.crash(seeded(seed))
+        world.crash(seeded(seed * 100 + steps))
         expect(world.openSession()).toBeGreaterThan(0)
       }
     }
@@ -249,7 +249,7 @@ describe('disk', () => {
     const world = new World()
     world.open({ snapshotBytes: 20_000 })
     const session = world.openSession(3_600_000)
-    for (let i = 1; i <= 3000; i++) {
+    for (let i = 1; i <= 1000; i++) {
       const hold = world.acquire(session, 2 * i - 1, `lock-${i}`, { data: new Uint8Array(200) })
       expect(
         world.submit({ kind: 'release', session, request: 2 * i, ack: { lowest: 2 * i, also: [] }, hold }),
@@ -260,9 +260,9 @@ describe('disk', () => {
     expect(names.filter((name) => name.startsWith('snapshot-')).length).toBe(2)
     const hash = world.read(({ state }) => state.hash())
     world.crash(() => 0, { snapshotBytes: 20_000 })
-    expect(world.replica.stale().index).toBeGreaterThan(1000)
+    expect(world.replica.stale().index).toBeGreaterThan(500)
     expect(hash).toBeDefined()
-    expect(world.acquire(session, 6001, 'x')).toBeGreaterThan(0)
+    expect(world.acquire(session, 2001, 'x')).toBeGreaterThan(0)
   })
 
   it('refuses grants while it is full, lets holds go, and recovers', () => {
@@ -341,7 +341,7 @@ describe('disk', () => {
   })
 
   it('that lost power at any moment has all that was acknowledged', () => {
-    for (let seed = 0; seed < 40; seed++) {
+    for (let seed = 0; seed < 12; seed++) {
       const choose = seeded(seed)
       const world = new World(seed)
       const options = { snapshotBytes: 8192, blockingWrites: seed % 2 === 0 }

@@ -13,6 +13,8 @@ export interface Flush {
   readonly hardState?: HardState | undefined
   readonly entries: readonly Entry[]
   readonly base?: { readonly index: Index; readonly term: Term } | undefined
+  /** False: losing it is harmless; it goes with the next flush that must be synced. */
+  readonly mustSync: boolean
 }
 
 export interface FlusherOptions {
@@ -50,6 +52,7 @@ export class Flusher {
     if (this.writing || !flush) return undefined
     const { log } = this.options
     this.waiting = undefined
+    if (!flush.mustSync) return flush.sequence
     if (single && this.blocks() && this.timed(() => log.appendSync(flush))) return flush.sequence
     this.writing = true
     log.append(flush, (error) => {
@@ -77,8 +80,9 @@ export class Flusher {
 /** Two flushes as one: a later suffix replaces the same part of an earlier one. */
 function merge(first: Flush, second: Flush): Flush {
   const hardState = second.hardState ?? first.hardState
-  if (second.base) return { sequence: second.sequence, hardState, base: second.base, entries: second.entries }
+  const mustSync = first.mustSync || second.mustSync
+  if (second.base) return { sequence: second.sequence, hardState, base: second.base, entries: second.entries, mustSync }
   const from = second.entries[0]?.index
   const kept = from === undefined ? first.entries : first.entries.filter((entry) => entry.index < from)
-  return { sequence: second.sequence, hardState, base: first.base, entries: [...kept, ...second.entries] }
+  return { sequence: second.sequence, hardState, base: first.base, entries: [...kept, ...second.entries], mustSync }
 }

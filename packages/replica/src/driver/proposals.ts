@@ -16,7 +16,8 @@ export type Answer = (result: Result) => void
 export const QUEUE_COMMANDS_MAX = 65_536
 export const QUEUE_BYTES_MAX = 32 * 1024 * 1024
 
-interface Waiting {
+/** A command of the open batch. */
+export interface Waiting {
   readonly bytes: Uint8Array
   readonly answer: Answer
 }
@@ -92,7 +93,7 @@ export class Proposals {
   }
 
   /** Closes a batch of at most `bytesMax`: the entry's bytes, and who waits for which of its results. */
-  close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly answers: readonly Answer[] } {
+  close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly batch: readonly Waiting[] } {
     let count = 0
     let bytes = 0
     for (const { bytes: next } of this.waiting) {
@@ -108,7 +109,13 @@ export class Proposals {
     writer.varuint(at)
     writer.varuint(count)
     for (const command of batch) writer.raw(command.bytes)
-    return { data: writer.take(), answers: batch.map((command) => command.answer) }
+    return { data: writer.take(), batch }
+  }
+
+  /** Takes a batch back that consensus did not take. */
+  reopen(batch: readonly Waiting[]): void {
+    this.waiting = [...batch, ...this.waiting]
+    for (const command of batch) this.bytes += command.bytes.length
   }
 
   /** Empties the queue and hands its answers over. */

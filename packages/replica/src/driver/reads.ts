@@ -15,10 +15,16 @@ export class Reads {
   private asked: { readonly context: number; readonly readers: readonly Reader[] } | undefined
   private confirmed: { readonly index: number; readonly readers: readonly Reader[] }[] = []
   private nextContext = 1
+  private ticks = 0
 
   /** How many wait for a round. */
   get count(): number {
     return this.waiting.length
+  }
+
+  /** Whether {@link Reads.begin} would begin a round. */
+  get canBegin(): boolean {
+    return this.waiting.length > 0 && this.asked === undefined
   }
 
   add(reader: Reader): void {
@@ -30,6 +36,7 @@ export class Reads {
     if (this.waiting.length === 0 || this.asked) return undefined
     this.asked = { context: this.nextContext++, readers: this.waiting }
     this.waiting = []
+    this.ticks = 0
     return this.asked.context
   }
 
@@ -37,6 +44,11 @@ export class Reads {
     if (this.asked?.context !== context) return
     this.confirmed.push({ index, readers: this.asked.readers })
     this.asked = undefined
+  }
+
+  /** Whether the present round has gone without an answer for `ticksMax`. */
+  tick(ticksMax: number): boolean {
+    return this.asked !== undefined && ++this.ticks > ticksMax
   }
 
   /** Those that may run at `applied`, in order. */

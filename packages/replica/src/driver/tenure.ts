@@ -1,7 +1,7 @@
 import type { Index, Millis } from '@leasehold/core'
 import type { Term } from '@leasehold/raft'
 import type { LeaderClock } from './leader-clock.js'
-import type { Answer } from './proposals.js'
+import type { Waiting } from './proposals.js'
 
 /** While any session, wait or delay exists, time moves at least this often. */
 export const STAMP_EVERY_MS = 1000
@@ -15,7 +15,7 @@ export class Tenure {
   /** The highest stamp that was proposed. */
   lastStamp: number
   /** Who waits for which entry. */
-  readonly waiting = new Map<Index, readonly Answer[]>()
+  readonly waiting = new Map<Index, readonly Waiting[]>()
 
   constructor(
     readonly term: Term,

@@ -1,5 +1,5 @@
 import type { Reader, Writer } from '@leasehold/core'
-import type { ConfigurationChange, ConfigurationStep, Entry } from '@leasehold/raft'
+import type { ConfigurationChange, ConfigurationStep, Entry, Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
 
 const NORMAL = 0
@@ -18,13 +18,7 @@ export function writeEntries(writer: Writer, entries: readonly Entry[]): void {
     assert(entry.index === index, () => `entry ${entry.index} where ${index} follows`)
     index++
     writer.varuint(entry.term)
-    if (entry.kind === 'normal') {
-      writer.u8(NORMAL)
-      writer.bytes(entry.data)
-    } else {
-      writer.u8(CONFIGURATION)
-      writeChange(writer, entry.change)
-    }
+    writeContent(writer, entry)
   }
 }
 
@@ -33,15 +27,26 @@ export function readEntries(reader: Reader): Entry[] {
   const count = reader.count(3)
   const entries: Entry[] = []
   const first = count > 0 ? reader.varuint() : 0
-  for (let i = 0; i < count; i++) {
-    const index = first + i
-    const term = reader.varuint()
-    const kind = reader.u8()
-    if (kind === NORMAL) entries.push({ term, index, kind: 'normal', data: reader.bytes() })
-    else if (kind === CONFIGURATION) entries.push({ term, index, kind: 'configuration', change: readChange(reader) })
-    else throw reader.wrong(`a kind of entry, not ${kind}`, reader.offset - 1)
-  }
+  for (let i = 0; i < count; i++) entries.push(readContent(reader, first + i, reader.varuint()))
   return entries
+}
+
+/** What an entry says, without its place. */
+export function writeContent(writer: Writer, entry: Entry): void {
+  if (entry.kind === 'normal') {
+    writer.u8(NORMAL)
+    writer.bytes(entry.data)
+  } else {
+    writer.u8(CONFIGURATION)
+    writeChange(writer, entry.change)
+  }
+}
+
+export function readContent(reader: Reader, index: Index, term: Term): Entry {
+  const kind = reader.u8()
+  if (kind === NORMAL) return { term, index, kind: 'normal', data: reader.bytes() }
+  if (kind === CONFIGURATION) return { term, index, kind: 'configuration', change: readChange(reader) }
+  throw reader.wrong(`a kind of entry, not ${kind}`, reader.offset - 1)
 }
 
 /** About how many bytes an entry takes in a frame or a message; never less than it does. */

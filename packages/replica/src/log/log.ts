@@ -344,5 +344,7 @@ function checkHardState(
   if (found.commit > last) {
     throw damaged(disk.path, 0, `the log ends at entry ${last}, but entry ${found.commit} was committed here`)
   }
-  return { ...found, term: Math.max(found.term, snapshot.term), commit: Math.max(found.commit, snapshot.index) }
+  const commit = Math.max(found.commit, snapshot.index)
+  // In the snapshot's term this member has not voted, if its own term was lower.
+  return found.term < snapshot.term ? { term: snapshot.term, vote: 0, commit } : { ...found, commit }
 }

@@ -116,10 +116,15 @@ describe('flusher', () => {
       blocking: false,
       done: (sequence) => done.push(sequence),
     })
-    flusher.add({ sequence: 1, entries: entries(3, 6) })
+    flusher.add({ mustSync: true, sequence: 1, entries: entries(3, 6) })
     flusher.start(false)
-    flusher.add({ sequence: 2, hardState: { term: 2, vote: 1, commit: 0 }, entries: entries(5, 8, 20, 2) })
-    flusher.add({ sequence: 3, entries: entries(7, 7, 20, 3) })
+    flusher.add({
+      mustSync: true,
+      sequence: 2,
+      hardState: { term: 2, vote: 1, commit: 0 },
+      entries: entries(5, 8, 20, 2),
+    })
+    flusher.add({ mustSync: true, sequence: 3, entries: entries(7, 7, 20, 3) })
     flusher.start(false)
     expect(flusher.idle).toBe(false)
     disk.run()
@@ -134,15 +139,34 @@ describe('flusher', () => {
     expect(again.hardState.term).toBe(2)
   })
 
+  it('writes nothing for what may be lost, and takes it along with the next', () => {
+    const disk = new SimDisk()
+    const log = openLog(disk)
+    const done: number[] = []
+    const flusher = new Flusher({ log, clock: new SimClock(), blocking: true, done: (sequence) => done.push(sequence) })
+    const hardState = { term: 1, vote: 1, commit: 0 }
+    const before = disk.syncs
+    flusher.add({ mustSync: false, sequence: 1, hardState, entries: [] })
+    expect(flusher.start(false)).toBe(1)
+    expect(disk.syncs).toBe(before)
+    flusher.add({ mustSync: true, sequence: 2, hardState, entries: entries(1, 1) })
+    flusher.start(false)
+    flusher.add({ mustSync: false, sequence: 3, hardState, entries: [] })
+    expect(flusher.start(false)).toBeUndefined()
+    disk.run()
+    expect(done).toEqual([2])
+    expect(flusher.start(false)).toBe(3)
+  })
+
   it('blocks only for a single operation', () => {
     const disk = new SimDisk()
     const flusher = new Flusher({ log: openLog(disk), clock: new SimClock(), blocking: true, done() {} })
-    flusher.add({ sequence: 1, entries: entries(1, 1) })
+    flusher.add({ mustSync: true, sequence: 1, entries: entries(1, 1) })
     expect(flusher.start(true)).toBeUndefined()
     disk.run()
-    flusher.add({ sequence: 2, entries: entries(2, 2) })
+    flusher.add({ mustSync: true, sequence: 2, entries: entries(2, 2) })
     expect(flusher.start(true)).toBe(2)
-    flusher.add({ sequence: 3, entries: entries(3, 3) })
+    flusher.add({ mustSync: true, sequence: 3, entries: entries(3, 3) })
     expect(flusher.start(false)).toBeUndefined()
   })
 })

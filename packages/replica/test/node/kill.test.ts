@@ -78,7 +78,7 @@ describe.skipIf(!canMount())('a disk that is really full (needs root on Linux, f
     try {
       await action(folder)
     } finally {
-      execFileSync('umount', [folder])
+      execFileSync('umount', ['-l', folder])
     }
   }
 

@@ -1,0 +1,437 @@
+import { type Index, LockState, type Refused, type Result } from '@leasehold/core'
+import { type Effects, type Entry, type Message, message, Raft } from '@leasehold/raft'
+import type { AppliedBatch, ReadView } from '../api.js'
+import { assert } from '../assert.js'
+import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
+import type { Storage } from '../storage.js'
+import { Applier } from './applier.js'
+import { Flusher } from './flusher.js'
+import { LeaderClock } from './leader-clock.js'
+import { guarded } from './listeners.js'
+import type { ReplicaSettings } from './options.js'
+import { Peers } from './peers.js'
+import { Proposals, refused } from './proposals.js'
+import { Reads } from './reads.js'
+import type { Received } from './snapshot-transfer.js'
+import { type Installable, Snapshotting } from './snapshotting.js'
+import { Stamps } from './stamps.js'
+import { COMPARE_EVERY, StateHashes } from './state-hashes.js'
+import { Tenure } from './tenure.js'
+
+/** Entries that were proposed and are not yet applied. */
+const IN_FLIGHT_MAX = 256
+/** Most bytes of commands in one entry, unless a log file is small. */
+const BATCH_BYTES_MAX = 1024 * 1024
+/** Rounds of effects in one go; more mean that the core never comes to rest. */
+const ROUNDS_MAX = 10_000
+
+export interface LoopOptions {
+  readonly settings: ReplicaSettings
+  readonly storage: Storage
+  /** Runs a part of the member; what it throws stops it. */
+  readonly guard: (action: () => void) => void
+  readonly applied: (batch: AppliedBatch) => void
+  /** A burst is over; `applied` says whether anything was applied in it. */
+  readonly rested: (applied: boolean) => void
+  readonly notLeader: () => Refused
+}
+
+/** Carries out what consensus wants: writes, sends, applies, answers. Everything here runs within `guard`. */
+export class Loop {
+  readonly raft: Raft
+  readonly applier: Applier
+  readonly proposals = new Proposals()
+  readonly reads = new Reads()
+  readonly batchBytes: number
+  meta: ClusterMeta
+  tenure: Tenure | undefined
+  /** The member has stopped: nothing is begun any more. */
+  halted = false
+
+  private readonly flusher: Flusher
+  private readonly peers: Peers
+  private readonly snapshotting: Snapshotting
+  private readonly stamps = new Stamps()
+  private readonly hashes = new StateHashes()
+  private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
+  /** Configuration entries that somebody waits for. */
+  private readonly changes = new Map<number, () => void>()
+  private installable: Installable | undefined
+  private localSessionsEnded = false
+  private running = false
+  private closing = false
+  private cancelKick: (() => void) | undefined
+  private cancelDue: (() => void) | undefined
+  private later: (() => void)[] = []
+
+  constructor(private readonly options: LoopOptions) {
+    const { settings, storage, guard } = options
+    const { platform } = settings
+    const { snapshot, log, identity } = storage
+    this.meta = decodeMeta(snapshot.meta)
+    const bounds = { events: settings.historyEvents, bytes: settings.historyBytes }
+    this.applier = new Applier(LockState.restore(snapshot.state), snapshot.index, snapshot.term, bounds)
+    this.batchBytes = Math.min(BATCH_BYTES_MAX, Math.floor(log.frameRoom / 2))
+    this.raft = new Raft({
+      id: identity.node,
+      snapshot: { index: snapshot.index, term: snapshot.term, configuration: this.meta.configuration },
+      hardState: log.hardState,
+      entries: log.recovered,
+      limits: { electionTicks: settings.electionTicks, appendBytesMax: this.batchBytes },
+      random: (limit) => platform.random.below(limit),
+    })
+    this.flusher = new Flusher({
+      log,
+      clock: platform.clock,
+      blocking: settings.blockingWrites,
+      done: (sequence, error) => guard(() => this.flushed(sequence, error)),
+    })
+    this.snapshotting = new Snapshotting({
+      storage,
+      applier: this.applier,
+      log: platform.log,
+      guard,
+      taken: (meta, cut) => {
+        this.raft.snapshotTaken(meta)
+        if (cut > 0) this.raft.compact(cut)
+        log.compact(cut)
+        this.turn()
+      },
+    })
+    this.peers = new Peers({
+      network: platform.network,
+      random: platform.random,
+      log: platform.log,
+      cluster: identity.cluster,
+      self: identity.node,
+      guard,
+      step: (received) => {
+        this.raft.step(received)
+        this.turn()
+      },
+      content: () => this.applier.content(this.meta),
+      transferred: (to, done) => {
+        this.raft.reportSnapshot(to, done)
+        this.turn()
+      },
+      install: (received) => this.takeIn(received),
+      hash: (from, index, hash) => this.compare(from, index, hash),
+    })
+    this.peers.setMembers(this.meta.members)
+    this.stamps.note(log.recovered)
+    if (this.isAlone) this.raft.campaign()
+    this.kick()
+  }
+
+  /** This member is the only voter. */
+  get isAlone(): boolean {
+    const { voters, votersOutgoing } = this.raft.configuration
+    return voters.length === 1 && voters[0] === this.raft.id && votersOutgoing.length === 0
+  }
+
+  /** Something is under way whose end must be waited for. */
+  get isWriting(): boolean {
+    return !this.flusher.idle || this.snapshotting.busy
+  }
+
+  /** Commands have no outcome yet. */
+  get isWaiting(): boolean {
+    return this.proposals.count > 0 || (this.tenure?.waiting.size ?? 0) > 0
+  }
+
+  view(): ReadView<LockState> {
+    return { state: this.applier.state, index: this.applier.index }
+  }
+
+  /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
+  kick(): void {
+    this.cancelKick ??= this.options.settings.platform.clock.after(0, () => {
+      this.cancelKick = undefined
+      if (this.halted) this.handOutLater()
+      this.options.guard(() => this.turn())
+    })
+  }
+
+  /** Runs `action` after the present call. */
+  defer(action: () => void): void {
+    this.later.push(action)
+    this.kick()
+  }
+
+  tick(): void {
+    const { settings } = this.options
+    this.tenure?.clock.read(settings.platform.clock.monotonicMs())
+    this.raft.tick()
+    this.peers.tick()
+    if (this.reads.tick(2 * settings.electionTicks))
+      this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
+    this.turn()
+  }
+
+  /** Does what can be done now, and closes the open batch if the disk is free. */
+  turn(): void {
+    this.closing = true
+    this.advance()
+  }
+
+  /** Runs `then` when the configuration entry at `index` is applied. It never does if leadership is lost before. */
+  onChange(index: number, then: () => void): void {
+    this.changes.set(index, then)
+    this.kick()
+  }
+
+  halt(refusal: Refused): void {
+    this.halted = true
+    this.cancelDue?.()
+    this.endTenure(refusal)
+    this.handOutLater()
+  }
+
+  private flushed(sequence: number, error: Error | undefined): void {
+    if (error) throw error
+    this.persisted(sequence)
+    this.turn()
+  }
+
+  private advance(): void {
+    if (this.running || this.halted) return
+    this.running = true
+    let applied = false
+    try {
+      for (let round = 0, more = true; more; round++) {
+        assert(round < ROUNDS_MAX, () => `${round} rounds of effects`)
+        const single = this.closeBatch()
+        this.beginReads()
+        const effects = this.raft.takeEffects()
+        for (const out of effects.messages) this.peers.send(out)
+        more = this.flush(effects, single)
+        more = this.applyCommitted(effects.committed) || more
+        applied ||= effects.committed.length > 0
+        for (const { context, index } of effects.reads) this.reads.confirm(context, index)
+        more = this.changeRole() || more
+        const { log } = this.options.settings.platform
+        for (const reader of this.reads.ready(this.applier.index)) guarded(log, () => reader(this.view()))
+      }
+    } finally {
+      this.running = false
+    }
+    this.closing = false
+    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && (this.proposals.count > 0 || this.reads.canBegin))
+      this.kick()
+    this.handOutLater()
+    this.takeSnapshot()
+    this.armDue()
+    this.options.rested(applied)
+  }
+
+  private get hasRoom(): boolean {
+    return this.raft.status.transferee === 0 && (this.tenure?.waiting.size ?? 0) < IN_FLIGHT_MAX
+  }
+
+  /** Proposes the open batch, or an empty entry if time must move. Returns whether it is a single operation. */
+  private closeBatch(): boolean {
+    const { tenure } = this
+    if (!this.closing || !tenure?.ready || !this.flusher.idle || !this.hasRoom) return false
+    const now = this.options.settings.platform.clock.monotonicMs()
+    const { state } = this.applier
+    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return false
+    this.closing = false
+    const { data, batch } = this.proposals.close(tenure.stamp(now, state.now), this.batchBytes)
+    const index = this.raft.propose([data])
+    if (index === undefined) this.proposals.reopen(batch)
+    else tenure.waiting.set(index as Index, batch)
+    return index !== undefined && batch.length === 1
+  }
+
+  private beginReads(): void {
+    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.tenure?.ready)) return
+    const context = this.reads.begin()
+    if (context === undefined || this.raft.read(context)) return
+    this.refuseReads(this.options.notLeader())
+  }
+
+  /** Returns whether something became durable at once. */
+  private flush(effects: Effects, single: boolean): boolean {
+    const { persist, gated } = effects
+    if (persist) {
+      const { sequence, hardState, entries, snapshot, mustSync } = persist
+      if (snapshot) this.install(snapshot.index)
+      this.stamps.note(entries)
+      const base = snapshot && { index: snapshot.index, term: snapshot.term }
+      this.flusher.add({ sequence, hardState, entries, base, mustSync })
+      if (gated.length > 0) this.gated.push({ sequence, messages: gated })
+    } else for (const out of gated) this.peers.send(out)
+    const sequence = this.flusher.start(single && effects.committed.length === 0)
+    if (sequence !== undefined) this.persisted(sequence)
+    return sequence !== undefined
+  }
+
+  private persisted(sequence: number): void {
+    this.raft.persisted(sequence)
+    while (this.gated.length > 0 && (this.gated[0] as { sequence: number }).sequence <= sequence) {
+      for (const out of (this.gated.shift() as { messages: readonly Message[] }).messages) this.peers.send(out)
+    }
+  }
+
+  private applyCommitted(entries: readonly Entry[]): boolean {
+    for (const entry of entries) {
+      const { batch, results } = this.applier.apply(entry)
+      this.stamps.applied(entry.index)
+      if (entry.kind === 'configuration') this.changeMembers(entry)
+      this.options.applied(batch)
+      this.answer(batch.index, results)
+      if (this.tenure && batch.index === this.tenure.opening && entry.term === this.tenure.term)
+        this.becomeReady(this.tenure)
+      if (entry.index % COMPARE_EVERY === 0) this.announceHash()
+    }
+    if (entries.length > 0) this.raft.applied(this.applier.index)
+    return entries.length > 0
+  }
+
+  private answer(index: Index, results: readonly Result[]): void {
+    const batch = this.tenure?.waiting.get(index)
+    if (!batch) return
+    this.tenure?.waiting.delete(index)
+    assert(
+      batch.length === results.length,
+      () => `${results.length} results for ${batch.length} commands of entry ${index}`,
+    )
+    const { log } = this.options.settings.platform
+    batch.forEach(({ answer }, i) => guarded(log, () => answer(results[i] as Result)))
+  }
+
+  private changeMembers(entry: Extract<Entry, { kind: 'configuration' }>): void {
+    const configuration = this.raft.applyConfiguration(entry.change)
+    const members = changedMembers(this.meta.members, decodeMembers(entry.change.context), configuration)
+    this.meta = { ...this.meta, configuration, members }
+    this.peers.setMembers(members)
+    const waiting = this.changes.get(entry.index)
+    this.changes.delete(entry.index)
+    if (waiting) this.later.push(waiting)
+  }
+
+  // --- leadership ---
+
+  /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
+  private changeRole(): boolean {
+    const { role, term } = this.raft
+    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) this.endTenure(this.options.notLeader())
+    if (role !== 'leader' || this.tenure) return false
+    const { platform, tickMs } = this.options.settings
+    const base = this.stamps.highest(this.applier.state.now)
+    const now = platform.clock.monotonicMs()
+    const clock = new LeaderClock(base, now, tickMs)
+    const opening = this.raft.propose([new Proposals().close(clock.stamp(now, base), 0).data])
+    assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
+    this.tenure = new Tenure(term, opening as Index, clock, base)
+    platform.log.info('leads', { term, index: opening })
+    return true
+  }
+
+  private becomeReady(tenure: Tenure): void {
+    tenure.ready = true
+    this.closing = true
+    if (!this.options.settings.endLocalSessions || this.localSessionsEnded) return
+    // Once per start, before anybody else's command: whoever lived in the process before is dead.
+    this.localSessionsEnded = true
+    const reason = 'its process has ended'
+    for (const session of this.applier.state.localSessions()) {
+      this.proposals.addFirst({ kind: 'closeSession', session, by: 'death', reason })
+    }
+  }
+
+  private endTenure(refusal: Refused): void {
+    const { tenure } = this
+    this.tenure = undefined
+    const hint = 'repeat it with the same request number'
+    const lost = refused('unknown-outcome', 'leadership was lost before the outcome was known', hint)
+    for (const batch of tenure?.waiting.values() ?? []) {
+      for (const { answer } of batch) this.later.push(() => answer(lost))
+    }
+    for (const answer of this.proposals.drain()) this.later.push(() => answer(refusal))
+    this.refuseReads(refusal)
+    this.changes.clear()
+    this.peers.stopTransfers()
+  }
+
+  private refuseReads(refusal: Refused): void {
+    for (const reader of this.reads.drain()) this.later.push(() => reader({ refused: refusal }))
+  }
+
+  /** A timer for what is due before the next tick. */
+  private armDue(): void {
+    this.cancelDue?.()
+    this.cancelDue = undefined
+    const due = this.applier.state.nextDue()
+    if (!this.tenure?.ready || due === undefined || this.tenure.lastStamp >= due) return
+    const { platform, tickMs } = this.options.settings
+    const delay = Math.max(1, due - this.tenure.clock.read(platform.clock.monotonicMs()))
+    if (delay >= tickMs) return
+    this.cancelDue = platform.clock.after(delay, () => {
+      this.cancelDue = undefined
+      this.options.guard(() => this.turn())
+    })
+  }
+
+  // --- snapshots and hashes ---
+
+  private takeSnapshot(): void {
+    const { settings, storage } = this.options
+    const full = storage.log.full || storage.snapshots.full
+    this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes, this.meta)
+  }
+
+  /** A snapshot of the leader has arrived: first it becomes durable, then consensus decides whether it is of use. */
+  private takeIn(received: Received): void {
+    const { from, leaderTerm, index, term, meta } = received
+    const offer = (installable: Installable | undefined): void => {
+      this.installable = installable
+      const { configuration } = decodeMeta(meta)
+      const snapshot = { index, term, configuration }
+      this.raft.step(message({ kind: 'snapshot', from, to: this.raft.id, term: leaderTerm, snapshot }))
+      this.turn()
+      this.installable = undefined
+      this.peers.installed('done')
+    }
+    if (index <= this.raft.commit) offer(undefined)
+    else {
+      this.snapshotting.takeIn(received, (installable) => {
+        if (installable) offer(installable)
+        else this.peers.installed('failed')
+      })
+    }
+  }
+
+  /** Consensus takes the leader's snapshot in place of log and state. */
+  private install(index: Index | number): void {
+    const { installable } = this
+    assert(
+      installable?.received.index === index,
+      () => `snapshot ${index} is installed, ${installable?.received.index} has arrived`,
+    )
+    this.applier.install(installable.state, index, installable.received.term)
+    this.meta = installable.meta
+    this.stamps.clear()
+    this.peers.setMembers(this.meta.members)
+    this.options.applied({ index: index as Index, pushes: [], events: [] })
+  }
+
+  private announceHash(): void {
+    const { index, state } = this.applier
+    const hash = state.hash()
+    for (const { node } of this.meta.members) if (node !== this.raft.id) this.peers.sendHash(node, index, hash)
+    this.compare(this.raft.id, index, hash)
+  }
+
+  private compare(from: number, index: number, hash: string): void {
+    const problem = this.hashes.note(index, from, hash, this.raft.id, this.raft.configuration.voters)
+    assert(problem === undefined, () => problem as string)
+  }
+
+  private handOutLater(): void {
+    const { later } = this
+    if (later.length === 0) return
+    this.later = []
+    for (const action of later) guarded(this.options.settings.platform.log, action)
+  }
+}

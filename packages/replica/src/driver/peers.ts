@@ -1,0 +1,147 @@
+import { CodecError, type Writer } from '@leasehold/core'
+import type { Message, NodeId } from '@leasehold/raft'
+import type { MemberInfo } from '../members.js'
+import type { Logger, Network, Random } from '../platform.js'
+import { readMessage, writeMessage } from '../wire/consensus-messages.js'
+import { type PeerKind, PeerFrames } from '../wire/peer-frames.js'
+import {
+  type Chunk,
+  type ChunkAck,
+  readChunk,
+  readChunkAck,
+  type Received,
+  SnapshotReceiver,
+  SnapshotSender,
+  type TransferContent,
+  writeChunk,
+  writeChunkAck,
+} from './snapshot-transfer.js'
+
+/** A refused frame is logged at most once in so many. */
+const LOG_EVERY = 1000
+
+export interface PeersOptions {
+  readonly network: Network
+  readonly random: Random
+  readonly log: Logger
+  readonly cluster: string
+  readonly self: NodeId
+  /** A message of consensus has arrived. */
+  readonly step: (message: Message) => void
+  /** What to send to a peer that is too far behind for the log. */
+  readonly content: () => TransferContent
+  /** How a transfer to a peer ended. */
+  readonly transferred: (to: NodeId, done: boolean) => void
+  /** A snapshot has arrived whole; {@link Peers.installed} answers it. */
+  readonly install: (received: Received) => void
+  /** Another member says what its state's hash is after an entry. */
+  readonly hash: (from: NodeId, index: number, hash: string) => void
+  /** Runs what a frame brings about; what it throws stops the member. */
+  readonly guard: (action: () => void) => void
+}
+
+/** The talk with the other members: frames, lanes, and the transfer of snapshots. */
+export class Peers {
+  private readonly frames: PeerFrames
+  private readonly senders = new Map<NodeId, SnapshotSender>()
+  private readonly receiver = new SnapshotReceiver()
+  private installing: Received | undefined
+  private refused = 0
+
+  constructor(private readonly options: PeersOptions) {
+    this.frames = new PeerFrames(options.cluster, options.self)
+    options.network.receive((_from, bytes) => options.guard(() => this.receive(bytes)))
+  }
+
+  /** A snapshot is being taken in; another one has to wait. */
+  get isInstalling(): boolean {
+    return this.installing !== undefined
+  }
+
+  setMembers(members: readonly MemberInfo[]): void {
+    const others = members.filter((member) => member.node !== this.options.self && member.peer !== '')
+    this.options.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
+    for (const to of this.senders.keys()) if (!others.some((member) => member.node === to)) this.senders.delete(to)
+  }
+
+  /** Sends a message of consensus. A snapshot is sent in chunks; meanwhile further wishes for it change nothing. */
+  send(message: Message): void {
+    if (message.kind === 'snapshot') return this.transfer(message)
+    const bulk = message.kind === 'append' && message.entries.length > 0
+    this.put('consensus', message.to, bulk ? 'bulk' : 'control', (writer) => writeMessage(writer, message))
+  }
+
+  sendHash(to: NodeId, index: number, hash: string): void {
+    this.put('stateHash', to, 'control', (writer) => {
+      writer.varuint(index)
+      writer.string(hash)
+    })
+  }
+
+  tick(): void {
+    for (const [to, sender] of this.senders) if (sender.tick() === 'failed') this.end(to, false)
+  }
+
+  /** This member no longer leads: nobody waits for its snapshots any more. */
+  stopTransfers(): void {
+    this.senders.clear()
+  }
+
+  /** Answers the snapshot that `install` was called with. */
+  installed(result: 'done' | 'failed'): void {
+    const { installing } = this
+    if (!installing) return
+    this.installing = undefined
+    this.ack(installing.from, this.receiver.finish(installing.transfer, result))
+  }
+
+  private transfer(message: Message): void {
+    const { to, term } = message
+    if (this.senders.has(to)) return
+    const send = (chunk: Chunk): void => this.put('snapshotChunk', to, 'bulk', (writer) => writeChunk(writer, chunk))
+    const number = this.options.random.below(2 ** 32)
+    this.senders.set(to, new SnapshotSender(to, number, term, this.options.content(), send))
+  }
+
+  private end(to: NodeId, done: boolean): void {
+    this.senders.delete(to)
+    this.options.transferred(to, done)
+  }
+
+  private receive(bytes: Uint8Array): void {
+    const frame = this.frames.decode(bytes)
+    if ('refused' in frame) return this.refuse(frame.refused)
+    const { kind, from, body } = frame
+    try {
+      if (kind === 'consensus') this.options.step(readMessage(body, from, this.options.self))
+      else if (kind === 'snapshotChunk') this.chunk(from, readChunk(body))
+      else if (kind === 'snapshotAck') {
+        const outcome = this.senders.get(from)?.acked(readChunkAck(body))
+        if (outcome) this.end(from, outcome === 'done')
+      } else this.options.hash(from, body.varuint(), body.string())
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error
+      this.refuse(`${kind} of node ${from}: ${error.message}`)
+    }
+  }
+
+  private chunk(from: NodeId, chunk: Chunk): void {
+    const { ack, received } = this.receiver.receive(from, chunk, this.isInstalling)
+    if (ack) this.ack(from, ack)
+    if (!received) return
+    this.installing = received
+    this.options.install(received)
+  }
+
+  private ack(to: NodeId, ack: ChunkAck): void {
+    this.put('snapshotAck', to, 'control', (writer) => writeChunkAck(writer, ack))
+  }
+
+  private put(kind: PeerKind, to: NodeId, lane: 'control' | 'bulk', write: (writer: Writer) => void): void {
+    this.options.network.send(to, lane, this.frames.encode(kind, to, write))
+  }
+
+  private refuse(why: string): void {
+    if (this.refused++ % LOG_EVERY === 0) this.options.log.warn('a frame was refused', { why, refused: this.refused })
+  }
+}

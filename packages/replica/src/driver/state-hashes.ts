@@ -1,0 +1,39 @@
+import type { NodeId } from '@leasehold/raft'
+
+/** Members compare the hashes of their states at every so many entries. */
+export const COMPARE_EVERY = 4096
+/** Hashes of so many indexes are kept; what lags further behind is not compared. */
+const INDEXES_MAX = 8
+
+/**
+ * The comparison of states: who differs from a majority of the voters must stop; when all have spoken and there is no
+ * majority, all must.
+ */
+export class StateHashes {
+  private readonly said = new Map<number, Map<NodeId, string>>()
+
+  /** Notes what `node` has at `index`; returns why this member (`self`) must stop, if it must. */
+  note(index: number, node: NodeId, hash: string, self: NodeId, voters: readonly NodeId[]): string | undefined {
+    let hashes = this.said.get(index)
+    if (!hashes) {
+      hashes = new Map()
+      this.said.set(index, hashes)
+      for (const old of [...this.said.keys()].sort((a, b) => a - b).slice(0, -INDEXES_MAX)) this.said.delete(old)
+    }
+    hashes.set(node, hash)
+    const own = hashes.get(self)
+    if (own === undefined) return undefined
+    const spoken = voters.flatMap((voter) => hashes.get(voter) ?? [])
+    const counts = new Map<string, number>()
+    for (const one of spoken) counts.set(one, (counts.get(one) ?? 0) + 1)
+    const most = Math.max(0, ...counts.values())
+    const majority = [...counts].find(([, count]) => count * 2 > voters.length)?.[0]
+    if (majority !== undefined && majority !== own) {
+      return `the state at entry ${index} has hash ${own} here and ${majority} at ${most} of ${voters.length} voters`
+    }
+    if (majority === undefined && spoken.length === voters.length) {
+      return `the states at entry ${index} differ, and no ${Math.floor(voters.length / 2) + 1} voters agree`
+    }
+    return undefined
+  }
+}

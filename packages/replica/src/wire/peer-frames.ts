@@ -1,0 +1,67 @@
+import { crc32, CodecError, Reader, Writer } from '@leasehold/core'
+import type { NodeId } from '@leasehold/raft'
+
+/**
+ * What travels between members: version, kind, cluster, sender, receiver, content, checksum of all before. A frame of
+ * another cluster, of another incarnation (node numbers are never used twice), or with a broken checksum is refused.
+ */
+export const PEER_VERSION = 1
+
+export const PEER_KINDS = { consensus: 1, snapshotChunk: 2, snapshotAck: 3, stateHash: 4 } as const
+export type PeerKind = keyof typeof PEER_KINDS
+
+const NAMES = new Map<number, PeerKind>(Object.entries(PEER_KINDS).map(([name, number]) => [number, name as PeerKind]))
+const CHECKSUM_BYTES = 4
+
+export interface PeerFrame {
+  readonly kind: PeerKind
+  readonly from: NodeId
+  readonly body: Reader
+}
+
+/** Makes the frames of one member, reusing its buffer. */
+export class PeerFrames {
+  private readonly writer = new Writer(4096)
+
+  constructor(
+    private readonly cluster: string,
+    private readonly self: NodeId,
+  ) {}
+
+  encode(kind: PeerKind, to: NodeId, write: (writer: Writer) => void): Uint8Array {
+    const { writer } = this
+    writer.reset()
+    writer.u8(PEER_VERSION)
+    writer.u8(PEER_KINDS[kind])
+    writer.hex128(this.cluster)
+    writer.varuint(this.self)
+    writer.varuint(to)
+    write(writer)
+    writer.u32(crc32(writer.peek()))
+    return writer.take()
+  }
+
+  /** The frame, or why it is not for this member. Never throws. */
+  decode(bytes: Uint8Array): PeerFrame | { readonly refused: string } {
+    const end = bytes.length - CHECKSUM_BYTES
+    if (end < 2) return { refused: `a frame of ${bytes.length} bytes` }
+    if (new Reader(bytes, end).u32() !== crc32(bytes.subarray(0, end))) return { refused: 'a broken checksum' }
+    try {
+      const body = new Reader(bytes, 0, end)
+      const version = body.u8()
+      if (version !== PEER_VERSION) return { refused: `version ${version}, not ${PEER_VERSION}` }
+      const number = body.u8()
+      const kind = NAMES.get(number)
+      const cluster = body.hex128()
+      if (cluster !== this.cluster) return { refused: `cluster ${cluster}, not ${this.cluster}` }
+      const from = body.varuint()
+      const to = body.varuint()
+      if (to !== this.self) return { refused: `a frame for node ${to}, which this is not (any more)` }
+      if (kind === undefined) return { refused: `kind ${number}` }
+      return { kind, from, body }
+    } catch (error) {
+      if (error instanceof CodecError) return { refused: error.message }
+      throw error
+    }
+  }
+}
