@@ -240,13 +240,14 @@ export class Core {
     return this.snapshot
   }
 
-  /** Takes a snapshot of the leader in place of the own log; false if it has nothing new or is not for this member. */
+  /**
+   * Takes a snapshot of the leader in place of the own log; false if it has nothing new. The configuration in it may be
+   * older than this member's joining: then it is a follower that may not stand for election until the entry that adds it.
+   */
   restore(meta: SnapshotMeta | undefined): boolean {
     assert(meta !== undefined, () => `a snapshot message without a snapshot at node ${this.id}`)
     if (meta.index <= this.log.committed) return false
     assert(this.role === 'follower', () => `node ${this.id} takes a snapshot as ${this.role}`)
-    const { voters, votersOutgoing, learners } = meta.configuration
-    if (![voters, votersOutgoing, learners].some((ids) => ids.includes(this.id))) return false
     if (this.log.matches(meta)) {
       this.log.commitTo(meta.index)
       return false

@@ -1,0 +1,301 @@
+import {
+  type Configuration,
+  type Effects,
+  type Entry,
+  type HardState,
+  type Message,
+  Raft,
+  type RaftLimits,
+  type SnapshotMeta,
+} from '../../src/index.js'
+import type { Prng } from './prng.js'
+import { Safety } from './safety.js'
+
+/** A member's disk: what was written, and how much of it is synced. Writes complete in order, a crash loses the rest. */
+interface Disk {
+  hard: HardState
+  snapshot: SnapshotMeta
+  /** Digest of everything applied up to the snapshot. */
+  snapshotDigest: number
+  entries: Entry[]
+}
+
+interface Write {
+  readonly effects: Effects
+}
+
+interface Member {
+  readonly id: number
+  readonly disk: Disk
+  raft: Raft | undefined
+  writes: Write[]
+  applied: number
+  digest: number
+  down: number
+}
+
+interface Parcel {
+  readonly at: number
+  readonly message: Message
+  readonly digest: number
+}
+
+export interface Faults {
+  readonly loss: number
+  readonly duplicate: number
+  readonly delayMax: number
+  readonly crash: number
+  readonly cut: number
+  readonly slowDisk: number
+  readonly compact: number
+  readonly change: number
+  readonly transfer: number
+}
+
+const PARCELS_MAX = 5000
+const LIMITS: Partial<RaftLimits> = { inflightsMax: 3, appendBytesMax: 64, uncommittedBytesMax: 4096, committedBytesMax: 100 }
+
+export function configurationFor(ids: readonly number[]): Configuration {
+  return { voters: ids, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
+}
+
+/** A group of real cores on simulated disks and links, one seed deciding everything. */
+export class Group {
+  readonly members = new Map<number, Member>()
+  readonly safety = new Safety()
+  private parcels: Parcel[] = []
+  private readonly cuts = new Set<string>()
+  private now = 0
+  private proposed = 0
+  private nextRead = 0
+  private calm = false
+
+  constructor(
+    private readonly random: Prng,
+    private readonly ids: readonly number[],
+    private readonly faults: Faults,
+  ) {
+    const snapshot: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor(ids.slice(0, 3)) }
+    for (const id of ids) {
+      const disk: Disk = { hard: { term: 0, vote: 0, commit: 0 }, snapshot, snapshotDigest: 0, entries: [] }
+      const member: Member = { id, disk, raft: undefined, writes: [], applied: 0, digest: 0, down: 0 }
+      this.members.set(id, member)
+      this.start(member)
+    }
+  }
+
+  private start(member: Member): void {
+    const { disk } = member
+    member.raft = new Raft({
+      id: member.id,
+      snapshot: disk.snapshot,
+      hardState: disk.hard,
+      entries: disk.entries,
+      limits: LIMITS,
+      random: (limit) => this.random.below(limit),
+    })
+    member.writes = []
+    member.applied = disk.snapshot.index
+    member.digest = disk.snapshotDigest
+    member.raft.snapshotTaken(disk.snapshot)
+  }
+
+  private crash(member: Member): void {
+    // Any prefix of the writes under way may have reached the disk.
+    const survived = this.random.below(member.writes.length + 1)
+    for (const write of member.writes.slice(0, survived)) this.store(member, write.effects)
+    member.raft = undefined
+    member.writes = []
+    member.down = this.now + 1 + this.random.below(60)
+  }
+
+  /** One step of the world: a tick for some, deliveries, disk completions, faults, work. */
+  step(faulty: boolean): void {
+    this.now++
+    const { random, faults } = this
+    for (const member of this.members.values()) {
+      if (member.raft === undefined) {
+        if (this.now >= member.down) this.start(member)
+        continue
+      }
+      if (faulty && random.below(10_000) < faults.crash) {
+        this.crash(member)
+        continue
+      }
+      if (!faulty || !random.chance(10)) member.raft.tick()
+      if (!random.chance(faulty ? faults.slowDisk : 0)) for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
+    }
+    if (faulty) this.cutLinks()
+    this.deliver()
+    if (random.chance(30)) this.propose()
+    if (faulty) this.administer()
+    this.reportSnapshots()
+    for (const member of this.members.values()) if (member.raft !== undefined) this.drain(member)
+    this.safety.check([...this.members.values()].flatMap((member) => (member.raft === undefined ? [] : [member.raft])))
+  }
+
+  private cutLinks(): void {
+    const { random, faults } = this
+    if (random.below(1000) >= faults.cut) return
+    if (random.chance(40)) this.cuts.clear()
+    else {
+      const a = random.pick(this.ids)
+      const alone = random.chance(50)
+      for (const b of this.ids) {
+        if (b === a || (!alone && random.chance(50))) continue
+        this.cuts.add(`${a}-${b}`)
+        if (random.chance(70)) this.cuts.add(`${b}-${a}`)
+      }
+    }
+  }
+
+  /** From now on links are quick and lose little, so that elections can succeed. */
+  heal(): void {
+    this.calm = true
+    this.cuts.clear()
+    for (const member of this.members.values()) if (member.raft === undefined) this.start(member)
+  }
+
+  private deliver(): void {
+    const due = this.parcels.filter((parcel) => parcel.at <= this.now)
+    this.parcels = this.parcels.filter((parcel) => parcel.at > this.now)
+    for (const { message, digest } of due) {
+      const member = this.members.get(message.to)
+      if (member?.raft === undefined || this.cuts.has(`${message.from}-${message.to}`)) continue
+      if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
+      member.raft.step(message)
+      this.drain(member)
+    }
+  }
+
+  private readonly incoming = new Map<string, number>()
+
+  private send(message: Message): void {
+    const { random, faults } = this
+    if (random.chance(this.calm ? Math.min(faults.loss, 5) : faults.loss) || this.parcels.length > PARCELS_MAX) return
+    const member = this.members.get(message.from) as Member
+    const meta = message.snapshot
+    const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
+    for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
+      this.parcels.push({ at: this.now + 1 + random.below(this.calm ? Math.min(faults.delayMax, 2) : faults.delayMax), message, digest: digest ?? member.digest })
+    }
+  }
+
+  private drain(member: Member): void {
+    const raft = member.raft as Raft
+    for (let rounds = 0; raft.hasEffects && rounds < 1000; rounds++) {
+      const effects = raft.takeEffects()
+      for (const message of effects.messages) this.send(message)
+      if (effects.persist !== undefined) member.writes.push({ effects })
+      else for (const message of effects.gated) this.send(message)
+      if (effects.role === 'leader') this.safety.leads(member.id, raft)
+      this.apply(member, effects.committed)
+      for (const { context, index } of effects.reads) this.safety.readDone(context, index)
+    }
+  }
+
+  private complete(member: Member): void {
+    const write = member.writes.shift()
+    if (write === undefined || member.raft === undefined) return
+    this.store(member, write.effects)
+    member.raft.persisted(write.effects.persist?.sequence as number)
+    for (const message of write.effects.gated) this.send(message)
+    this.drain(member)
+  }
+
+  private store({ id, disk }: Member, { persist }: Effects): void {
+    if (persist === undefined) return
+    const { hardState, snapshot, entries } = persist
+    if (persist.mustSync || this.random.chance(50)) disk.hard = hardState
+    if (snapshot !== undefined) {
+      disk.snapshot = snapshot
+      disk.snapshotDigest = this.incoming.get(`${id}/${snapshot.index}`) ?? 0
+      disk.entries = []
+      const member = this.members.get(id) as Member
+      member.applied = snapshot.index
+      member.digest = disk.snapshotDigest
+      if (disk.hard.commit < snapshot.index) disk.hard = { ...disk.hard, commit: snapshot.index }
+    }
+    const first = entries[0]
+    if (first !== undefined) {
+      disk.entries.length = first.index - disk.snapshot.index - 1
+      disk.entries.push(...entries)
+    }
+  }
+
+  private apply(member: Member, entries: readonly Entry[]): void {
+    const raft = member.raft as Raft
+    for (const entry of entries) {
+      if (entry.index !== member.applied + 1) throw new Error(`node ${member.id} applies ${entry.index} after ${member.applied}`)
+      if (entry.kind === 'configuration') raft.applyConfiguration(entry.change)
+      member.applied = entry.index
+      member.digest = this.safety.applied(member.id, entry, member.digest)
+      raft.applied(entry.index)
+    }
+  }
+
+  private propose(): void {
+    const member = this.members.get(this.random.pick(this.ids)) as Member
+    if (member.raft === undefined) return
+    const data = Uint8Array.of(...String(++this.proposed).split('').map(Number))
+    const { raft } = member
+    if (raft.role === 'leader') raft.propose([data])
+    else if (this.random.chance(20)) raft.propose([data])
+    if (this.random.chance(20)) {
+      const context = ++this.nextRead
+      if (raft.read(context)) this.safety.readAsked(context)
+    }
+  }
+
+  private administer(): void {
+    const { random, faults } = this
+    const member = this.members.get(random.pick(this.ids)) as Member
+    const { raft, disk } = member
+    if (raft === undefined) return
+    if (random.below(1000) < faults.compact && member.applied > disk.snapshot.index + 2 && member.writes.length === 0) {
+      const index = member.applied
+      const term = raft.termAt(index) as number
+      disk.entries = disk.entries.slice(index - disk.snapshot.index)
+      disk.snapshot = { index, term, configuration: raft.configuration }
+      disk.snapshotDigest = member.digest
+      raft.snapshotTaken(disk.snapshot)
+      raft.compact(index)
+    }
+    if (raft.role !== 'leader') return
+    if (random.below(1000) < faults.transfer) raft.transferLeadership(random.pick(this.ids))
+    if (random.below(1000) < faults.change) this.change(raft)
+  }
+
+  /** The program says how a snapshot transfer ended, some time after it was asked for; it may be wrong about success. */
+  private reportSnapshots(): void {
+    for (const { raft } of this.members.values()) {
+      if (raft?.role !== 'leader') continue
+      for (const id of this.ids) if (this.random.chance(3)) raft.reportSnapshot(id, this.random.chance(70))
+    }
+  }
+
+  private change(raft: Raft): void {
+    const kinds = ['addVoter', 'addVoter', 'addLearner', 'remove'] as const
+    const steps = Array.from({ length: 1 + this.random.below(2) }, () => ({ kind: this.random.pick(kinds), node: this.random.pick(this.ids) }))
+    const voters = new Set(raft.configuration.voters)
+    for (const { kind, node } of steps) if (kind === 'addVoter') voters.add(node); else voters.delete(node)
+    if (voters.size < 1) return
+    raft.proposeConfiguration({ transition: 'auto', steps, context: new Uint8Array(0) })
+  }
+
+  /** After healing: one leader, everybody who belongs caught up, new proposals applied, joint configuration left. */
+  settled(): boolean {
+    const up = [...this.members.values()].filter((member) => member.raft !== undefined)
+    const leader = up.find((member) => member.raft?.role === 'leader' && member.raft.term === Math.max(...up.map((one) => one.raft?.term ?? 0)))
+    if (leader?.raft === undefined || !leader.raft.hasCommittedInTerm) return false
+    const { configuration, commit } = leader.raft.status
+    if (configuration.votersOutgoing.length > 0) return false
+    return [...configuration.voters, ...configuration.learners].every((id) => (this.members.get(id)?.applied ?? 0) >= commit - 5)
+  }
+
+  summary(): string {
+    return [...this.members.values()]
+      .map(({ id, raft, applied, disk }) => `${id}: ${raft === undefined ? 'down' : `${raft.role} term ${raft.term} commit ${raft.commit} last ${raft.lastIndex}`} applied ${applied} snapshot ${disk.snapshot.index} ${JSON.stringify(raft?.configuration)}`)
+      .join('\n')
+  }
+}
