@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BIN, type Service, Workshop } from './support/cli.js'
@@ -59,6 +59,15 @@ function run(command: string, args: readonly string[], cwd: string): Promise<{ c
 }
 
 const all = PAGES.flatMap(blocks)
+
+describe('the links on the pages', () => {
+  test.each(['README.md', 'CONTRIBUTING.md', 'docs/guide.md', 'docs/cli.md', 'docs/guards.md'])('%s', (page) => {
+    const text = readFileSync(join(root, page), 'utf8')
+    const targets = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map((match) => match[1] as string)
+    const missing = targets.filter((target) => !existsSync(join(root, dirname(page), target)))
+    expect(missing).toEqual([])
+  })
+})
 
 describe('the code on the pages runs as printed', () => {
   test('there is code, and all of it is found', () => {

@@ -187,7 +187,9 @@ describe('leasehold run', () => {
 describe('leasehold run when the lease runs out', () => {
   const ttlMs = 2_000
   const killAfterMs = 600
-  /** Sends nothing more than its last renewal after this; the local deadline is a tenth of the ttl earlier. */
+  /** For a busy machine: how late timers and this test's looks may be. */
+  const SLACK_MS = 400
+  /** The local deadline lies this much before the end of the lease. */
   const marginMs = ttlMs / 10
 
   test('SIGTERM at deadline - kill-after and SIGKILL at the deadline when the service is away', async () => {
@@ -196,21 +198,21 @@ describe('leasehold run when the lease runs out', () => {
     const ttl = ['--ttl', `${ttlMs}ms`, '--kill-after', `${killAfterMs}ms`]
     const cli = workshop.start(['run', freshName(), '--url', own.url, ...ttl, '--', 'bash', '-c', script])
     await cli.printed('pid')
+    const pid = Number(/pid (\d+)/.exec(cli.stdout)?.[1])
     own.cli.kill('SIGSTOP')
     const stoppedAt = Date.now()
+    await until(() => !alive(pid), 'the child was gone')
+    const diedAt = Date.now()
     const end = await cli.finished
-    const endedAt = Date.now()
     own.cli.kill('SIGKILL')
     expect(end.code).toBe(76)
-    const [, pid, terms] = /pid (\d+)\n([\s\S]*)/.exec(end.stdout) as RegExpExecArray
-    const termAt = Number((terms as string).trim().split('\n')[0])
-    expect(alive(Number(pid))).toBe(false)
-    // The last renewal was answered at most ttl/3 before the service was stopped, or just then.
+    const termAt = Number(end.stdout.trim().split('\n')[1])
+    // The last renewal that was answered was sent at most ttl/3 before the service was stopped.
     const latest = stoppedAt + ttlMs - marginMs
-    expect(endedAt).toBeLessThan(latest + 500)
-    expect(endedAt).toBeGreaterThan(latest - ttlMs / 3 - 200)
-    expect(endedAt - termAt).toBeGreaterThan(killAfterMs - 150)
-    expect(endedAt - termAt).toBeLessThan(killAfterMs + 500)
+    expect(diedAt).toBeLessThan(latest + SLACK_MS)
+    expect(diedAt).toBeGreaterThan(latest - ttlMs / 3 - SLACK_MS)
+    expect(diedAt - termAt).toBeGreaterThan(killAfterMs - SLACK_MS)
+    expect(diedAt - termAt).toBeLessThan(killAfterMs + SLACK_MS)
   })
 
   test('the supervisor ends the group in time although run itself is stopped', async () => {
