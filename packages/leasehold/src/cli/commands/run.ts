@@ -1,4 +1,5 @@
 import { constants } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { AcquireTimeoutError, BusyError, ERRORS, HoldLostError, InvalidError, parseDuration } from '@leasehold/core'
 import { Command } from 'commander'
 import type { Hold, Locks } from '../../locks.js'
@@ -31,6 +32,7 @@ const LOOKS_PER_TTL = 20
 const LOOK_MIN_MS = 25
 
 const CONNECT_TIMEOUT_MS = 5_000
+const RELEASE_LIMIT_MS = 3_000
 
 const HELP = `
 The command gets LEASEHOLD_LOCK, LEASEHOLD_FENCING_TOKEN (decimal) and LEASEHOLD_URL. Signals are forwarded. When the
@@ -149,17 +151,25 @@ async function finish(hold: Hold, child: Supervised, signals: Signals, ttlMs: nu
     clearInterval(look)
   }
   const lost = hold.state === 'lost' ? ((await hold.lost) ?? undefined) : undefined
-  const released = await hold.release().catch((error: unknown) => {
-    note(`leasehold: the release has failed (the lock passes on after its ttl): ${(error as Error).message}`)
-    return { released: false }
-  })
+  await release(hold)
   if (ended.kind === 'failed') return notStarted(ended)
   if (lost !== undefined || ended.becauseLost) {
     throw lost ?? new HoldLostError('deadline', 'the hold was going to be lost, so the command was ended')
   }
-  if (!released.released) note('leasehold: the hold was gone when it was released')
   if (ended.signal !== null) return EXIT_SIGNAL_BASE + constants.signals[ended.signal]
   return ended.code ?? ERRORS.storage.exit
+}
+
+/** Gives the lock back; a service that is away does not hold the command's exit code up for long. */
+async function release(hold: Hold): Promise<void> {
+  const problem = await Promise.race([
+    hold.release().then(
+      () => undefined,
+      (error: Error) => error.message,
+    ),
+    sleep(RELEASE_LIMIT_MS, `no answer within ${RELEASE_LIMIT_MS} ms`),
+  ])
+  if (problem !== undefined) note(`leasehold: not released, so the lock passes on after its ttl: ${problem}`)
 }
 
 function notStarted(failed: Extract<Ended, { kind: 'failed' }>): number {
