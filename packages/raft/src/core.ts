@@ -37,6 +37,8 @@ export class Core {
   votes = new Map<NodeId, boolean>()
   /** Whom leadership is being handed to; 0: nobody. */
   transferee: NodeId = 0
+  /** Index of the applied change by which this member lost its vote; 0: none, or others are known to know of it. */
+  retiringAt: Index = 0
   /** No configuration change is proposed before this index is applied. */
   pendingConfiguration: Index = 0
   uncommittedBytes = 0
@@ -114,10 +116,19 @@ export class Core {
     return this.members.voters.has(id) || this.members.votersOutgoing.has(id)
   }
 
-  /** Whether this member may stand for election: a voter whose state is whole. */
+  /**
+   * Whether this member may stand for election: a voter whose state is whole. Also one that has applied the end of its
+   * own vote, until it hears that somebody else knows of it: the others may need the longer log of this one (thesis 4.2.2).
+   */
   get isPromotable(): boolean {
     const own = this.tracked.progress.get(this.id)
-    return own !== undefined && !own.isLearner && this.log.pendingSnapshot === undefined
+    const voter = own !== undefined && !own.isLearner
+    return (voter || this.retiringAt > 0) && this.log.pendingSnapshot === undefined
+  }
+
+  /** A leader that is no voter any more only hands over. */
+  get isRetiring(): boolean {
+    return this.role === 'leader' && this.retiringAt > 0
   }
 
   quorumCommitted(): Index {
@@ -214,9 +225,11 @@ export class Core {
     this.leader = this.id
     this.role = 'leader'
     const own = this.tracked.progress.get(this.id)
-    assert(own !== undefined, () => `leader ${this.id} is not a member`)
-    own.becomeReplicate()
-    own.recentlyActive = true
+    assert(own !== undefined || this.retiringAt > 0, () => `leader ${this.id} is not a member`)
+    if (own !== undefined) {
+      own.becomeReplicate()
+      own.recentlyActive = true
+    }
     // There may be a change in the log that is not committed: none may be proposed before everything here is applied.
     this.pendingConfiguration = this.log.lastIndex
     this.trace?.(`${this.id} became leader at term ${this.term}`)

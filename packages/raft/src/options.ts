@@ -43,8 +43,12 @@ export interface RaftOptions {
   readonly checkQuorum?: boolean
   /** Only for script tests: entries may be applied before they are durable here; they are durable on a quorum. */
   readonly applyUnwritten?: boolean
-  /** Only for script tests: a leader that is removed or demoted goes on leading until the program stops it. */
-  readonly leadOnAfterRemoval?: boolean
+  /**
+   * What a leader does that has applied its own removal or demotion. `handOver` (default): takes no more proposals, brings
+   * a voter up to date and makes it lead; only then is it sure that the others know what it had committed. The others
+   * are for script tests.
+   */
+  readonly afterRemoval?: 'handOver' | 'stay' | 'stepDown'
   /** Only for script tests: configuration changes are appended without the three checks. */
   readonly unchecked?: boolean
   /** Only for script tests: the follower never hands proposals on. */

@@ -5,13 +5,12 @@ import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
 import { entryBytes, type Message } from './messages.js'
 import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
-import { applyChange, changeProblem, maybeLeaveJoint } from './reconfigure.js'
+import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './reconfigure.js'
 import {
   answerReads,
   appendOwn,
   broadcastAppend,
   broadcastHeartbeat,
-  maybeSendAppend,
   onAppend,
   onAppendReply,
   onHeartbeat,
@@ -181,6 +180,7 @@ export class Raft {
       // A transfer that has not come about within an election timeout is given up.
       if (core.role === 'leader') core.transferee = 0
     }
+    retire(core)
     if (core.role !== 'leader' || core.heartbeatElapsed < core.limits.heartbeatTicks) return
     core.heartbeatElapsed = 0
     broadcastHeartbeat(core)
@@ -249,7 +249,7 @@ export class Raft {
 
   private proposeAsLeader(proposals: readonly Proposal[]): boolean {
     const { core } = this
-    if (core.progressOf(core.id) === undefined || core.transferee !== 0) return false
+    if (core.isRetiring || core.progressOf(core.id) === undefined || core.transferee !== 0) return false
     const pendingBefore = core.pendingConfiguration
     const checked = proposals.map((one, i): Proposal => {
       if (one.kind === 'normal') return one
@@ -289,22 +289,9 @@ export class Raft {
   /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */
   transferLeadership(to: NodeId): void {
     const { core } = this
-    if (core.role === 'leader') this.transferAsLeader(to)
+    if (core.role === 'leader') transferTo(core, to)
     else if (core.leader !== 0) core.send({ kind: 'transferLeader', to: core.leader, from: to })
     this.check()
-  }
-
-  private transferAsLeader(to: NodeId): void {
-    const { core } = this
-    const progress = core.progressOf(to)
-    if (progress === undefined || progress.isLearner || !core.isVoter(to)) return
-    if (core.transferee === to) return
-    core.transferee = 0
-    if (to === core.id) return
-    core.electionElapsed = 0
-    core.transferee = to
-    if (progress.match === core.log.lastIndex) core.send({ kind: 'timeoutNow', to })
-    else maybeSendAppend(core, to, true)
   }
 
   /** A follower that does not trust its leader any more votes for others at once. */
@@ -483,7 +470,7 @@ export class Raft {
       )
       return
     }
-    if (message.kind === 'transferLeader') return this.transferAsLeader(message.from)
+    if (message.kind === 'transferLeader') return transferTo(core, message.from)
     const progress = core.progressOf(message.from)
     if (progress === undefined) return
     if (message.kind === 'appendReply') onAppendReply(core, progress, message)
@@ -508,6 +495,7 @@ export class Raft {
     if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
       core.electionElapsed = 0
       core.leader = message.from
+      if (message.commit >= core.retiringAt) core.retiringAt = 0
       if (kind === 'append') onAppend(core, message)
       else if (kind === 'heartbeat') onHeartbeat(core, message)
       else onSnapshot(core, message)

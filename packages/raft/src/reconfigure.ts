@@ -1,7 +1,7 @@
 import type { Core } from './core.js'
-import { changeMembers, configurationOf, isJoint, kindOf } from './membership.js'
+import { changeMembers, configurationOf, isJoint } from './membership.js'
 import { appendOwn, broadcastAppend, maybeSendAppend, type Proposal, releaseEarlyReads } from './replication.js'
-import type { Configuration, ConfigurationChange, ConfigurationStep } from './types.js'
+import type { Configuration, ConfigurationChange, ConfigurationStep, NodeId } from './types.js'
 
 /** Why a configuration change may not be proposed now; undefined when it may. */
 export function changeProblem(core: Core, change: ConfigurationChange): string | undefined {
@@ -17,7 +17,11 @@ export function changeProblem(core: Core, change: ConfigurationChange): string |
 
 /** To be called when the program applies a configuration entry; returns what is in force from now on. */
 export function applyChange(core: Core, change: ConfigurationChange): Configuration {
+  const wasVoter = core.isVoter(core.id)
   core.tracked = changeMembers(core.tracked, change, (isLearner) => core.newProgress(isLearner))
+  const isVoter = core.isVoter(core.id)
+  if (isVoter) core.retiringAt = 0
+  else if (wasVoter && (core.options.afterRemoval ?? 'handOver') === 'handOver') core.retiringAt = core.log.applied + 1
   switched(core)
   return configurationOf(core.members)
 }
@@ -25,17 +29,39 @@ export function applyChange(core: Core, change: ConfigurationChange): Configurat
 /** The configuration has changed: who is no voter leads no more, a smaller quorum may commit, new peers are probed. */
 function switched(core: Core): void {
   core.trace?.(`${core.id} switched to configuration`)
-  const own = core.progressOf(core.id)
-  if ((own === undefined || own.isLearner) && core.role === 'leader') {
-    if (!core.options.leadOnAfterRemoval) core.becomeFollower(core.term, 0)
-    return
-  }
   if (core.role !== 'leader' || core.members.voters.size === 0) return
+  const own = core.progressOf(core.id)
+  const demoted = own === undefined || own.isLearner
+  if (demoted && core.options.afterRemoval === 'stay') return
+  if (demoted && core.options.afterRemoval === 'stepDown') return core.becomeFollower(core.term, 0)
   if (core.maybeCommit()) {
     releaseEarlyReads(core)
     broadcastAppend(core)
   } else for (const id of core.peers()) maybeSendAppend(core, id, false)
   if (core.transferee !== 0 && !core.isVoter(core.transferee)) core.transferee = 0
+  retire(core)
+}
+
+/** Makes `to` lead, once it has everything (thesis 3.10). */
+export function transferTo(core: Core, to: NodeId): void {
+  const progress = core.progressOf(to)
+  if (progress === undefined || progress.isLearner || !core.isVoter(to)) return
+  if (core.transferee === to) return
+  core.transferee = 0
+  if (to === core.id) return
+  core.electionElapsed = 0
+  core.transferee = to
+  if (progress.match === core.log.lastIndex) core.send({ kind: 'timeoutNow', to })
+  else maybeSendAppend(core, to, true)
+}
+
+/** A leader without a vote hands over to the voter that is furthest; called again until it has come about. */
+export function retire(core: Core): void {
+  if (!core.isRetiring || core.transferee !== 0) return
+  const matchOf = (id: NodeId) => core.progressOf(id)?.match ?? 0
+  const active = core.peers().filter((id) => core.members.voters.has(id) && core.progressOf(id)?.recentlyActive)
+  const [best] = active.sort((a, b) => matchOf(b) - matchOf(a))
+  if (best !== undefined) transferTo(core, best)
 }
 
 const NO_STEPS: readonly ConfigurationStep[] = []
@@ -49,5 +75,3 @@ export function maybeLeaveJoint(core: Core): void {
   core.pendingConfiguration = core.log.lastIndex
   broadcastAppend(core)
 }
-
-export { kindOf }

@@ -55,7 +55,7 @@ export class World {
         preVote: flag('prevote'),
         checkQuorum: flag('checkquorum'),
         applyUnwritten: !flag('async-storage-writes'),
-        leadOnAfterRemoval: !flag('step-down-on-removal'),
+        afterRemoval: flag('step-down-on-removal') ? 'stepDown' : 'stay',
         unchecked: flag('disable-conf-change-validation'),
         leaseReads: argument(one, 'read-only')?.[0] === 'lease-based',
         limits: {
