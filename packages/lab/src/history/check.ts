@@ -1,21 +1,23 @@
-import { ExactCache, HashedCache } from './cache.js'
+import { ConfigurationCache } from './cache.js'
 import { explain, type Explanation } from './explain.js'
 import { HistoryError } from './history-error.js'
+import { ExactKeys, HashedKeys, type KeyStore } from './key-store.js'
 import type { Model } from './model.js'
 import type { Operation } from './operation.js'
-import { Search, type SearchLimits, type SearchResult, wordsFor } from './search.js'
+import { Placement } from './placement.js'
+import { Search, type SearchLimits, type SearchResult } from './search.js'
 import { Timeline } from './timeline.js'
 import { Transitions } from './transitions.js'
 
 export const DEFAULT_BUDGET_MS = 1_500
-/** 8 bytes each, at a fill of at least 30 %. */
+/** About 40 bytes each in the hashed memory, at its lowest fill; sets of operations with unknown outcome come on top. */
 export const DEFAULT_MAX_CONFIGURATIONS = 8_000_000
 
 /** All partitions get this share of their budget before any gets the rest: an easy violation is found first. */
 const FIRST_SHARE = 1 / 8
 /** The exact repetition of an illegal verdict is slower than the search that found it. */
 const CONFIRM_SHARE = 4
-const BYTES_PER_CONFIGURATION = 64
+const EXACT_BYTES_PER_CONFIGURATION = 64
 
 export interface CheckOptions {
   /** A monotonic clock in milliseconds for the budget. Without it only `maxSteps` bounds the search. */
@@ -97,30 +99,34 @@ export function checkHistory(model: Model, history: readonly Operation[], option
 /** One search with a hashed cache; an illegal verdict is only given after an exact one agrees. */
 function judge(partition: Partition, options: CheckOptions, share: number): SearchResult {
   const maxConfigurations = options.maxConfigurations ?? DEFAULT_MAX_CONFIGURATIONS
-  const { operations } = partition.timeline
-  const found = search(partition, new HashedCache(maxConfigurations), options, share)
+  const found = search(partition, () => new HashedKeys(maxConfigurations), options, share)
   if (found.verdict !== 'not-linearizable') return found
-  const exact = new ExactCache(wordsFor(operations.length), maxConfigurations * BYTES_PER_CONFIGURATION)
-  const confirmed = search(partition, exact, options, share * CONFIRM_SHARE)
+  const exactKeys = (words: number) => new ExactKeys(words, maxConfigurations * EXACT_BYTES_PER_CONFIGURATION)
+  const confirmed = search(partition, exactKeys, options, share * CONFIRM_SHARE)
   return { ...confirmed, steps: found.steps + confirmed.steps }
 }
 
 function search(
-  { timeline, transitions }: Partition,
-  cache: HashedCache | ExactCache,
+  { timeline: { operations }, transitions }: Partition,
+  keysFor: (words: number) => KeyStore,
   options: CheckOptions,
   share: number,
 ): SearchResult {
   const { now } = options
+  const maxConfigurations = options.maxConfigurations ?? DEFAULT_MAX_CONFIGURATIONS
   const budgetMs = (options.budgetMs ?? DEFAULT_BUDGET_MS) * share
   const start = now?.() ?? 0
   const limits: SearchLimits = {
     maxSteps: Math.ceil((options.maxSteps ?? Number.MAX_SAFE_INTEGER) * share),
-    maxStates: options.maxConfigurations ?? DEFAULT_MAX_CONFIGURATIONS,
+    maxStates: maxConfigurations,
     isTimeUp: () => now !== undefined && now() - start >= budgetMs,
   }
   // A search leaves its timeline as far as it got: each starts from a fresh one.
-  return new Search(new Timeline(timeline.operations), transitions, cache).run(limits)
+  const timeline = new Timeline(operations)
+  const placement = new Placement(timeline)
+  const keys = keysFor(placement.required.length)
+  const cache = new ConfigurationCache(keys, placement.optional.length, maxConfigurations)
+  return new Search(timeline, transitions, placement, cache).run(limits)
 }
 
 /** Leaves out what did not happen or cannot matter, gives operations the model's names and refuses what it cannot judge. */

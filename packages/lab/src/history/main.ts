@@ -1,128 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { parseArgs } from 'node:util'
-import { LeaseholdError, parseDuration } from '@leasehold/core'
-import { checkHistory, type CheckResult, DEFAULT_BUDGET_MS } from './check.js'
-import { parseHistory } from './formats/index.js'
-import { HistoryError } from './history-error.js'
-import type { Model } from './model.js'
-import { MODELS, modelNamed, type ModelName } from './models/index.js'
-import type { Value } from './value.js'
+import { checkHistoryCommand } from './command.js'
 
-const USAGE = `usage: npm run check-history -- --model MODEL [options] FILES…
-
-Says of each file whether its history is linearizable: FILE linearizable | not-linearizable | unknown.
-
-  --model MODEL      ${Object.keys(MODELS).join(', ')}
-  --budget TIME      time for each lock or register, as in 1500ms or 10s (default ${DEFAULT_BUDGET_MS}ms)
-  --permits N        size of the semaphore, where a history does not say it
-  --initial VALUE    first value of a register, as JSON (default null)
-  --json             one JSON object per file, with counts and the reason
-  --quiet            no reasons on the error output
-
-Formats by ending: .log .edn .txt .jsonl (see docs/histories.md).
-Exit code: 0 all linearizable, 1 some not or unknown, 2 bad input.
-`
-
-const EXIT = { linearizable: 0, undecided: 1, badInput: 2 } as const
-
-interface Settings {
-  readonly model: Model
-  readonly budgetMs: number
-  readonly json: boolean
-  readonly quiet: boolean
-  readonly files: readonly string[]
-}
-
-process.exitCode = await main(process.argv.slice(2))
-
-async function main(args: readonly string[]): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) {
-    process.stdout.write(USAGE)
-    return EXIT.linearizable
-  }
-  let settings: Settings
-  try {
-    settings = readSettings(args)
-  } catch (error) {
-    process.stderr.write(`${messageOf(error)}\n\n${USAGE}`)
-    return EXIT.badInput
-  }
-  let exit: number = EXIT.linearizable
-  for (const file of settings.files) exit = Math.max(exit, await checkFile(file, settings))
-  return exit
-}
-
-async function checkFile(file: string, settings: Settings): Promise<number> {
-  const start = performance.now()
-  try {
-    const operations = parseHistory(file, await readText(file))
-    const result = checkHistory(settings.model, operations, {
-      budgetMs: settings.budgetMs,
-      now: () => performance.now(),
-    })
-    report(file, result, settings, Math.round(performance.now() - start))
-    return result.verdict === 'linearizable' ? EXIT.linearizable : EXIT.undecided
-  } catch (error) {
-    const line = error instanceof HistoryError && error.line !== undefined ? `:${error.line}` : ''
-    process.stderr.write(`${file}${line}: ${messageOf(error)}\n`)
-    if (settings.json) process.stdout.write(`${JSON.stringify({ file, error: messageOf(error) })}\n`)
-    return EXIT.badInput
-  }
-}
-
-function report(file: string, result: CheckResult, settings: Settings, milliseconds: number): void {
-  process.stdout.write(
-    settings.json
-      ? `${JSON.stringify({ file, model: settings.model.name, ...result, milliseconds })}\n`
-      : `${file} ${result.verdict}\n`,
-  )
-  if (settings.json || settings.quiet) return
-  if (result.explanation !== undefined) process.stderr.write(`${indent(result.explanation.text)}\n`)
-  for (const { key, operations, reason } of result.undecided) {
-    if (result.verdict !== 'unknown') break
-    const name = key === '' ? '' : `${key}: `
-    process.stderr.write(`  ${name}no answer for ${operations} operations within the limit of ${reason}\n`)
-  }
-}
-
-function readSettings(args: readonly string[]): Settings {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      model: { type: 'string', short: 'm' },
-      budget: { type: 'string' },
-      permits: { type: 'string' },
-      initial: { type: 'string' },
-      json: { type: 'boolean', default: false },
-      quiet: { type: 'boolean', default: false },
-    },
-  })
-  if (values.model === undefined || !Object.hasOwn(MODELS, values.model)) {
-    throw new HistoryError(`--model is one of ${Object.keys(MODELS).join(', ')}`)
-  }
-  if (positionals.length === 0) throw new HistoryError('no file to check')
-  const model = modelNamed(values.model as ModelName, {
-    permits: values.permits === undefined ? undefined : readPermits(values.permits),
-    initial: values.initial === undefined ? undefined : (JSON.parse(values.initial) as Value),
-  })
-  const { json, quiet } = values
-  return { model, budgetMs: readBudget(values.budget), json, quiet, files: positionals }
-}
-
-function readPermits(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new HistoryError(`--permits is a number from 1 to 999999, not ${text}`)
-  return Number(text)
-}
-
-function readBudget(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_BUDGET_MS
-  const milliseconds = /^\d+$/.test(text) ? Number(text) : parseDuration(text, '--budget')
-  if (milliseconds <= 0) throw new HistoryError(`--budget is more than no time, not ${text}`)
-  return milliseconds
-}
+process.exitCode = await checkHistoryCommand(process.argv.slice(2), {
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+  readText,
+  now: () => performance.now(),
+})
 
 /** npm starts scripts in the project's root: a path is also tried from where the user called. */
 async function readText(file: string): Promise<string> {
@@ -133,13 +19,4 @@ async function readText(file: string): Promise<string> {
     if (calledFrom === undefined || resolve(file) === resolve(calledFrom, file)) throw error
     return await readFile(resolve(calledFrom, file), 'utf8')
   }
-}
-
-function indent(text: string): string {
-  return text.replace(/^/gm, '  ')
-}
-
-function messageOf(error: unknown): string {
-  if (error instanceof LeaseholdError || error instanceof Error) return error.message
-  return String(error)
 }

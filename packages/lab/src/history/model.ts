@@ -33,6 +33,8 @@ export interface Model<State = unknown> {
   stateText(state: State): string
   /** Text of an operation with all that {@link step} looks at: operations with one text are interchangeable. */
   describe(operation: Operation): string
+  /** Whether the operation leaves every state in which it is possible as it is. */
+  isReadOnly(operation: Operation): boolean
   /** What is missing or wrong in this single operation, or undefined. */
   problem(operation: Operation): string | undefined
 }

@@ -1,7 +1,7 @@
 import type { ConfigurationCache } from './cache.js'
+import type { Placement } from './placement.js'
 import { NO_NODE, type Timeline } from './timeline.js'
 import type { Transitions } from './transitions.js'
-import { zobristKeys } from './zobrist.js'
 
 /** When to give up. */
 export interface SearchLimits {
@@ -31,76 +31,70 @@ export type SearchResult =
 const STEPS_PER_LOOK = 512
 const MAX_BLOCKED_STATES = 6
 const MAX_RECENT = 8
-const EXHAUSTED = -2
+/** In place of a choice: this placement needs no alternative. */
+const FOR_GOOD = -1
 
 /**
  * Looks for an order of the operations that their model allows (Wing and Gong 1993, with Lowe's memory of configurations
- * seen). No recursion. Two short cuts keep it small:
- * an acknowledged operation that is possible and changes nothing is placed at once and for good, because any order with it
- * later also works with it here; and of equal operations of unknown outcome the earliest called is placed first.
+ * seen). No recursion. Required operations are tried before those of unknown outcome, and four short cuts keep it small:
+ * - an acknowledged read that is possible and changes nothing is placed at once and for good: any order with it later also
+ *   works with it here. (A write of the present value is no such operation: later it may change something.)
+ * - of equal operations of unknown outcome the earliest called is placed first;
+ * - an operation of unknown outcome is not placed right after another one without which it would lead to the same state;
+ * - a configuration that has only spent more operations of unknown outcome than one seen before is not looked at.
  */
 export class Search {
-  private readonly set: Int32Array
-  private readonly keys
   private readonly twin: Int32Array
   private readonly stack: Int32Array
   private readonly stackStates: Int32Array
   private readonly stackChoices: Int32Array
   private depth = 0
   private state: number
-  private high = 0
-  private low = 0
+  /** Required operations not placed. */
   private left = 0
+  /** Where the search is: a node of the list and, if that is a return, the next operation of unknown outcome to try. */
+  private node: number
+  private openIndex = 0
+  /** Which of the outcomes of that operation is next. */
+  private choice = 0
   private blockedNode = NO_NODE
   private blocked: Blockade | undefined
 
   constructor(
     private readonly timeline: Timeline,
     private readonly transitions: Transitions,
+    private readonly placement: Placement,
     private readonly cache: ConfigurationCache,
   ) {
     const count = timeline.operations.length
-    this.set = new Int32Array(wordsFor(count))
-    this.keys = zobristKeys(count)
     this.twin = twins(timeline, transitions)
     this.stack = new Int32Array(count)
     this.stackStates = new Int32Array(count)
     this.stackChoices = new Int32Array(count)
     this.state = transitions.initial
-    for (const operation of timeline.operations) if (operation.outcome === 'ok') this.left++
+    this.node = timeline.first
+    for (let i = 0; i < count; i++) if (timeline.isRequired(i)) this.left++
   }
 
   /** Runs to the end or to a limit. To be called once. */
   run(limits: SearchLimits): SearchResult {
-    let node = this.timeline.next[0] as number
-    let choice = 0
     for (let steps = 0; ; steps++) {
       if (this.left === 0) return { verdict: 'linearizable', steps, order: [...this.stack.subarray(0, this.depth)] }
       const reason = this.limitReached(steps, limits)
       if (reason !== undefined) return { verdict: 'unknown', steps, reason }
-
-      let back = node === NO_NODE || this.timeline.isReturn(node)
-      if (back) {
-        this.noteBlockade(node)
+      const operation = this.candidate()
+      const placed = operation === undefined ? 'stuck' : this.place(operation)
+      if (placed === 'full') return { verdict: 'unknown', steps, reason: 'memory' }
+      if (placed === 'placed') {
+        this.node = this.timeline.first
+        this.openIndex = 0
+        this.choice = 0
+      } else if (placed === 'impossible') {
+        this.advance()
       } else {
-        const placed = this.place(node, choice)
-        if (placed === 'full') return { verdict: 'unknown', steps, reason: 'memory' }
-        if (placed === 'placed') {
-          node = this.timeline.next[0] as number
-          choice = 0
-          continue
-        }
-        back = placed === 'hopeless'
+        if (placed === 'stuck') this.noteBlockade()
+        if (!this.takeBack()) return { verdict: 'not-linearizable', steps, blockade: this.blocked as Blockade }
       }
-      if (!back) {
-        node = this.timeline.next[node] as number
-        choice = 0
-        continue
-      }
-      const resumed = this.takeBack()
-      if (resumed === EXHAUSTED) return { verdict: 'not-linearizable', steps, blockade: this.blocked as Blockade }
-      node = this.timeline.callOf[resumed] as number
-      choice = (this.stackChoices[this.depth] as number) + 1
     }
   }
 
@@ -111,74 +105,92 @@ export class Search {
     return limits.isTimeUp() ? 'time' : undefined
   }
 
-  /** Places the operation called at this node, by its first possible outcome from `choice` on that was not seen before. */
-  private place(node: number, choice: number): 'placed' | 'impossible' | 'hopeless' | 'full' {
-    const operation = this.timeline.operationAt[node] as number
-    const isOpenEnded = this.timeline.returnOf[operation] === NO_NODE
-    if (isOpenEnded && this.isBehindTwin(operation)) return 'impossible'
-    const outcomes = this.transitions.next(this.state, this.transitions.kinds[operation] as number)
+  /** The operation to try now; none if all that are called before the first return were tried. */
+  private candidate(): number | undefined {
+    if (!this.timeline.isReturn(this.node)) return this.timeline.operationAt[this.node] as number
+    for (; this.openIndex < this.placement.openEnded.length; this.openIndex++, this.choice = 0) {
+      const operation = this.placement.openEnded[this.openIndex] as number
+      if ((this.timeline.callOf[operation] as number) > this.node) return undefined
+      const twin = this.twin[operation] as number
+      if (!this.placement.has(operation) && (twin < 0 || this.placement.has(twin))) return operation
+    }
+    return undefined
+  }
+
+  private advance(): void {
+    this.choice = 0
+    if (this.timeline.isReturn(this.node)) this.openIndex++
+    else this.node = this.timeline.next[this.node] as number
+  }
+
+  /** Places an operation by its first possible outcome from the current choice on that leads to something not seen before. */
+  private place(operation: number): 'placed' | 'impossible' | 'hopeless' | 'full' {
+    const kind = this.transitions.kinds[operation] as number
+    const outcomes = this.transitions.next(this.state, kind)
     const changesNothing = outcomes.length === 1 && outcomes[0] === this.state
-    if (changesNothing && isOpenEnded) return 'impossible'
-    for (let i = choice; i < outcomes.length; i++) {
+    if (changesNothing && !this.timeline.isRequired(operation)) return 'impossible'
+    const isForGood = changesNothing && this.transitions.isReadOnly(kind)
+    for (let i = this.choice; i < outcomes.length; i++) {
       const next = outcomes[i] as number
-      this.flip(operation)
-      const answer = this.cache.add(this.set, this.high, this.low, next)
+      if (this.isDetour(operation, kind, next)) continue
+      this.placement.flip(operation)
+      const answer = this.cache.add(this.placement, next)
       if (answer === 'new') {
-        this.push(operation, i, changesNothing, next)
+        this.push(operation, isForGood ? FOR_GOOD : i, next)
         return 'placed'
       }
-      this.flip(operation)
+      this.placement.flip(operation)
       if (answer === 'full') return 'full'
-      if (changesNothing) return 'hopeless'
+      if (isForGood) return 'hopeless'
     }
     return 'impossible'
   }
 
-  private push(operation: number, choice: number, isForGood: boolean, next: number): void {
-    this.timeline.lift(operation)
-    this.stack[this.depth] = operation
-    this.stackStates[this.depth] = this.state
-    this.stackChoices[this.depth] = isForGood ? -1 : choice
-    this.depth++
-    this.state = next
-    if (this.timeline.returnOf[operation] !== NO_NODE) this.left--
+  /** Whether the placement on top only spent an operation: this one would lead to the same state without it. */
+  private isDetour(operation: number, kind: number, next: number): boolean {
+    if (this.depth === 0 || this.timeline.isRequired(operation)) return false
+    if (this.timeline.isRequired(this.stack[this.depth - 1] as number)) return false
+    return this.transitions.next(this.stackStates[this.depth - 1] as number, kind).includes(next)
   }
 
-  /** Undoes placements up to the last one with an alternative; answers its operation. */
-  private takeBack(): number {
+  private push(operation: number, choice: number, next: number): void {
+    this.stack[this.depth] = operation
+    this.stackStates[this.depth] = this.state
+    this.stackChoices[this.depth] = choice
+    this.depth++
+    this.state = next
+    if (!this.timeline.isRequired(operation)) return
+    this.timeline.lift(operation)
+    this.left--
+  }
+
+  /** Undoes placements up to the last one that may have an alternative, to go on behind it; false if there is none. */
+  private takeBack(): boolean {
     while (this.depth > 0) {
       this.depth--
       const operation = this.stack[this.depth] as number
+      const choice = this.stackChoices[this.depth] as number
+      const isRequired = this.timeline.isRequired(operation)
       this.state = this.stackStates[this.depth] as number
-      this.timeline.putBack(operation)
-      this.flip(operation)
-      if (this.timeline.returnOf[operation] !== NO_NODE) this.left++
-      if (this.stackChoices[this.depth] !== -1) return operation
+      this.placement.flip(operation)
+      if (isRequired) {
+        this.timeline.putBack(operation)
+        this.left++
+      }
+      if (choice === FOR_GOOD) continue
+      this.choice = choice + 1
+      this.node = isRequired ? (this.timeline.callOf[operation] as number) : this.timeline.firstReturn
+      this.openIndex = isRequired ? 0 : this.placement.openIndexOf(operation)
+      return true
     }
-    return EXHAUSTED
+    return false
   }
 
-  private flip(operation: number): void {
-    const word = operation >>> 5
-    this.set[word] = (this.set[word] as number) ^ (1 << (operation & 31))
-    this.high ^= this.keys.high[operation] as number
-    this.low ^= this.keys.low[operation] as number
-  }
-
-  private has(operation: number): boolean {
-    return ((this.set[operation >>> 5] as number) & (1 << (operation & 31))) !== 0
-  }
-
-  private isBehindTwin(operation: number): boolean {
-    const twin = this.twin[operation] as number
-    return twin >= 0 && !this.has(twin)
-  }
-
-  private noteBlockade(node: number): void {
-    if (node < this.blockedNode || node === NO_NODE) return
-    if (node > this.blockedNode) {
-      this.blockedNode = node
-      this.blocked = this.blockadeAt(node)
+  private noteBlockade(): void {
+    if (this.node < this.blockedNode) return
+    if (this.node > this.blockedNode) {
+      this.blockedNode = this.node
+      this.blocked = this.blockadeAt(this.node)
     }
     const states = (this.blocked as Blockade).states as number[]
     if (states.length < MAX_BLOCKED_STATES && !states.includes(this.state)) states.push(this.state)
@@ -187,34 +199,23 @@ export class Search {
   private blockadeAt(node: number): Blockade {
     const operation = this.timeline.operationAt[node] as number
     const open: number[] = []
-    for (let at = this.timeline.next[0] as number; at !== node; at = this.timeline.next[at] as number) {
-      const other = this.timeline.operationAt[at] as number
-      if (other !== operation) open.push(other)
+    for (let i = 0; i < this.timeline.operations.length; i++) {
+      if ((this.timeline.callOf[i] as number) > node) break
+      if (i !== operation && !this.placement.has(i)) open.push(i)
     }
-    return {
-      operation,
-      states: [],
-      recent: [...this.stack.subarray(Math.max(0, this.depth - MAX_RECENT), this.depth)],
-      open,
-    }
+    const recent = [...this.stack.subarray(Math.max(0, this.depth - MAX_RECENT), this.depth)]
+    return { operation, states: [], recent, open }
   }
-}
-
-/** Words of 32 bits that hold a set of so many operations. */
-export function wordsFor(count: number): number {
-  return Math.max(1, Math.ceil(count / 32))
 }
 
 /** For each operation of unknown outcome the one of the same kind called before it, or -1. */
 function twins(timeline: Timeline, transitions: Transitions): Int32Array {
+  const twin = new Int32Array(timeline.operations.length).fill(-1)
   const last = new Int32Array(transitions.kindCount).fill(-1)
-  return timeline.operations.reduce((twin, operation, i) => {
-    const kind = transitions.kinds[i] as number
-    twin[i] = -1
-    if (operation.outcome === 'unknown') {
-      twin[i] = last[kind] as number
-      last[kind] = i
-    }
-    return twin
-  }, new Int32Array(timeline.operations.length))
+  for (const [i, kind] of transitions.kinds.entries()) {
+    if (timeline.isRequired(i)) continue
+    twin[i] = last[kind] as number
+    last[kind] = i
+  }
+  return twin
 }

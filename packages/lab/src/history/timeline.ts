@@ -2,11 +2,12 @@ import type { Operation } from './operation.js'
 
 /** No node of a timeline. */
 export const NO_NODE = -1
+const HEAD = 0
 
 /**
- * The calls and returns of one partition in order, as a doubly linked list from which an operation can be lifted and
- * put back in constant time (Lowe, "Testing for linearizability", section 4). Node 0 is the head.
- * An operation of unknown outcome has a call and no return.
+ * The calls and returns of one partition, numbered in order of time from 1. Those of required operations form a doubly
+ * linked list from which an operation can be lifted and put back in constant time (Lowe, "Testing for linearizability").
+ * An operation of unknown outcome has a call, no return, and no place in the list.
  */
 export class Timeline {
   /** Operations in order of their calls. */
@@ -27,32 +28,50 @@ export class Timeline {
     this.operationAt = new Int32Array(events.length + 1).fill(-1)
     this.next = new Int32Array(events.length + 1)
     this.previous = new Int32Array(events.length + 1)
+    let last = HEAD
     for (const [i, event] of events.entries()) {
       const node = i + 1
       this.operationAt[node] = event.operation
       const nodes = event.isReturn ? this.returnOf : this.callOf
       nodes[event.operation] = node
-      this.previous[node] = node - 1
-      this.next[node - 1] = node
+      if (this.operations[event.operation]?.outcome !== 'ok') continue
+      this.previous[node] = last
+      this.next[last] = node
+      last = node
     }
-    this.next[events.length] = NO_NODE
+    this.next[last] = NO_NODE
+  }
+
+  /** The first node in the list. */
+  get first(): number {
+    return this.next[HEAD] as number
+  }
+
+  /** The first return in the list: what is called later cannot be placed yet. */
+  get firstReturn(): number {
+    let node = this.first
+    while (!this.isReturn(node)) node = this.next[node] as number
+    return node
+  }
+
+  /** Whether an operation must be placed: it was acknowledged. */
+  isRequired(operation: number): boolean {
+    return this.returnOf[operation] !== NO_NODE
   }
 
   isReturn(node: number): boolean {
     return this.callOf[this.operationAt[node] as number] !== node
   }
 
-  /** Takes an operation out of the list. */
+  /** Takes a required operation out of the list. */
   lift(operation: number): void {
     this.unlink(this.callOf[operation] as number)
-    const end = this.returnOf[operation] as number
-    if (end !== NO_NODE) this.unlink(end)
+    this.unlink(this.returnOf[operation] as number)
   }
 
-  /** Puts back the operation that was lifted last. */
+  /** Puts back the required operation that was lifted last. */
   putBack(operation: number): void {
-    const end = this.returnOf[operation] as number
-    if (end !== NO_NODE) this.relink(end)
+    this.relink(this.returnOf[operation] as number)
     this.relink(this.callOf[operation] as number)
   }
 

@@ -16,6 +16,7 @@ export class Transitions {
   private readonly states: unknown[] = []
   private readonly numbers = new Map<string, number>()
   private readonly samples: Operation[] = []
+  private readonly readOnly: readonly boolean[]
   private readonly steps = new Map<number, readonly number[]>()
 
   constructor(
@@ -30,6 +31,7 @@ export class Transitions {
       byText.set(text, this.samples.length)
       return this.samples.push(operation) - 1
     })
+    this.readOnly = this.samples.map((operation) => model.isReadOnly(operation))
     this.initial = this.numberOf(model.init(operations))
   }
 
@@ -51,6 +53,11 @@ export class Transitions {
     if (this.steps.size >= MAX_REMEMBERED_STEPS) this.steps.clear()
     this.steps.set(id, numbers)
     return numbers
+  }
+
+  /** Whether operations of this kind never change a state. */
+  isReadOnly(kind: number): boolean {
+    return this.readOnly[kind] as boolean
   }
 
   text(state: number): string {

@@ -35,3 +35,15 @@ export function nameOf(value: Value | undefined): string | undefined {
 function isKeyword(text: string): boolean {
   return /^:[^\s"()[\]{},;]+$/.test(text)
 }
+
+/** What `JSON.parse` gave, as a value. Integers that have lost digits are refused by a {@link RangeError}. */
+export function toValue(json: unknown): Value {
+  if (Array.isArray(json)) return json.map(toValue)
+  if (typeof json === 'object' && json !== null) {
+    return new Map(Object.entries(json).map(([name, item]) => [name, toValue(item)]))
+  }
+  if (typeof json === 'number' && Number.isInteger(json) && !Number.isSafeInteger(json)) {
+    throw new RangeError(`${json} has lost digits: write integers beyond 2^53 as text`)
+  }
+  return json as Value
+}

@@ -28,6 +28,47 @@ function placeAll(
   })
 }
 
+interface Configuration {
+  readonly placed: ReadonlySet<Operation>
+  readonly state: unknown
+}
+
+/**
+ * Goes through the history once and keeps every configuration that is possible at each moment: another way to the same
+ * verdict, for histories too long for {@link bruteForce}.
+ */
+export function followAll(model: Model, operations: readonly Operation[]): boolean {
+  const happened = operations.filter((operation) => operation.outcome !== 'fail')
+  const byPartition = groupBy(happened, (operation) => model.partition(operation))
+  return [...byPartition.values()].every((group) => {
+    let possible: Configuration[] = [{ placed: new Set(), state: model.init(group) }]
+    const required = group.filter(({ outcome }) => outcome === 'ok')
+    for (const ending of required.toSorted((a, b) => (a.returnedAt as number) - (b.returnedAt as number))) {
+      const called = group.filter((operation) => operation.invokedAt <= (ending.returnedAt as number))
+      possible = closure(model, called, possible).filter(({ placed }) => placed.has(ending))
+    }
+    return possible.length > 0
+  })
+}
+
+/** Everything that placing called operations in any order leads to. */
+function closure(model: Model, called: readonly Operation[], start: readonly Configuration[]): Configuration[] {
+  const textOf = ({ placed, state }: Configuration) =>
+    `${called.map((operation) => (placed.has(operation) ? '1' : '0')).join('')} ${model.stateText(state)}`
+  const all = new Map(start.map((one) => [textOf(one), one]))
+  // Entries that are added on the way are visited too.
+  for (const { placed, state } of all.values()) {
+    for (const operation of called) {
+      if (placed.has(operation)) continue
+      for (const next of model.step(state, operation)) {
+        const reached = { placed: new Set([...placed, operation]), state: next }
+        all.set(textOf(reached), all.get(textOf(reached)) ?? reached)
+      }
+    }
+  }
+  return [...all.values()]
+}
+
 function mustPrecede(first: Operation, second: Operation): boolean {
   return first.outcome === 'ok' && first.returnedAt !== undefined && first.returnedAt < second.invokedAt
 }

@@ -1,8 +1,10 @@
 import { checkHistory, HistoryRecorder, modelNamed, type Operation } from '@leasehold/lab'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ExactCache, HashedCache } from '../../src/history/cache.js'
-import { Search, wordsFor } from '../../src/history/search.js'
+import { ConfigurationCache } from '../../src/history/cache.js'
+import { ExactKeys, HashedKeys, type KeyStore } from '../../src/history/key-store.js'
+import { Placement } from '../../src/history/placement.js'
+import { Search } from '../../src/history/search.js'
 import { Timeline } from '../../src/history/timeline.js'
 import { Transitions } from '../../src/history/transitions.js'
 import { arbitraryHistory } from './generate.js'
@@ -27,7 +29,7 @@ function read(process: string, result: number, invokedAt: number, returnedAt: nu
 
 /** Writes of distinct values that all overlap, and a read that none of them explains. */
 function hard(writes: number): Operation[] {
-  return [...Array.from({ length: writes }, (_, i) => write(`w${i}`, i, 0)), read('r', -1, 1, 2)]
+  return [...Array.from({ length: writes }, (_, i) => write(`w${i}`, i, 0, 9)), read('r', -1, 10, 11)]
 }
 
 describe('limits', () => {
@@ -72,6 +74,41 @@ describe('limits', () => {
   })
 })
 
+describe('operations of unknown outcome', () => {
+  it('do not blow up the search when they cannot help', () => {
+    const lost = Array.from({ length: 40 }, (_, i) => write(`w${i}`, i, 0))
+    const rest = Array.from({ length: 40 }, (_, i) => [
+      write('a', 100 + i, 10 * i, 10 * i + 1),
+      read('b', 100 + i, 10 * i + 2, 10 * i + 3),
+    ])
+    const history = [...lost, ...rest.flat(), read('c', -1, 1_000, 1_001)]
+    const result = checkHistory(register, history, { maxSteps: 1_000_000 })
+    expect(result.verdict).toBe('not-linearizable')
+  })
+
+  it('do not blow up the search of a lock whose holds may have ended by themselves', () => {
+    const lock = (process: string, op: string, invokedAt: number, returnedAt?: number): Operation => ({
+      process,
+      op,
+      key: '',
+      invokedAt,
+      returnedAt,
+      outcome: returnedAt === undefined ? 'unknown' : 'ok',
+    })
+    const history = Array.from({ length: 40 }, (_, i) => [
+      lock(`lost${i}`, 'acquire', 10 * i),
+      lock(`lost${i}`, 'release', 10 * i + 1),
+      lock(`p${i}`, 'acquire', 10 * i + 2, 10 * i + 3),
+      lock(`p${i}`, 'release', 10 * i + 4),
+    ]).flat()
+    const mutex = modelNamed('mutex')
+    expect(checkHistory(mutex, history, { maxSteps: 100_000 }).verdict).toBe('linearizable')
+    const twice = [...history, lock('x', 'acquire', 1_000, 1_001), lock('y', 'acquire', 1_002, 1_003)]
+    const result = checkHistory(mutex, twice, { maxSteps: 100_000 })
+    expect(result).toMatchObject({ verdict: 'not-linearizable', explanation: { stuck: { process: 'y' } } })
+  })
+})
+
 describe('time', () => {
   it('counts equal times as overlapping', () => {
     expect(checkHistory(register, [write('a', 1, 0, 1), write('b', 2, 1, 2), read('c', 1, 2, 3)]).verdict).toBe(
@@ -98,38 +135,56 @@ describe('time', () => {
 })
 
 describe('caches', () => {
-  const operations = Array.from({ length: 70 }, (_, i) => i)
+  const placed = (required: number[], optional: number[], hash = 0) => ({
+    required: Int32Array.from(required),
+    optional: Int32Array.from(optional),
+    high: hash,
+    low: hash,
+  })
 
   it.each([
-    ['hashed', () => new HashedCache(100_000)],
-    ['exact', () => new ExactCache(3, 10_000_000)],
-  ] as const)('%s: knows each configuration from its second time on', (_name, make) => {
-    const cache = make()
+    ['hashed', () => new HashedKeys(100_000)],
+    ['exact', () => new ExactKeys(2, 10_000_000)],
+  ] as const)('%s keys: each configuration is known from its second time on', (_name, make) => {
+    const cache = new ConfigurationCache(make(), 0, 100_000)
     const seen = new Set<string>()
     let bits = 1
-    for (let i = 0; i < 5_000; i++) {
+    for (let i = 0; i < 20_000; i++) {
       bits = (Math.imul(bits, 1_103_515_245) + 12_345) | 0
-      const set = Int32Array.of(bits & 0xff, bits & 0xf00, 0)
-      const state = (bits >>> 20) & 1
-      const text = `${set.join()}/${state}`
-      expect(cache.add(set, bits & 0xff, bits & 0xf00, state)).toBe(seen.has(text) ? 'known' : 'new')
+      const set = placed([(bits >>> 8) & 0xff, (bits >>> 16) & 0xf], [])
+      const state = (bits >>> 24) & 1
+      const text = `${set.required.join()}/${state}`
+      const hashed = { ...set, high: set.required[0] as number, low: set.required[1] as number }
+      expect(cache.add(hashed, state)).toBe(seen.has(text) ? 'known' : 'new')
       seen.add(text)
     }
-    expect(seen.size).toBeGreaterThan(operations.length)
+    expect(seen.size).toBeGreaterThan(4_000)
   })
 
-  it('the exact one tells configurations of one hash apart, the hashed one cannot', () => {
-    const exact = new ExactCache(1, 10_000)
-    const hashed = new HashedCache(10)
-    for (const cache of [exact, hashed]) expect(cache.add(Int32Array.of(1), 7, 7, 0)).toBe('new')
-    expect(exact.add(Int32Array.of(2), 7, 7, 0)).toBe('new')
-    expect(hashed.add(Int32Array.of(2), 7, 7, 0)).toBe('known')
+  it('exact keys tell configurations of one hash apart, hashed ones cannot', () => {
+    const exact = new ConfigurationCache(new ExactKeys(1, 10_000), 0, 10)
+    const hashed = new ConfigurationCache(new HashedKeys(10), 0, 10)
+    for (const cache of [exact, hashed]) expect(cache.add(placed([1], [], 7), 0)).toBe('new')
+    expect(exact.add(placed([2], [], 7), 0)).toBe('new')
+    expect(hashed.add(placed([2], [], 7), 0)).toBe('known')
   })
 
-  it('says when it is full', () => {
-    const exact = new ExactCache(1, 2 * 3 * 4)
-    expect([1, 2, 3].map((bits) => exact.add(Int32Array.of(bits), bits, bits, 0))).toEqual(['new', 'new', 'full'])
-    expect(exact.add(Int32Array.of(2), 2, 2, 0)).toBe('known')
+  it('know what has only spent more of the optional operations', () => {
+    const cache = new ConfigurationCache(new ExactKeys(1, 10_000), 2, 10)
+    expect(cache.add(placed([1], [0b0110, 0]), 0)).toBe('new')
+    expect(cache.add(placed([1], [0b1110, 0]), 0)).toBe('known')
+    expect(cache.add(placed([1], [0b0110, 1]), 0)).toBe('known')
+    expect(cache.add(placed([1], [0b1100, 0]), 0)).toBe('new')
+    expect(cache.add(placed([1], [0b0100, 0]), 0)).toBe('new')
+    expect(cache.add(placed([1], [0b1110, 0]), 1)).toBe('new')
+    expect(cache.add(placed([2], [0b1110, 0]), 0)).toBe('new')
+  })
+
+  it('say when they are full', () => {
+    const fill = (cache: ConfigurationCache) => [1, 2, 3, 2].map((bits) => cache.add(placed([bits], [bits], bits), 0))
+    expect(fill(new ConfigurationCache(new ExactKeys(1, 2 * 3 * 4), 0, 9))).toEqual(['new', 'new', 'full', 'known'])
+    expect(fill(new ConfigurationCache(new HashedKeys(2), 0, 9))).toEqual(['new', 'new', 'full', 'known'])
+    expect(fill(new ConfigurationCache(new HashedKeys(9), 1, 2))).toEqual(['new', 'new', 'full', 'known'])
   })
 
   it('lead to the same verdict', () => {
@@ -137,11 +192,14 @@ describe('caches', () => {
     fc.assert(
       fc.property(arbitraryHistory('register', 24), (history) => {
         const happened = history.filter(({ outcome, key }) => outcome !== 'fail' && key === '')
-        const timeline = () => new Timeline(happened)
-        const transitions = new Transitions(register, timeline().operations)
-        const hashed = new Search(timeline(), transitions, new HashedCache(1e6)).run(limits)
-        const exact = new Search(timeline(), transitions, new ExactCache(wordsFor(happened.length), 1e8)).run(limits)
-        expect(hashed).toEqual(exact)
+        const transitions = new Transitions(register, new Timeline(happened).operations)
+        const run = (keysFor: (words: number) => KeyStore) => {
+          const timeline = new Timeline(happened)
+          const placement = new Placement(timeline)
+          const cache = new ConfigurationCache(keysFor(placement.required.length), placement.optional.length, 1e6)
+          return new Search(timeline, transitions, placement, cache).run(limits)
+        }
+        expect(run(() => new HashedKeys(1e6))).toEqual(run((words) => new ExactKeys(words, 1e8)))
       }),
       { numRuns: 300 },
     )

@@ -6,7 +6,7 @@ export type Content = Omit<Operation, 'invokedAt' | 'returnedAt' | 'outcome' | '
 
 const small = fc.integer({ min: 0, max: 2 })
 const owner = fc.constantFrom('a', 'b', 'c')
-const key = fc.constantFrom('', '', 'x')
+const key = fc.constantFrom('', '', '', '', '', '', 'x')
 const token = fc.option(fc.bigInt({ min: 1n, max: 5n }), { nil: undefined })
 
 const release = fc.record({ op: fc.constant('release'), key, owner, token })
@@ -71,51 +71,50 @@ export function arbitraryHistory(name: ModelName, maxLength: number): fc.Arbitra
  * A history that is linearizable by construction: possible steps of the model, one per unit of time, each stretched
  * around its unit; some lose their answer, and some operations that never happened are added with an unknown outcome.
  */
-export function linearizableHistory(name: ModelName, maxLength: number): fc.Arbitrary<Operation[]> {
-  const stretch = fc.integer({ min: 0, max: 40 })
+export function linearizableHistory(name: ModelName, maxLength: number, maxStretch = 40): fc.Arbitrary<Operation[]> {
+  const stretch = fc.integer({ min: 0, max: maxStretch })
   const drawn = fc.record({
-    content: CONTENTS[name],
+    contents: fc.array(CONTENTS[name], { minLength: 3, maxLength: 3 }),
     before: stretch,
     after: stretch,
-    fate: fc.constantFrom('ok', 'ok', 'ok', 'ok', 'ok', 'lost', 'ok', 'never'),
+    fate: fc.constantFrom('ok', 'ok', 'ok', 'ok', 'ok', 'ok', 'lost', 'never'),
   })
   return fc.array(drawn, { maxLength }).map((all) => {
     const model: Model = modelNamed(name)
     const states = new Map<string, unknown>()
     const history: Operation[] = []
-    for (const [i, { content, before, after, fate }] of all.entries()) {
-      const at = i * 10
-      const operation: Operation = {
-        ...content,
-        process: `p${i}`,
-        outcome: 'ok',
-        invokedAt: at - before,
-        returnedAt: at + after,
+    const start = startOf(
+      model,
+      all.flatMap(({ contents }) => contents),
+    )
+    for (const [i, { contents, before, after, fate }] of all.entries()) {
+      const [invokedAt, returnedAt] = [i * 10 - before, i * 10 + after]
+      for (const content of contents) {
+        const operation: Operation = { ...content, process: `p${i}`, outcome: 'ok', invokedAt, returnedAt }
+        const place = model.partition(operation)
+        const next = model.step(states.get(place) ?? start, operation)[0]
+        if (next === undefined && fate !== 'never') continue
+        if (fate !== 'never') states.set(place, next)
+        const lost: Operation = { ...withOutcome(content, 'unknown'), process: `p${i}`, outcome: 'unknown', invokedAt }
+        history.push(fate === 'ok' ? operation : lost)
+        break
       }
-      const lost: Operation = {
-        ...withOutcome(content, 'unknown'),
-        process: `p${i}`,
-        outcome: 'unknown',
-        invokedAt: at - before,
-      }
-      if (fate === 'never') {
-        history.push(lost)
-        continue
-      }
-      const place = model.partition(operation)
-      const state =
-        states.get(place) ??
-        startOf(
-          model,
-          all.map((one) => one.content),
-        )
-      const next = model.step(state, operation)[0]
-      if (next === undefined) continue
-      states.set(place, next)
-      history.push(fate === 'lost' ? lost : operation)
     }
     return history
   })
+}
+
+/** A linearizable history in which one operation asks or answers something else. */
+export function nearlyLinearizableHistory(name: ModelName, maxLength: number): fc.Arbitrary<Operation[]> {
+  return fc
+    .tuple(linearizableHistory(name, maxLength, 20), fc.nat(), fc.option(CONTENTS[name]))
+    .map(([history, at, content]) =>
+      history.map((operation, i) =>
+        content !== null && i === at % history.length
+          ? { ...operation, ...withOutcome({ ...content, key: operation.key }, operation.outcome) }
+          : operation,
+      ),
+    )
 }
 
 /** A start that knows that tokens and slots are told, if any operation drawn tells them. */

@@ -57,6 +57,21 @@ table('register', [
     'shows a lost write and forgets it',
     'a= write value=1; b! write value=2; b? write; a= read value=2; a= read value=1',
   ],
+  [
+    GOOD,
+    'needs both of two lost writes of one value',
+    'a! write value=1; a? write; c= write value=2; c= read value=1; b! write value=1; b? write; c= write value=3; c= read value=1',
+  ],
+  [
+    BAD,
+    'would need a lost write twice',
+    'a! write value=1; a? write; c= write value=2; c= read value=1; c= write value=3; c= read value=1',
+  ],
+  [
+    GOOD,
+    'writes the present value again, but later',
+    'a= write value=2; b! write value=2; c! write value=3; b write; c write; d= read value=2',
+  ],
   [BAD, 'reads what nobody wrote', 'a= write value=1; b= read value=3'],
   [BAD, 'swaps a value that is not there', 'a= write value=1; b= cas value=[2,3]'],
   [GOOD, 'swaps', 'a= write value=1; b= cas value=[1,3]; a= read value=3'],
@@ -136,6 +151,7 @@ table('rw', [
   [BAD, 'overlapping shared holds with two tokens', 'a= acquire mode=shared token=1; b= acquire mode=shared token=2'],
   [BAD, 'exclusive during shared', 'a= acquire mode=shared token=1; b= acquire mode=exclusive token=2'],
   [BAD, 'shared during exclusive', 'a= acquire mode=exclusive token=1; b= acquire mode=shared token=2'],
+  [BAD, 'shared during exclusive, without tokens', 'a= acquire mode=exclusive; b= acquire mode=shared'],
   [BAD, 'two exclusive', 'a= acquire token=1; b= acquire token=2'],
   [
     GOOD,
@@ -185,6 +201,16 @@ table('permits', [
   [BAD, 'token goes back', 'a= acquire permits=2 slot=0 token=2; b= acquire permits=2 slot=1 token=1'],
   [BAD, 'token repeats', 'a= acquire permits=2 slot=0 token=2; b= acquire permits=2 slot=1 token=2'],
   [BAD, 'released by a stranger', 'a= acquire permits=2 slot=0; b= release slot=0'],
+  [
+    GOOD,
+    'a lost acquire that its release shows in the second slot',
+    'a! acquire permits=2; a? acquire; a= release slot=1; b= acquire permits=2 slot=0',
+  ],
+  [
+    BAD,
+    'a token below one that was told late',
+    'a= acquire permits=2 slot=0 token=1; b! acquire permits=2; b? acquire; b= release token=8; c= acquire permits=2 slot=1 token=7',
+  ],
   [BAD, 'releases the slot of another', 'a= acquire permits=2 slot=0; b= acquire permits=2 slot=1; a= release slot=1'],
   [
     GOOD,

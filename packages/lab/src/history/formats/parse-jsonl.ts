@@ -1,7 +1,7 @@
 import { type HistoryEvent, pairEvents } from '../event.js'
 import { HistoryError } from '../history-error.js'
 import type { Operation } from '../operation.js'
-import { isMap, type Value } from '../value.js'
+import { isMap, toValue, type Value } from '../value.js'
 import { eventOf } from './fields.js'
 
 /**
@@ -15,7 +15,7 @@ export function parseJsonl(text: string): Operation[] {
     const trimmed = raw.replace(/^\uFEFF/, '').trim()
     if (trimmed === '' || trimmed.startsWith('#') || trimmed.startsWith('//')) continue
     const line = index + 1
-    const value = jsonValue(parseLine(trimmed, line), line)
+    const value = parseLine(trimmed, line)
     if (!isMap(value)) throw new HistoryError('an event is a JSON object', line)
     const event = eventOf(value, line)
     if (event !== undefined) events.push(event)
@@ -23,21 +23,11 @@ export function parseJsonl(text: string): Operation[] {
   return pairEvents(events)
 }
 
-function parseLine(text: string, line: number): unknown {
+function parseLine(text: string, line: number): Value {
   try {
-    return JSON.parse(text)
+    return toValue(JSON.parse(text))
   } catch (error) {
-    throw new HistoryError(`not JSON: ${error instanceof Error ? error.message : String(error)}`, line)
+    const message = error instanceof Error ? error.message : String(error)
+    throw new HistoryError(error instanceof RangeError ? message : `not JSON: ${message}`, line)
   }
-}
-
-function jsonValue(value: unknown, line: number): Value {
-  if (Array.isArray(value)) return value.map((item) => jsonValue(item, line))
-  if (typeof value === 'object' && value !== null) {
-    return new Map(Object.entries(value).map(([name, item]) => [name, jsonValue(item, line)]))
-  }
-  if (typeof value === 'number' && Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new HistoryError(`${value} has lost digits: write integers beyond 2^53 as text`, line)
-  }
-  return value as Value
 }

@@ -24,6 +24,7 @@ export function fencedMutexModel(): Model<FencedState> {
       return `${holder === null ? 'free' : `held by ${holder}`}, newest token ${token}`
     },
     describe: describeLock,
+    isReadOnly: () => false,
     problem: () => undefined,
   }
 }

@@ -12,6 +12,7 @@ export function kvModel(): Model<string> {
     step: stepKv,
     stateText: (state) => state,
     describe: describeKv,
+    isReadOnly: (operation) => operation.op === 'get',
     problem: () => undefined,
   }
 }

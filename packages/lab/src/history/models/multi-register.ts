@@ -18,6 +18,7 @@ export function multiRegisterModel(options: ModelOptions = {}): Model<Registers>
     step: (state, operation) => stepTransaction(state, operation, options.initial),
     stateText: (state) => [...state].map(([name, value]) => `${name}=${value}`).join(' '),
     describe: (operation) => `txn ${valueText(stepsOf(operation))}${operation.outcome === 'ok' ? '' : ' ?'}`,
+    isReadOnly: (operation) => (steps(operation) ?? []).every(([action]) => action === 'read'),
     problem: (operation) =>
       steps(operation) === undefined
         ? `a transaction needs steps like [[:read :x nil]], not ${valueText(operation.value)}`

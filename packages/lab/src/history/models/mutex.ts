@@ -29,6 +29,7 @@ export function mutexModel(): Model<string | null> {
     },
     stateText: (holder) => (holder === null ? 'free' : `held by ${holder}`),
     describe: describeLock,
+    isReadOnly: () => false,
     problem: () => undefined,
   }
 }

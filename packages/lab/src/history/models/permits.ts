@@ -40,6 +40,7 @@ export function permitsModel(options: ModelOptions = {}): Model<PermitsState> {
       return `${held.length} of ${size} held${held.map((permit) => ` (${permitText(permit)})`).join('')}${token}`
     },
     describe: describeLock,
+    isReadOnly: () => false,
     problem: (operation) =>
       operation.op === 'acquire' && operation.permits === undefined && options.permits === undefined
         ? 'an acquire of a permit needs the number of permits, in the event or by --permits'

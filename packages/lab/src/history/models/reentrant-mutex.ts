@@ -18,6 +18,7 @@ export function reentrantMutexModel(): Model<{ readonly holder: string; readonly
     },
     stateText: (state) => (state === null ? 'free' : `held by ${state.holder}, ${state.count} times`),
     describe: describeLock,
+    isReadOnly: () => false,
     problem: () => undefined,
   }
 }

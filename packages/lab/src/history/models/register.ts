@@ -15,6 +15,7 @@ export function registerModel(options: ModelOptions = {}): Model<string> {
     step: stepRegister,
     stateText: (state) => state,
     describe: describeRegister,
+    isReadOnly: (operation) => operation.op === 'read' || operation.result === false,
     problem: (operation) =>
       operation.op === 'cas' && casPair(operation.value) === undefined
         ? `a cas needs a pair [from to], not ${valueText(operation.value)}`

@@ -32,6 +32,7 @@ export function rwModel(): Model<RwState> {
       return `${held}, newest token ${newest.token ?? `at least ${newest.floor}`}`
     },
     describe: describeLock,
+    isReadOnly: () => false,
     problem: () => undefined,
   }
 }
