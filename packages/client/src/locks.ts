@@ -18,7 +18,9 @@ import type { Hold, HoldWarning } from './hold.js'
 import { type OnceOptions, runOnce } from './once.js'
 import {
   type AcquireOptions,
+  type AcquirePlan,
   acquirePlan,
+  checkFlag,
   checkKeys,
   type ClientSettings,
   clientSettings,
@@ -116,16 +118,14 @@ export class Locks implements AsyncDisposable {
    * @throws BusyError (`wait: 0`), AcquireTimeoutError, AbortedError, UnavailableError, InvalidError, LimitError
    */
   async acquire(names: LockNames, options: AcquireOptions = {}): Promise<Hold> {
-    const plan = acquirePlan(names, options, this.#settings, 'acquire')
-    if (this.#closing) throw closedError()
-    return acquireHold(this.#acquires, plan)
+    return this.#take(acquirePlan(names, options, this.#settings, 'acquire'))
   }
 
   /** Takes the locks if they are free now, and resolves with null otherwise. An unreachable service is an error. */
   async tryAcquire(names: LockNames, options: Omit<AcquireOptions, 'wait'> = {}): Promise<Hold | null> {
     const given: AcquireOptions = options
     if (given.wait !== undefined) throw new InvalidError('tryAcquire never waits', { hint: 'use acquire with wait' })
-    return this.#ifAvailable(names, options)
+    return this.#ifAvailable(acquirePlan(names, options, this.#settings, 'tryAcquire'))
   }
 
   /**
@@ -142,14 +142,11 @@ export class Locks implements AsyncDisposable {
         hint: "locks.request('name', async (hold) => { … })",
       })
     }
-    const { ifAvailable, ...acquire } = options
-    acquirePlan(names, options, this.#settings, 'request')
-    if (ifAvailable) {
-      if (options.wait !== undefined) throw new InvalidError('ifAvailable does not wait: leave wait out')
-      const hold = await this.#ifAvailable(names, acquire)
-      return hold ? runUnder(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)
-    }
-    return runUnder(await this.acquire(names, acquire), body as Body<Hold, T>)
+    const plan = acquirePlan(names, options, this.#settings, 'request')
+    if (!checkFlag(options.ifAvailable, 'ifAvailable')) return runUnder(await this.#take(plan), body as Body<Hold, T>)
+    if (options.wait !== undefined) throw new InvalidError('ifAvailable does not wait: leave wait out')
+    const hold = await this.#ifAvailable(plan)
+    return hold ? runUnder(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)
   }
 
   /**
@@ -310,9 +307,14 @@ export class Locks implements AsyncDisposable {
     this.#warnings.clear()
   }
 
-  async #ifAvailable(names: LockNames, options: AcquireOptions): Promise<Hold | null> {
+  async #take(plan: AcquirePlan): Promise<Hold> {
+    if (this.#closing) throw closedError()
+    return acquireHold(this.#acquires, plan)
+  }
+
+  async #ifAvailable(plan: AcquirePlan): Promise<Hold | null> {
     try {
-      return await this.acquire(names, { ...options, wait: 0 })
+      return await this.#take({ ...plan, waitMs: 0 })
     } catch (error) {
       if (error instanceof BusyError || error instanceof AcquireTimeoutError) return null
       throw error

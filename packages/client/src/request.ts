@@ -14,7 +14,6 @@ export async function runUnder<T>(hold: Hold, body: (hold: Hold) => T | Promise<
     await hold[Symbol.asyncDispose]()
     throw error
   }
-  if (hold.state === 'lost') throw await lostWith(hold, result)
   const releasedByBody = hold.state === 'released'
   try {
     const { released } = await hold.release()

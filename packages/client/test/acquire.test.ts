@@ -92,6 +92,23 @@ describe('waiting', () => {
     expect(hold.state).toBe('held')
   })
 
+  it('leaves no listener on the signal, however it ends', async () => {
+    const locks = service.client()
+    const controller = new AbortController()
+    const { signal } = controller
+    let listeners = 0
+    const add = signal.addEventListener.bind(signal)
+    const remove = signal.removeEventListener.bind(signal)
+    signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args))
+    signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args))
+    const hold = await service.during(locks.acquire('a', { signal }))
+    await service.during(locks.acquire('a', { signal, wait: 0 }).catch(() => {}))
+    await service.during(locks.acquire('a', { signal, wait: '2s' }).catch(() => {}))
+    await service.during(hold.release())
+    await service.during(locks.request('a', { signal }, () => {}))
+    expect(listeners).toBe(0)
+  })
+
   it('several locks are taken together or not at all', async () => {
     const locks = service.client()
     const b = await service.during(locks.acquire('b'))
@@ -397,7 +414,7 @@ describe('many', () => {
     expect(served).toBe(waiters)
     expect(pushes() - before).toBe(waiters)
     expect(state()).toEqual({ holds: 0, waiters: 0 })
-  })
+  }, 60_000)
 
   it('a long wait does not block a busy client', async () => {
     const locks = service.client()

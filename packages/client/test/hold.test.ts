@@ -139,6 +139,17 @@ describe('a hold is held until', () => {
     expect(hold.state).toBe('lost')
   })
 
+  it('counts from the sending of a renewal, however long its answer takes', async () => {
+    const { hold } = await held()
+    service.network.holdBack = true
+    await service.platform.advance(4_500)
+    service.network.flush()
+    await service.platform.advance(1)
+    // Sent at about 3 333 ms, answered at 4 500 ms.
+    expect(hold.remaining()).toBeGreaterThan(9_000 - 1_200)
+    expect(hold.remaining()).toBeLessThan(9_000 - 1_100)
+  })
+
   it('and never becomes held again', async () => {
     const { hold } = await held()
     service.network.holdBack = true

@@ -32,7 +32,10 @@ async function folder(): Promise<string> {
 }
 
 /** Runs a program on the build, with `locks` on `url`. */
-function program(url: string, body: string): { child: ChildProcess; said: (text: string) => Promise<string>; output: () => string } {
+function program(
+  url: string,
+  body: string,
+): { child: ChildProcess; said: (text: string) => Promise<string>; output: () => string } {
   const text = `
     import { createLocksOn } from '@leasehold/client'
     import { embeddedEngine } from '@leasehold/engines/embedded'
@@ -47,7 +50,8 @@ function program(url: string, body: string): { child: ChildProcess; said: (text:
   child.stderr?.on('data', (data) => {
     output += data
   })
-  const said = (wanted: string) => vi.waitFor(() => (expect(output).toContain(wanted), output), { timeout: 10_000, interval: 20 })
+  const said = (wanted: string) =>
+    vi.waitFor(() => (expect(output).toContain(wanted), output), { timeout: 10_000, interval: 20 })
   return { child, said, output: () => output }
 }
 
@@ -98,7 +102,10 @@ describe.skipIf(!built)('a process of its own (needs the build)', () => {
       }).catch((e) => e.code + ' ' + e.reason + ' ' + e.result)
       console.log(outcome)`,
     )
-    expect({ code: await exitCode(child), output: output() }).toEqual({ code: 0, output: 'lost true\nlost deadline 7\n' })
+    expect({ code: await exitCode(child), output: output() }).toEqual({
+      code: 0,
+      output: 'lost true\nlost deadline 7\n',
+    })
   })
 })
 

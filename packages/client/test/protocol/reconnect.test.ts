@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Locks } from '../../src/index.js'
+import { type Connector, type Locks, ProtocolEngine } from '../../src/index.js'
 import { TestService } from '../support/service.js'
 
 type Scenario = (locks: Locks, other: Locks, service: TestService) => Promise<unknown>
@@ -84,6 +84,26 @@ describe('a connection that breaks', () => {
     }
   }, 60_000)
 
+  it('at any message leaves a persistent hold confirmed before the caller has it', async () => {
+    for (let n = 1; n <= 14; n++) {
+      const service = new TestService()
+      const line = service.line()
+      const locks = service.client({}, { network: line })
+      const { holds } = service.member.state.machine
+      line.cutAfter = n
+      // A waiter in front keeps its request number open, so that the grant is acknowledged one by one.
+      await service.during(service.client().acquire('busy'))
+      void locks.acquire('busy').catch(() => {})
+      const hold = await service.during(locks.acquire('a', { persistent: true }))
+      expect({ n, confirmed: [...holds.values()].find((one) => one.persistent)?.confirmed }).toEqual({
+        n,
+        confirmed: true,
+      })
+      await service.during(hold.release())
+      expect(await service.end()).toEqual({ timers: 0, connections: 0, sessions: 0 })
+    }
+  })
+
   it('again and again leaves nothing behind', async () => {
     for (const every of [7, 11, 13, 29]) {
       const service = new TestService()
@@ -119,17 +139,28 @@ describe('a connection that breaks', () => {
     expect(await service.end()).toEqual({ timers: 0, connections: 0, sessions: 0 })
   })
 
-  it('is told from a slow one: a connection in which nothing moves is given up for another', async () => {
+  it('only looks open is left for another before a hold is lost', async () => {
     const service = new TestService()
     const line = service.line()
     const locks = service.client({ ttl: '10s' }, { network: line })
     const hold = await service.during(locks.acquire('a'))
-    line.blackHole = true
-    await service.platform.advance(4_000)
-    line.blackHole = false
-    // The old connection is still silent on our side: only leaving it helps.
-    await service.platform.advance(20_000)
+    line.freeze()
+    await service.platform.advance(30_000)
+    expect(line.connects).toHaveLength(2)
     expect(hold.state).toBe('held')
+    await service.end()
+  })
+
+  it('only looks open is found out also when nothing is held', async () => {
+    const service = new TestService()
+    const line = service.line()
+    const locks = service.client({}, { network: line })
+    await service.during(locks.connect())
+    await service.platform.advance(60_000)
+    expect(line.connects).toHaveLength(1)
+    line.freeze()
+    await service.platform.advance(30_000)
+    expect(line.connects).toHaveLength(2)
     await service.end()
   })
 })
@@ -236,6 +267,47 @@ describe('epochs', () => {
     expect(hold.state).toBe('held')
     await fresh.end()
     await old.end()
+  })
+
+  it('a member of an older epoch is refused also when it does not notice itself', async () => {
+    const service = new TestService()
+    service.member.raiseEpoch(5)
+    const { network } = service
+    const welcome = {
+      kind: 'welcome',
+      version: 1,
+      cluster: 'c1',
+      epoch: 1,
+      member: 'old',
+      leaderUrl: '',
+      urls: [],
+    } as const
+    const sent: string[] = []
+    const connector: Connector = {
+      connect(url, events) {
+        if (url !== 'http://old') return network.connect(url, events)
+        queueMicrotask(() => events.opened())
+        return {
+          buffered: 0,
+          send: (messages) => {
+            sent.push(...messages.map((message) => message.kind))
+            queueMicrotask(() => events.received([welcome]))
+          },
+          close: () => {},
+        }
+      },
+    }
+    const { platform } = service
+    const engine = new ProtocolEngine({ urls: [service.url, 'http://old'], connector, platform })
+    await service.during(engine.connect(1_000))
+    network.down.add(service.url)
+    network.cutAll()
+    await expect(service.during(engine.query({}, { stale: true, timeoutMs: 5_000 }))).rejects.toMatchObject({
+      message: expect.stringContaining('older than 5'),
+    })
+    expect(new Set(sent)).toEqual(new Set(['hello']))
+    await engine.close()
+    await service.end()
   })
 
   it('another service under the same URL is no continuation', async () => {

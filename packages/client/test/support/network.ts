@@ -11,6 +11,8 @@ import type { Channel, ChannelEvents, Connector } from '../../src/index.js'
 
 interface Open {
   cut(error: Error): void
+  /** Looks open, and carries nothing any more: half-open. */
+  dead: boolean
 }
 
 /**
@@ -47,9 +49,9 @@ export class TestNetwork implements Connector {
       stream?.close()
       queueMicrotask(() => events.closed(error))
     }
-    const connection: Open = { cut }
+    const connection: Open = { cut, dead: false }
     const emit = (messages: readonly ServerMessage[]) => {
-      if (over || this.blackHole) return
+      if (over || connection.dead || this.blackHole) return
       const frame = decodeServerMessages(encodeServerMessages(messages))
       const deliver = () =>
         queueMicrotask(() => {
@@ -74,7 +76,7 @@ export class TestNetwork implements Connector {
     return {
       buffered: 0,
       send(messages) {
-        if (over || network.blackHole) return
+        if (over || connection.dead || network.blackHole) return
         const frame = decodeClientMessages(encodeClientMessages(messages))
         queueMicrotask(() => {
           for (const message of frame) {
@@ -95,6 +97,11 @@ export class TestNetwork implements Connector {
 
   cutAll(): void {
     for (const connection of [...this.open]) connection.cut(new Error('cut by the test'))
+  }
+
+  /** The present connections become half-open; new ones work. */
+  freeze(): void {
+    for (const connection of this.open) connection.dead = true
   }
 
   flush(): void {
