@@ -41,7 +41,11 @@ export function wholeNumbers(max: number = Number.MAX_SAFE_INTEGER): fc.Arbitrar
   const edges: number[] = []
   for (let bits = 7; bits <= 53; bits++) edges.push(2 ** bits - 1, 2 ** bits)
   const within = edges.filter((edge) => edge <= max)
-  return fc.oneof(fc.nat({ max: Math.min(max, 300) }), fc.constantFrom(max, ...within), fc.maxSafeNat().map((n) => n % (max + 1)))
+  return fc.oneof(
+    fc.nat({ max: Math.min(max, 300) }),
+    fc.constantFrom(max, ...within),
+    fc.maxSafeNat().map((n) => n % (max + 1)),
+  )
 }
 
 export const bytes = (maxLength = 40): fc.Arbitrary<Uint8Array> => fc.uint8Array({ maxLength })
@@ -294,53 +298,55 @@ export const registerView: fc.Arbitrary<RegisterView> = record({
   lock: orUndefined(name),
 })
 
-export const clientMessagesByKind: { [K in ClientMessage['kind']]: fc.Arbitrary<Extract<ClientMessage, { kind: K }>> } = {
-  hello: record({
-    kind: kind('hello'),
-    version: wholeNumbers(),
-    apiKey: text,
-    client: text,
-    epoch: wholeNumbers(EPOCH_MAX),
-  }),
-  attach: record({ kind: kind('attach'), correlation, session: serial, secret: hex128 }),
-  command: record({ kind: kind('command'), correlation, command }),
-  query: record({ kind: kind('query'), correlation, query, stale: fc.boolean() }),
-  get: record({ kind: kind('get'), correlation, key: name, stale: fc.boolean() }),
-  watch: record(
-    { kind: kind('watch'), correlation, prefix: text, from: cursor },
-    { requiredKeys: ['kind', 'correlation', 'prefix'] },
-  ),
-  unwatch: record({ kind: kind('unwatch'), correlation }),
-  ping: record({ kind: kind('ping'), correlation }),
-}
+export const clientMessagesByKind: { [K in ClientMessage['kind']]: fc.Arbitrary<Extract<ClientMessage, { kind: K }>> } =
+  {
+    hello: record({
+      kind: kind('hello'),
+      version: wholeNumbers(),
+      apiKey: text,
+      client: text,
+      epoch: wholeNumbers(EPOCH_MAX),
+    }),
+    attach: record({ kind: kind('attach'), correlation, session: serial, secret: hex128 }),
+    command: record({ kind: kind('command'), correlation, command }),
+    query: record({ kind: kind('query'), correlation, query, stale: fc.boolean() }),
+    get: record({ kind: kind('get'), correlation, key: name, stale: fc.boolean() }),
+    watch: record(
+      { kind: kind('watch'), correlation, prefix: text, from: cursor },
+      { requiredKeys: ['kind', 'correlation', 'prefix'] },
+    ),
+    unwatch: record({ kind: kind('unwatch'), correlation }),
+    ping: record({ kind: kind('ping'), correlation }),
+  }
 export const clientMessage: fc.Arbitrary<ClientMessage> = fc.oneof(
   ...Object.values<fc.Arbitrary<ClientMessage>>(clientMessagesByKind),
 )
 
-export const serverMessagesByKind: { [K in ServerMessage['kind']]: fc.Arbitrary<Extract<ServerMessage, { kind: K }>> } = {
-  welcome: record({
-    kind: kind('welcome'),
-    version: wholeNumbers(),
-    cluster: text,
-    epoch: wholeNumbers(EPOCH_MAX),
-    member: text,
-    leaderUrl: text,
-    urls: fc.array(text, { maxLength: 3 }),
-  }),
-  result: record({ kind: kind('result'), correlation, result }),
-  attached: record({ kind: kind('attached'), correlation }),
-  queryAnswer: record({ kind: kind('queryAnswer'), correlation, answer: queryResult }),
-  getAnswer: record({ kind: kind('getAnswer'), correlation, register: orUndefined(registerView) }),
-  push: record({ kind: kind('push'), push }),
-  events: record({
-    kind: kind('events'),
-    correlation,
-    index,
-    items: fc.array(record({ ordinal: wholeNumbers(), event }), { maxLength: 4 }),
-  }),
-  pong: record({ kind: kind('pong'), correlation }),
-  error: record({ kind: kind('error'), correlation, refused, leaderUrl: text }),
-}
+export const serverMessagesByKind: { [K in ServerMessage['kind']]: fc.Arbitrary<Extract<ServerMessage, { kind: K }>> } =
+  {
+    welcome: record({
+      kind: kind('welcome'),
+      version: wholeNumbers(),
+      cluster: text,
+      epoch: wholeNumbers(EPOCH_MAX),
+      member: text,
+      leaderUrl: text,
+      urls: fc.array(text, { maxLength: 3 }),
+    }),
+    result: record({ kind: kind('result'), correlation, result }),
+    attached: record({ kind: kind('attached'), correlation }),
+    queryAnswer: record({ kind: kind('queryAnswer'), correlation, answer: queryResult }),
+    getAnswer: record({ kind: kind('getAnswer'), correlation, register: orUndefined(registerView) }),
+    push: record({ kind: kind('push'), push }),
+    events: record({
+      kind: kind('events'),
+      correlation,
+      index,
+      items: fc.array(record({ ordinal: wholeNumbers(), event }), { maxLength: 4 }),
+    }),
+    pong: record({ kind: kind('pong'), correlation }),
+    error: record({ kind: kind('error'), correlation, refused, leaderUrl: text }),
+  }
 export const serverMessage: fc.Arbitrary<ServerMessage> = fc.oneof(
   ...Object.values<fc.Arbitrary<ServerMessage>>(serverMessagesByKind),
 )

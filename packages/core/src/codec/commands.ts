@@ -372,9 +372,7 @@ function readSteal(reader: Reader): Steal {
 function writeFlags(command: Put | Delete): number {
   const { ifVersion, fence } = command
   return (
-    numberedFlags(command) |
-    (ifVersion === undefined ? 0 : WRITE_VERSION) |
-    (fence === undefined ? 0 : WRITE_FENCE)
+    numberedFlags(command) | (ifVersion === undefined ? 0 : WRITE_VERSION) | (fence === undefined ? 0 : WRITE_FENCE)
   )
 }
 

@@ -150,8 +150,22 @@ export class Reader {
       return DIGITS[i & 1 ? byte & 15 : byte >> 4] as number
     }
     return String.fromCharCode(
-      digit(0), digit(1), digit(2), digit(3), digit(4), digit(5), digit(6), digit(7),
-      digit(8), digit(9), digit(10), digit(11), digit(12), digit(13), digit(14), digit(15),
+      digit(0),
+      digit(1),
+      digit(2),
+      digit(3),
+      digit(4),
+      digit(5),
+      digit(6),
+      digit(7),
+      digit(8),
+      digit(9),
+      digit(10),
+      digit(11),
+      digit(12),
+      digit(13),
+      digit(14),
+      digit(15),
     )
   }
 

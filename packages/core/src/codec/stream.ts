@@ -17,7 +17,14 @@ import {
 } from './fields.js'
 import { Reader } from './reader.js'
 import { readPush, readRefused, readResult, writePush, writeRefused, writeResult } from './results.js'
-import { readQuery, readQueryResult, readRegisterView, writeQuery, writeQueryResult, writeRegisterView } from './views.js'
+import {
+  readQuery,
+  readQueryResult,
+  readRegisterView,
+  writeQuery,
+  writeQueryResult,
+  writeRegisterView,
+} from './views.js'
 import { Writer } from './writer.js'
 
 /** First byte of a client's message. Part of the format: never change or reuse a number. */
@@ -242,7 +249,12 @@ export function readServerMessage(reader: Reader): ServerMessage {
     case SERVER_MESSAGE_KINDS.getAnswer:
       return { kind: 'getAnswer', correlation, register: reader.bool() ? readRegisterView(reader) : undefined }
     case SERVER_MESSAGE_KINDS.events:
-      return { kind: 'events', correlation, index: reader.varuint() as Index, items: readList(reader, 4, readEventItem) }
+      return {
+        kind: 'events',
+        correlation,
+        index: reader.varuint() as Index,
+        items: readList(reader, 4, readEventItem),
+      }
     case SERVER_MESSAGE_KINDS.pong:
       return { kind: 'pong', correlation }
     case SERVER_MESSAGE_KINDS.error:

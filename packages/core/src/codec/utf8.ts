@@ -33,30 +33,17 @@ export function encodeUtf8(text: string, into: Uint8Array, at: number): number {
  * @throws CodecError for anything that {@link encodeUtf8} does not write: over-long forms, surrogates, cut-off sequences
  */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  let text = ''
-  let at = start
-  for (; at + 8 <= end; at += 8) {
-    const a = bytes[at] as number
-    const b = bytes[at + 1] as number
-    const c = bytes[at + 2] as number
-    const d = bytes[at + 3] as number
-    const e = bytes[at + 4] as number
-    const f = bytes[at + 5] as number
-    const g = bytes[at + 6] as number
-    const h = bytes[at + 7] as number
-    if ((a | b | c | d | e | f | g | h) > 0x7f) return text + decodeAny(bytes, at, end)
-    text += String.fromCharCode(a, b, c, d, e, f, g, h)
+  const length = end - start
+  if (length > CHUNK_UNITS) return decodeAny(bytes, start, end)
+  // Names are short and ASCII: made from one list of units they are flat strings, quick to hash and to compare.
+  const units = new Array<number>(length)
+  let union = 0
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[start + i] as number
+    union |= byte
+    units[i] = byte
   }
-  if (at + 4 <= end) {
-    const a = bytes[at] as number
-    const b = bytes[at + 1] as number
-    const c = bytes[at + 2] as number
-    const d = bytes[at + 3] as number
-    if ((a | b | c | d) > 0x7f) return text + decodeAny(bytes, at, end)
-    text += String.fromCharCode(a, b, c, d)
-    at += 4
-  }
-  return at === end ? text : text + decodeAny(bytes, at, end)
+  return union > 0x7f ? decodeAny(bytes, start, end) : String.fromCharCode.apply(String, units)
 }
 
 function decodeAny(bytes: Uint8Array, start: number, end: number): string {
@@ -98,7 +85,9 @@ function decodeSequence(bytes: Uint8Array, at: number, length: number): number {
     point = (point << 6) | (next & 0x3f)
   }
   const wrong =
-    length === 3 ? point < 0x800 || (point >= 0xd800 && point <= 0xdfff) : length === 4 && (point < 0x10000 || point > 0x10ffff)
+    length === 3
+      ? point < 0x800 || (point >= 0xd800 && point <= 0xdfff)
+      : length === 4 && (point < 0x10000 || point > 0x10ffff)
   if (wrong) throw new CodecError(at, UTF8)
   return point
 }
