@@ -15,7 +15,7 @@ import { Reads } from './reads.js'
 import type { Received } from './snapshot-transfer.js'
 import { type Installable, Snapshotting } from './snapshotting.js'
 import { Stamps } from './stamps.js'
-import { COMPARE_EVERY, StateHashes } from './state-hashes.js'
+import { StateHashes } from './state-hashes.js'
 import { Tenure } from './tenure.js'
 
 /** Entries that were proposed and are not yet applied. */
@@ -282,7 +282,7 @@ export class Loop {
       this.answer(batch.index, results)
       if (this.tenure && batch.index === this.tenure.opening && entry.term === this.tenure.term)
         this.becomeReady(this.tenure)
-      if (entry.index % COMPARE_EVERY === 0) this.announceHash()
+      if (entry.index % this.options.settings.compareEvery === 0) this.announceHash()
     }
     if (entries.length > 0) this.raft.applied(this.applier.index)
     return entries.length > 0

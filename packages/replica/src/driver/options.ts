@@ -31,6 +31,8 @@ export interface ReplicaOptions {
   /** Events that are kept for watchers that come back; default 10 000, and 8 MiB. */
   readonly historyEvents?: number
   readonly historyBytes?: number
+  /** Members compare the hashes of their states at every so many entries, all at the same; default 4096. */
+  readonly compareEvery?: number
   /** Lets a single waiting operation be written by a blocking call, the shortest way; default true. */
   readonly blockingWrites?: boolean
   /**
@@ -53,6 +55,7 @@ type Numeric =
   | 'snapshotBytes'
   | 'historyEvents'
   | 'historyBytes'
+  | 'compareEvery'
 
 const MIB = 1024 * 1024
 const SEGMENT_BYTES_MIN = 256 * 1024
@@ -76,6 +79,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     snapshotBytes: 64 * MIB,
     historyEvents: 10_000,
     historyBytes: 8 * MIB,
+    compareEvery: 4096,
     blockingWrites: true,
     endLocalSessions: false,
     release: (done) => done(),
@@ -99,5 +103,6 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
   atLeast('snapshotBytes', 4096)
   atLeast('historyEvents', 0)
   atLeast('historyBytes', 0)
+  atLeast('compareEvery', 1)
   return settings
 }

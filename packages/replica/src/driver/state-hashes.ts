@@ -1,7 +1,5 @@
 import type { NodeId } from '@leasehold/raft'
 
-/** Members compare the hashes of their states at every so many entries. */
-export const COMPARE_EVERY = 4096
 /** Hashes of so many indexes are kept; what lags further behind is not compared. */
 const INDEXES_MAX = 8
 
