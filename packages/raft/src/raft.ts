@@ -484,9 +484,10 @@ export class Raft {
     if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
       core.becomeFollower(message.term, message.from)
       this.stepFollower(message)
-    } else if (kind === (core.role === 'preCandidate' ? 'preVoteReply' : 'voteReply')) {
-      onVoteReply(core, message.from, !message.reject)
-    }
+    } else if (core.role === 'preCandidate' && kind === 'preVoteReply') {
+      // A grant names the term that was asked about: one for an earlier question says nothing about this one.
+      if (message.reject || message.term === core.term + 1) onVoteReply(core, message.from, !message.reject)
+    } else if (core.role === 'candidate' && kind === 'voteReply') onVoteReply(core, message.from, !message.reject)
   }
 
   private stepFollower(message: Message): void {

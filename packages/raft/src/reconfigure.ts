@@ -1,5 +1,5 @@
 import type { Core } from './core.js'
-import { changeMembers, configurationOf, isJoint } from './membership.js'
+import { changeMembers, configurationOf, isJoint, MembershipError } from './membership.js'
 import { appendOwn, broadcastAppend, maybeSendAppend, type Proposal, releaseEarlyReads } from './replication.js'
 import type { Configuration, ConfigurationChange, ConfigurationStep, NodeId } from './types.js'
 
@@ -12,7 +12,21 @@ export function changeProblem(core: Core, change: ConfigurationChange): string |
   }
   if (isJoint(core.members) && !leave) return 'the joint configuration must be left first'
   if (!isJoint(core.members) && leave) return 'there is no joint configuration to leave'
-  return undefined
+  return impossible(core, change)
+}
+
+/**
+ * What would fail when the change is applied. Nothing is pending, so what is in force now is what it will meet: a change that
+ * passes here cannot stop the members that apply it.
+ */
+function impossible(core: Core, change: ConfigurationChange): string | undefined {
+  try {
+    changeMembers(core.tracked, change, (isLearner) => core.newProgress(isLearner))
+    return undefined
+  } catch (error) {
+    if (error instanceof MembershipError) return error.message
+    throw error
+  }
 }
 
 /** To be called when the program applies a configuration entry; returns what is in force from now on. */
