@@ -1,11 +1,11 @@
 import { assert } from './assert.js'
 import { type EntryId, RaftLog } from './log.js'
 import { configurationOf, type Members, restoreMembers, type Tracked } from './membership.js'
-import { isGated, type Message, type MessageFields, message } from './messages.js'
+import { isGated, isHandedOn, type Message, type MessageFields, message } from './messages.js'
 import { DEFAULT_RAFT_LIMITS, type RaftLimits, type RaftOptions } from './options.js'
 import { Progress } from './progress.js'
 import { jointCommitted, jointVote, type VoteResult } from './quorum.js'
-import { ReadRounds } from './reads.js'
+import { HandedReads, ReadRounds } from './reads.js'
 import type { Configuration, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
 export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
@@ -46,6 +46,7 @@ export class Core {
   heartbeatElapsed = 0
   electionTimeout = 0
   reads: ReadRounds
+  readonly handedReads: HandedReads
 
   snapshot: SnapshotMeta | undefined
 
@@ -65,6 +66,7 @@ export class Core {
     this.term = hardState.term
     this.vote = hardState.vote
     this.reads = new ReadRounds(this.limits.readsMax)
+    this.handedReads = new HandedReads(this.limits.readsMax, options.random)
     this.tracked = restoreMembers(snapshot.configuration, (isLearner) => this.newProgress(isLearner))
     this.becomeFollower(this.term, 0)
   }
@@ -160,7 +162,7 @@ export class Core {
   send(fields: MessageFields): void {
     const { kind } = fields
     const isVote = kind === 'vote' || kind === 'voteReply' || kind === 'preVote' || kind === 'preVoteReply'
-    const handedOn = kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader'
+    const handedOn = isHandedOn(kind)
     const term = isVote ? fields.term : handedOn ? 0 : (fields.term ?? this.term)
     assert(term !== undefined && (handedOn || term >= 0), () => `${kind} of node ${this.id} has no term`)
     const out = message({ ...fields, term, from: fields.from ?? this.id })
@@ -193,6 +195,7 @@ export class Core {
     this.pendingConfiguration = 0
     this.uncommittedBytes = 0
     for (const read of this.reads.dropAll()) if (read.from === this.id) this.readsLost.push(read.context)
+    this.readsLost.push(...this.handedReads.dropAll())
   }
 
   becomeFollower(term: Term, leader: NodeId): void {

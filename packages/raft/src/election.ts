@@ -55,8 +55,7 @@ export function isSticky(core: Core, request: Message): boolean {
 /** Answers a request for a (pre-)vote (thesis 3.4, 3.6.1, 9.6). */
 export function onVoteRequest(core: Core, request: Message): void {
   const pre = request.kind === 'preVote'
-  const free =
-    core.vote === request.from || (core.vote === 0 && core.leader === 0) || (pre && request.term > core.term)
+  const free = core.vote === request.from || (core.vote === 0 && core.leader === 0) || (pre && request.term > core.term)
   const kind = pre ? 'preVoteReply' : 'voteReply'
   if (!free || !core.log.isUpToDate({ term: request.logTerm, index: request.index })) {
     core.send({ kind, to: request.from, term: core.term, reject: true })

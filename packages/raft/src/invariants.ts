@@ -25,11 +25,23 @@ export function checkInvariants(core: Core, before: Watermarks): Watermarks {
   )
   assert(log.committed >= before.commit, () => `commit went back from ${before.commit} (${where()})`)
   assert(log.applied >= before.applied, () => `applied went back from ${before.applied} (${where()})`)
-  assert(log.applied <= log.applying && log.applying <= log.committed, () => `applied ${log.applied} ≤ applying ${log.applying} ≤ commit? (${where()})`)
-  assert(log.committed <= log.lastIndex && log.durable <= log.lastIndex, () => `commit or durable ${log.durable} beyond the log (${where()})`)
-  assert(log.firstIndex - 1 <= log.committed, () => `the log begins at ${log.firstIndex}, after its commit (${where()})`)
+  assert(
+    log.applied <= log.applying && log.applying <= log.committed,
+    () => `applied ${log.applied} ≤ applying ${log.applying} ≤ commit? (${where()})`,
+  )
+  assert(
+    log.committed <= log.lastIndex && log.durable <= log.lastIndex,
+    () => `commit or durable ${log.durable} beyond the log (${where()})`,
+  )
+  assert(
+    log.firstIndex - 1 <= log.committed,
+    () => `the log begins at ${log.firstIndex}, after its commit (${where()})`,
+  )
   if (core.role === 'leader') checkLeader(core, where)
-  return before.term === term && before.vote === vote && before.commit === log.committed && before.applied === log.applied
+  return before.term === term &&
+    before.vote === vote &&
+    before.commit === log.committed &&
+    before.applied === log.applied
     ? before
     : watermarksOf(core)
 }
@@ -37,8 +49,14 @@ export function checkInvariants(core: Core, before: Watermarks): Watermarks {
 function checkLeader(core: Core, where: () => string): void {
   assert(core.leader === core.id, () => `a leader that follows ${core.leader} (${where()})`)
   for (const [id, progress] of core.tracked.progress) {
-    assert(progress.match < progress.next, () => `peer ${id}: match ${progress.match}, next ${progress.next} (${where()})`)
+    assert(
+      progress.match < progress.next,
+      () => `peer ${id}: match ${progress.match}, next ${progress.next} (${where()})`,
+    )
     assert(progress.match <= core.log.lastIndex, () => `peer ${id} matches ${progress.match} (${where()})`)
-    assert(progress.inflights.count <= core.limits.inflightsMax, () => `peer ${id}: ${progress.inflights.count} in flight (${where()})`)
+    assert(
+      progress.inflights.count <= core.limits.inflightsMax,
+      () => `peer ${id}: ${progress.inflights.count} in flight (${where()})`,
+    )
   }
 }

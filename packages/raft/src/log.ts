@@ -141,7 +141,10 @@ export class RaftLog {
 
   commitTo(index: Index): void {
     if (index <= this.committed) return
-    assert(index <= this.lastIndex, () => `commit ${index} is beyond the last entry ${this.lastIndex}: an acknowledged tail is lost`)
+    assert(
+      index <= this.lastIndex,
+      () => `commit ${index} is beyond the last entry ${this.lastIndex}: an acknowledged tail is lost`,
+    )
     this.committed = index
   }
 
@@ -205,7 +208,10 @@ export class RaftLog {
   }
 
   applyTo(index: Index): void {
-    assert(index >= this.applied && index <= this.applying, () => `applied ${index}, between ${this.applied} and ${this.applying}?`)
+    assert(
+      index >= this.applied && index <= this.applying,
+      () => `applied ${index}, between ${this.applied} and ${this.applying}?`,
+    )
     this.applied = index
   }
 

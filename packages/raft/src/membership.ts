@@ -142,7 +142,11 @@ class Draft {
 }
 
 /** One voter more or less, any number of learners: the old and the new majorities meet (thesis 4.1). */
-export function simpleChange(from: Tracked, steps: readonly ConfigurationStep[], track: (isLearner: boolean) => Progress): Tracked {
+export function simpleChange(
+  from: Tracked,
+  steps: readonly ConfigurationStep[],
+  track: (isLearner: boolean) => Progress,
+): Tracked {
   if (isJoint(from.members)) throw new MembershipError("can't apply simple config change in joint config")
   const draft = new Draft(from, track)
   draft.take(steps)
@@ -176,7 +180,11 @@ export function leaveJoint(from: Tracked, track: (isLearner: boolean) => Progres
   return draft.done()
 }
 
-export function changeMembers(from: Tracked, change: ConfigurationChange, track: (isLearner: boolean) => Progress): Tracked {
+export function changeMembers(
+  from: Tracked,
+  change: ConfigurationChange,
+  track: (isLearner: boolean) => Progress,
+): Tracked {
   const kind = kindOf(change)
   if (kind === 'leave') return leaveJoint(from, track)
   if (kind === 'simple') return simpleChange(from, change.steps, track)

@@ -23,7 +23,11 @@ export const MESSAGE_KINDS = [
 
 export type MessageKind = (typeof MESSAGE_KINDS)[number]
 
-/** What a leader asks a program to deliver to a peer: everything up to `meta.index`, or something later. */
+/**
+ * One message. Which fields mean something depends on the kind; the others are 0. `snapshot` asks the program to deliver
+ * the state up to `snapshot.index`, or something later, in pieces of its choice; the receiver's program steps the message
+ * in when it has all of them.
+ */
 export interface Message {
   readonly kind: MessageKind
   readonly from: NodeId
@@ -72,4 +76,34 @@ export function isGated(kind: MessageKind): boolean {
 
 export function entryBytes(entry: Entry): number {
   return entry.kind === 'normal' ? entry.data.length : 16 + 12 * entry.change.steps.length + entry.change.context.length
+}
+
+/** Requests that a follower hands on to its leader: they belong to no term. */
+export function isHandedOn(kind: MessageKind): boolean {
+  return kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader'
+}
+
+/** What no correct member would send to `self`; undefined when there is nothing to complain about. */
+export function messageProblem(message: Message, self: NodeId): string | undefined {
+  const { kind, from, to, term, index, logTerm, entries, snapshot } = message
+  if (to !== self) return `${kind} for node ${to} came to node ${self}`
+  if (!(Number.isSafeInteger(from) && from > 0)) return `${kind} from node ${from}`
+  if (isHandedOn(kind)) {
+    if (term !== 0) return `${kind} of term ${term}`
+    return kind === 'propose' && entries.length === 0 ? 'a proposal of nothing' : undefined
+  }
+  if (!(Number.isSafeInteger(term) && term > 0)) return `${kind} of term ${term}`
+  if (kind === 'snapshot') {
+    const fits = snapshot !== undefined && snapshot.index > 0 && snapshot.term <= term
+    return fits ? undefined : `a snapshot message of term ${term} without a snapshot that fits`
+  }
+  let last = logTerm
+  for (let i = 0; i < entries.length; i++) {
+    const entry = entries[i] as Entry
+    if (entry.index !== index + 1 + i) return `entry ${entry.index} at place ${i} after ${index}`
+    if (entry.term < last || entry.term > term)
+      return `entry ${entry.index} of term ${entry.term} after ${last}, in term ${term}`
+    last = entry.term
+  }
+  return undefined
 }

@@ -1,24 +1,24 @@
 import { assert } from './assert.js'
 import { Core, type ReadReady, type Role, type Trace } from './core.js'
-import { isSticky, onVoteReply, onVoteRequest, standForElection } from './election.js'
+import { dispatch, readAsLeader } from './dispatch.js'
+import { standForElection } from './election.js'
 import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
-import { entryBytes, type Message } from './messages.js'
+import { entryBytes, type Message, messageProblem } from './messages.js'
 import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
+import { propose } from './proposals.js'
 import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './reconfigure.js'
-import {
-  answerReads,
-  appendOwn,
-  broadcastAppend,
-  broadcastHeartbeat,
-  onAppend,
-  onAppendReply,
-  onHeartbeat,
-  onHeartbeatReply,
-  onSnapshot,
-  type Proposal,
-} from './replication.js'
-import type { Configuration, ConfigurationChange, Entry, HardState, Index, NodeId, SnapshotMeta, Term } from './types.js'
+import { broadcastHeartbeat, type Proposal } from './replication.js'
+import type {
+  Configuration,
+  ConfigurationChange,
+  Entry,
+  HardState,
+  Index,
+  NodeId,
+  SnapshotMeta,
+  Term,
+} from './types.js'
 
 /** What must be durable before `persisted(sequence)` may be called. Writes complete in the order of their sequence. */
 export interface PersistEffect {
@@ -204,10 +204,13 @@ export class Raft {
     this.check()
   }
 
-  /** A message of another member. */
-  step(message: Message): void {
-    this.stepChecked(message)
+  /** A message of another member. One that no correct member sends is left alone; the answer then says what is wrong. */
+  step(message: Message): string | undefined {
+    const problem = messageProblem(message, this.core.id)
+    if (problem !== undefined) return problem
+    dispatch(this.core, message)
     this.check()
+    return undefined
   }
 
   /**
@@ -216,7 +219,10 @@ export class Raft {
    */
   propose(data: readonly Uint8Array[]): Index | undefined {
     const first = this.core.log.lastIndex + 1
-    const accepted = this.proposeAll(data.map((one): Proposal => ({ kind: 'normal', data: one })))
+    const accepted = propose(
+      this.core,
+      data.map((one): Proposal => ({ kind: 'normal', data: one })),
+    )
     this.check()
     return accepted && this.core.role === 'leader' ? first : undefined
   }
@@ -229,60 +235,19 @@ export class Raft {
     const { core } = this
     const problem = core.role === 'leader' ? changeProblem(core, change) : undefined
     const index = core.log.lastIndex + 1
-    const accepted = this.proposeAll([{ kind: 'configuration', change }])
+    const accepted = propose(this.core, [{ kind: 'configuration', change }])
     this.check()
-    if (!accepted) return { refused: core.role === 'leader' ? 'the leader takes no proposals now' : 'there is no leader' }
+    if (!accepted)
+      return { refused: core.role === 'leader' ? 'the leader takes no proposals now' : 'there is no leader' }
     return problem === undefined ? { index } : { refused: problem }
-  }
-
-  private proposeAll(proposals: readonly Proposal[]): boolean {
-    const { core } = this
-    if (proposals.length === 0) return false
-    if (core.role === 'follower') {
-      if (core.leader === 0 || core.options.noForwarding) return false
-      const entries = proposals.map((one): Entry => ({ ...one, term: 0, index: 0 }))
-      core.send({ kind: 'propose', to: core.leader, entries })
-      return true
-    }
-    return core.role === 'leader' && this.proposeAsLeader(proposals)
-  }
-
-  private proposeAsLeader(proposals: readonly Proposal[]): boolean {
-    const { core } = this
-    if (core.isRetiring || core.progressOf(core.id) === undefined || core.transferee !== 0) return false
-    const pendingBefore = core.pendingConfiguration
-    const checked = proposals.map((one, i): Proposal => {
-      if (one.kind === 'normal') return one
-      if (changeProblem(core, one.change) !== undefined) return { kind: 'normal', data: new Uint8Array(0) }
-      core.pendingConfiguration = core.log.lastIndex + i + 1
-      return one
-    })
-    if (!appendOwn(core, checked)) {
-      core.pendingConfiguration = pendingBefore
-      return false
-    }
-    broadcastAppend(core)
-    return true
   }
 
   /** Asks for a linearizable read; the answer is a `reads` or `readsLost` effect with this context. False: no leader. */
   read(context: number): boolean {
     const { core } = this
-    if (core.role === 'leader') return this.readAsLeader(core.id, context)
-    if (core.role !== 'follower' || core.leader === 0) return false
-    core.send({ kind: 'readIndex', to: core.leader, context })
-    return true
-  }
-
-  private readAsLeader(from: NodeId, context: number): boolean {
-    const { core } = this
-    if (core.reads.full) return false
-    if (!core.hasCommittedInTerm) core.reads.wait({ from, context })
-    else {
-      const round = core.reads.open(core.log.committed, [{ from, context }], core.id)
-      if (!core.isSingleton || core.peers().length > 0) broadcastHeartbeat(core, round)
-      answerReads(core)
-    }
+    if (core.role === 'leader') return readAsLeader(core, core.id, context)
+    if (core.role !== 'follower' || core.leader === 0 || core.handedReads.full) return false
+    core.send({ kind: 'readIndex', to: core.leader, context: core.handedReads.ask(context) })
     return true
   }
 
@@ -304,7 +269,7 @@ export class Raft {
   persisted(sequence: number): void {
     this.stored(sequence)
     while (this.pending.length > 0 && (this.pending[0] as Pending).sequence <= sequence) {
-      for (const message of (this.pending.shift() as Pending).own) this.stepChecked(message)
+      for (const message of (this.pending.shift() as Pending).own) dispatch(this.core, message)
     }
     this.check()
   }
@@ -394,9 +359,16 @@ export class Raft {
     const snapshot = core.log.snapshotToWrite
     const own = core.gated.filter((message) => message.to === core.id)
     const gated = core.gated.filter((message) => message.to !== core.id)
-    const termOrVote = hardState !== undefined && (hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)
+    const termOrVote =
+      hardState !== undefined && (hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)
     const mustSync = entries.length > 0 || termOrVote || snapshot !== undefined
-    const persist = this.handOut(mustSync || hardState !== undefined || core.gated.length > 0, mustSync, entries, snapshot, own)
+    const persist = this.handOut(
+      mustSync || hardState !== undefined || core.gated.length > 0,
+      mustSync,
+      entries,
+      snapshot,
+      own,
+    )
     const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
     const last = committed[committed.length - 1]
     if (last !== undefined) core.log.applying = last.index
@@ -425,86 +397,6 @@ export class Raft {
     const hardState = { term: core.term, vote: core.vote, commit: core.log.committed }
     // Gated messages without anything to write still wait for the writes that are under way.
     return { sequence, hardState, entries, snapshot, mustSync }
-  }
-
-  // --- the term rules (thesis 3.3), and who handles what ---
-
-  private stepChecked(message: Message): void {
-    const { core } = this
-    if (message.term > core.term && !this.adoptTerm(message)) return
-    if (message.term !== 0 && message.term < core.term) return this.answerOldTerm(message)
-    if (message.kind === 'vote' || message.kind === 'preVote') onVoteRequest(core, message)
-    else if (core.role === 'leader') this.stepLeader(message)
-    else if (core.role === 'follower') this.stepFollower(message)
-    else this.stepCandidate(message)
-  }
-
-  /** A later term makes everybody a follower; a pre-vote changes nobody. False: the message is to be ignored. */
-  private adoptTerm(message: Message): boolean {
-    const { core } = this
-    const { kind } = message
-    if ((kind === 'vote' || kind === 'preVote') && isSticky(core, message)) return false
-    if (kind === 'preVote' || (kind === 'preVoteReply' && !message.reject)) return true
-    const fromLeader = kind === 'append' || kind === 'heartbeat' || kind === 'snapshot'
-    core.becomeFollower(message.term, fromLeader ? message.from : 0)
-    return true
-  }
-
-  private answerOldTerm(message: Message): void {
-    const { core } = this
-    if ((core.checkQuorum || core.preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
-      // A leader of an old term learns ours, and makes way: it could neither win nor lose an election otherwise.
-      core.send({ kind: 'appendReply', to: message.from })
-    } else if (message.kind === 'preVote') {
-      core.send({ kind: 'preVoteReply', to: message.from, term: core.term, reject: true })
-    }
-  }
-
-  private stepLeader(message: Message): void {
-    const { core } = this
-    if (message.kind === 'propose') {
-      this.proposeAsLeader(
-        message.entries.map((entry): Proposal =>
-          entry.kind === 'normal' ? { kind: 'normal', data: entry.data } : { kind: 'configuration', change: entry.change },
-        ),
-      )
-      return
-    }
-    if (message.kind === 'transferLeader') return transferTo(core, message.from)
-    const progress = core.progressOf(message.from)
-    if (progress === undefined) return
-    if (message.kind === 'appendReply') onAppendReply(core, progress, message)
-    else if (message.kind === 'heartbeatReply') onHeartbeatReply(core, progress, message)
-    else if (message.kind === 'readIndex') this.readAsLeader(message.from, message.context)
-  }
-
-  private stepCandidate(message: Message): void {
-    const { core } = this
-    const { kind } = message
-    if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
-      core.becomeFollower(message.term, message.from)
-      this.stepFollower(message)
-    } else if (core.role === 'preCandidate' && kind === 'preVoteReply') {
-      // A grant names the term that was asked about: one for an earlier question says nothing about this one.
-      if (message.reject || message.term === core.term + 1) onVoteReply(core, message.from, !message.reject)
-    } else if (core.role === 'candidate' && kind === 'voteReply') onVoteReply(core, message.from, !message.reject)
-  }
-
-  private stepFollower(message: Message): void {
-    const { core } = this
-    const { kind } = message
-    if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
-      core.electionElapsed = 0
-      core.leader = message.from
-      if (message.commit >= core.retiringAt) core.retiringAt = 0
-      if (kind === 'append') onAppend(core, message)
-      else if (kind === 'heartbeat') onHeartbeat(core, message)
-      else onSnapshot(core, message)
-    } else if (kind === 'timeoutNow') standForElection(core, 'transfer')
-    else if (kind === 'readIndexReply') core.readsReady.push({ context: message.context, index: message.index })
-    else if (core.leader !== 0 && (kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader')) {
-      if (kind !== 'propose' || !core.options.noForwarding) core.send({ ...message, to: core.leader })
-    }
   }
 
   private check(): void {

@@ -78,3 +78,44 @@ export class ReadRounds {
     return reads
   }
 }
+
+/** First numbers are drawn from 2^32 × {@link SPREAD}: two lives of a member do not meet, and sums stay safe integers. */
+const SPREAD = 2 ** 19
+
+/**
+ * A follower's reads that its leader was asked to confirm. They travel under numbers that begin at a random place in each
+ * life of the member: a late answer to a question of an earlier life must not answer a new one.
+ */
+export class HandedReads {
+  private readonly contexts = new Map<number, number>()
+  private next = 0
+
+  constructor(
+    private readonly max: number,
+    private readonly random: (limit: number) => number,
+  ) {}
+
+  get full(): boolean {
+    return this.contexts.size >= this.max
+  }
+
+  /** The number to ask with. */
+  ask(context: number): number {
+    if (this.next === 0) this.next = 1 + this.random(2 ** 32) * SPREAD
+    this.contexts.set(++this.next, context)
+    return this.next
+  }
+
+  /** The context of an answered question; undefined: nobody asked it here, or not any more. */
+  answer(number: number): number | undefined {
+    const context = this.contexts.get(number)
+    this.contexts.delete(number)
+    return context
+  }
+
+  dropAll(): number[] {
+    const contexts = [...this.contexts.values()]
+    this.contexts.clear()
+    return contexts
+  }
+}

@@ -14,7 +14,8 @@ export function appendOwn(core: Core, proposals: readonly Proposal[]): boolean {
   const entries = proposals.map((one): Entry => ({ ...one, term: core.term, index: ++index }))
   let bytes = 0
   for (const entry of entries) bytes += entryBytes(entry)
-  if (core.uncommittedBytes > 0 && bytes > 0 && core.uncommittedBytes + bytes > core.limits.uncommittedBytesMax) return false
+  if (core.uncommittedBytes > 0 && bytes > 0 && core.uncommittedBytes + bytes > core.limits.uncommittedBytesMax)
+    return false
   core.uncommittedBytes += bytes
   core.log.append(entries)
   core.send({ kind: 'appendReply', to: core.id, index: core.log.lastIndex })
