@@ -22,6 +22,11 @@ export function mintNode(random: Random): number {
   return random.below(NODE_BITS_HIGH) * 2 ** 32 + random.below(2 ** 32 - 1) + 1
 }
 
+/** A new cluster's id: 32 hex digits. */
+export function mintCluster(random: Random): string {
+  return Array.from(random.bytes(16), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
 /** Seeds the checksums of this member's log. */
 export function identitySeed(identity: Identity): number {
   return crc32(new TextEncoder().encode(String(identity.node)))

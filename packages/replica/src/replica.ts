@@ -1,17 +1,33 @@
-import { type Command, type Cursor, type LockState, type Refused, type Result, StorageError } from '@leasehold/core'
+import {
+  type Command,
+  type Cursor,
+  InvalidError,
+  type LockState,
+  type Refused,
+  type Result,
+  StorageError,
+} from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
 import { Listeners } from './driver/listeners.js'
 import { Loop } from './driver/loop.js'
+import type { ChangeResult, MembershipChange } from './driver/membership.js'
 import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './driver/options.js'
 import { mintSecrets, needsRoom, refused } from './driver/proposals.js'
 import { type Reader, READS_MAX } from './driver/reads.js'
 import { foundFolder } from './founding.js'
+import type { MemberInfo } from './members.js'
 import { isFounded, openStorage, type Storage } from './storage.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000
+
+/** A member, its part, and how far its log agrees with the leader's. */
+export interface MemberStanding extends MemberInfo {
+  readonly role: 'voter' | 'learner'
+  readonly match: number | undefined
+}
 
 /**
  * One member: drives consensus, the lock state, the log and the snapshots over a {@link Platform}.
@@ -148,6 +164,35 @@ export class Replica implements Member<LockState> {
       this.stopDeadline = this.settings.platform.clock.monotonicMs() + STOP_WAIT_MS
     }
     this.loop.kick()
+  }
+
+  /** The members as this one knows them. `match` is known to the leader only. */
+  get members(): readonly MemberStanding[] {
+    const { raft, meta } = this.loop
+    const { progress } = raft.status
+    return meta.members.map((member) => ({
+      ...member,
+      role: meta.configuration.voters.includes(member.node) ? 'voter' : 'learner',
+      match: raft.role === 'leader' ? progress.get(member.node)?.match : undefined,
+    }))
+  }
+
+  /** Changes the membership, one step at a time; only the leader can. */
+  changeMembership(change: MembershipChange, done: (result: ChangeResult) => void): void {
+    const refusal =
+      this.phase !== 'running' ? this.stoppedRefusal() : this.loop.raft.role !== 'leader' ? this.notLeader() : undefined
+    if (refusal) return this.loop.defer(() => done(refusal))
+    this.guard(() => this.loop.change(change, done))
+  }
+
+  /** Hands leadership to another voter. It comes about within an election timeout, or not at all: watch `status`. */
+  transferLeadership(name: string): void {
+    const member = this.loop.meta.members.find((one) => one.name === name)
+    if (!member) throw new InvalidError(`${name} is no member`)
+    this.guard(() => {
+      this.loop.raft.transferLeadership(member.node)
+      this.loop.turn()
+    })
   }
 
   /** Stops at once, because going on could do harm; `status.failure` says why. */

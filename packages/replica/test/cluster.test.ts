@@ -1,5 +1,6 @@
 import type { Millis, Result, SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
+import type { ChangeResult, MembershipChange } from '../src/driver/membership.js'
 import { Cluster, type Site } from './support/cluster.js'
 import { acquire } from './support/world.js'
 
@@ -116,6 +117,61 @@ describe('three members', () => {
     expect(odd.replica?.status.failure).toMatch(/the state at entry 16 has hash/)
     expect(leader.replica?.status.failure).toBeUndefined()
     expect(cluster.submit(leader, acquire(session, 21, 'l21'))).toMatchObject({ kind: 'granted' })
+  })
+})
+
+describe('membership', () => {
+  const change = (cluster: Cluster, what: MembershipChange): ChangeResult => {
+    let result: ChangeResult | undefined
+    cluster.elect().replica?.changeMembership(what, (answer) => {
+      result = answer
+    })
+    cluster.until(() => result !== undefined)
+    return result as unknown as ChangeResult
+  }
+
+  it('grows by a learner that catches up and is promoted, and shrinks by the leader itself', () => {
+    const cluster = new Cluster(3, 1, { snapshotBytes: 8192 })
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    for (let i = 1; i <= 200; i++) cluster.submit(leader, acquire(session, i, `l${i}`, { data: new Uint8Array(100) }))
+    const site = cluster.site(3)
+    cluster.sites.push(site)
+    cluster.start(site)
+    const { name } = site.info
+    expect(change(cluster, { kind: 'promote', name })).toMatchObject({ code: 'invalid' })
+    expect(change(cluster, { kind: 'add', member: site.info })).toMatchObject({ kind: 'changed' })
+    cluster.until(() => site.replica?.stale().state.machine.holds.size === 200)
+    expect(site.replica?.status.role).toBe('learner')
+    cluster.advance(1000)
+    expect(change(cluster, { kind: 'promote', name })).toMatchObject({ kind: 'changed' })
+    expect(leader.replica?.members.map((member) => [member.name, member.role])).toEqual(
+      ['n1', 'n2', 'n3', 'n4'].map((one) => [one, 'voter']),
+    )
+    expect(change(cluster, { kind: 'remove', name: leader.info.name })).toMatchObject({ kind: 'changed' })
+    cluster.until(() => cluster.leader !== undefined && cluster.leader !== leader)
+    const next = cluster.elect()
+    expect(cluster.submit(next, acquire(session, 201, 'l201'))).toMatchObject({ kind: 'granted' })
+    expect(next.replica?.members.map((member) => member.name)).not.toContain(leader.info.name)
+    cluster.advance(20_000)
+    expect(cluster.elect()).toBe(next)
+    expect(change(cluster, { kind: 'remove', name: 'n9' })).toMatchObject({ code: 'invalid' })
+  })
+
+  it('hands leadership over without losing what is under way', () => {
+    const cluster = new Cluster(3)
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    const other = cluster.sites.find((site) => site !== leader) as Site
+    leader.replica?.transferLeadership(other.info.name)
+    const results: Result[] = []
+    leader.replica?.submit(acquire(session, 1, 'a'), (result) => results.push(result))
+    cluster.until(() => other.replica?.status.role === 'leader', 2000)
+    cluster.until(() => results.length === 1)
+    expect(results).toMatchObject([{ kind: 'refused' }])
+    cluster.elect()
+    expect(cluster.submit(other, acquire(session, 1, 'a'))).toMatchObject({ kind: 'granted' })
+    expect(() => other.replica?.transferLeadership('n9')).toThrow(/no member/)
   })
 })
 

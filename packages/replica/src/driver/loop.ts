@@ -8,6 +8,7 @@ import { Applier } from './applier.js'
 import { Flusher } from './flusher.js'
 import { LeaderClock } from './leader-clock.js'
 import { guarded } from './listeners.js'
+import { type ChangeResult, type MembershipChange, planChange } from './membership.js'
 import type { ReplicaSettings } from './options.js'
 import { Peers } from './peers.js'
 import { Proposals, refused } from './proposals.js'
@@ -22,6 +23,8 @@ import { Tenure } from './tenure.js'
 const IN_FLIGHT_MAX = 256
 /** Most bytes of commands in one entry, unless a log file is small. */
 const BATCH_BYTES_MAX = 1024 * 1024
+/** A learner that lags by no more than this may become a voter. */
+const CAUGHT_UP_ENTRIES = 100
 /** Rounds of effects in one go; more mean that the core never comes to rest. */
 const ROUNDS_MAX = 10_000
 
@@ -55,7 +58,7 @@ export class Loop {
   private readonly hashes = new StateHashes()
   private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
   /** Configuration entries that somebody waits for. */
-  private readonly changes = new Map<number, () => void>()
+  private readonly changes = new Map<number, (result: ChangeResult) => void>()
   private installable: Installable | undefined
   private localSessionsEnded = false
   private running = false
@@ -174,10 +177,20 @@ export class Loop {
     this.advance()
   }
 
-  /** Runs `then` when the configuration entry at `index` is applied. It never does if leadership is lost before. */
-  onChange(index: number, then: () => void): void {
-    this.changes.set(index, then)
+  /** Proposes a change of the membership; `done` runs once it is applied here. */
+  change(change: MembershipChange, done: (result: ChangeResult) => void): void {
+    const plan = planChange(change, this.meta, (node) => this.isCaughtUp(node))
+    if ('refused' in plan) return this.defer(() => done(refused('invalid', plan.refused)))
+    const outcome = this.raft.proposeConfiguration(plan.change)
+    if ('refused' in outcome) return this.defer(() => done(refused('busy', outcome.refused, 'try again in a moment')))
+    this.changes.set(outcome.index, done)
     this.kick()
+  }
+
+  /** Whether a peer has (almost) everything: a voter that lags would slow every commit down. */
+  private isCaughtUp(node: number): boolean {
+    const match = this.raft.status.progress.get(node)?.match ?? 0
+    return match > 0 && match + CAUGHT_UP_ENTRIES >= this.raft.commit
   }
 
   halt(refusal: Refused): void {
@@ -307,7 +320,8 @@ export class Loop {
     this.peers.setMembers(members)
     const waiting = this.changes.get(entry.index)
     this.changes.delete(entry.index)
-    if (waiting) this.later.push(waiting)
+    const { index } = entry
+    if (waiting) this.later.push(() => waiting({ kind: 'changed', index }))
   }
 
   // --- leadership ---
@@ -350,6 +364,7 @@ export class Loop {
     }
     for (const answer of this.proposals.drain()) this.later.push(() => answer(refusal))
     this.refuseReads(refusal)
+    for (const waiting of this.changes.values()) this.later.push(() => waiting(lost))
     this.changes.clear()
     this.peers.stopTransfers()
   }

@@ -1,4 +1,5 @@
 import { InvalidError, type Limits } from '@leasehold/core'
+import type { MemberInfo } from '../members.js'
 import type { Platform } from '../platform.js'
 
 /** How an empty data folder becomes a member. */
@@ -6,6 +7,19 @@ export interface Founding {
   /** First epoch of an empty service; default 1. Higher, when it replaces a service whose tokens must stay below. */
   readonly epoch?: number
   readonly limits?: Partial<Limits>
+  /**
+   * The cluster that this member belongs to, as all its founders have agreed; without it the member is alone. Every
+   * founder, and everybody who joins later, must be given the same list, epoch and limits.
+   */
+  readonly cluster?: FoundingCluster
+}
+
+export interface FoundingCluster {
+  /** 32 hex digits, minted by one of the founders. */
+  readonly id: string
+  /** This member's own number, from {@link mintNode}: among the founders', or of one that joins and is no founder. */
+  readonly node: number
+  readonly founders: readonly MemberInfo[]
 }
 
 export interface ReplicaOptions {

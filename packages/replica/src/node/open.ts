@@ -1,5 +1,5 @@
 import type { Limits } from '@leasehold/core'
-import type { ReplicaOptions } from '../driver/options.js'
+import type { FoundingCluster, ReplicaOptions } from '../driver/options.js'
 import type { Logger, Network } from '../platform.js'
 import { noNetwork, quietLogger } from '../quiet.js'
 import { Replica } from '../replica.js'
@@ -16,6 +16,8 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
   /** First epoch of an empty service; default 1. */
   readonly epoch?: number
   readonly limits?: Partial<Limits>
+  /** The cluster that an empty folder becomes a member of; default: a service of one. */
+  readonly cluster?: FoundingCluster
   /** Refuses an empty folder instead of founding a service on it. */
   readonly mustExist?: boolean
   /** Takes the folder from an owner on another machine, when you know that it is dead. */
@@ -35,7 +37,7 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
  * const member = await openNodeReplica({ dir: './data' })
  */
 export async function openNodeReplica(options: NodeReplicaOptions): Promise<Replica> {
-  const { dir, name = 'n1', epoch, limits, mustExist, takeOver, keepAlive, log, network, ...rest } = options
+  const { dir, name = 'n1', epoch, limits, cluster, mustExist, takeOver, keepAlive, log, network, ...rest } = options
   let replica: Replica | undefined
   let taken = false
   const onLost = (): void => {
@@ -51,13 +53,15 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
       network: network ?? noNetwork,
       log: log ?? quietLogger,
     }
-    const founding = mustExist ? undefined : { ...(epoch !== undefined && { epoch }), ...(limits && { limits }) }
+    const founding = mustExist
+      ? undefined
+      : { ...(epoch !== undefined && { epoch }), ...(limits && { limits }), ...(cluster && { cluster }) }
     const release = (done: () => void): void => {
       owner.release().then(done, done)
     }
     const opened = await new Promise<Replica>((resolve, reject) => {
       Replica.open(
-        { ...rest, name, platform, release, endLocalSessions: true, ...(founding && { founding }) },
+        { ...rest, name, platform, release, endLocalSessions: cluster === undefined, ...(founding && { founding }) },
         (error, result) => (result ? resolve(result) : reject(error)),
       )
     })

@@ -1,11 +1,10 @@
-import { type Command, type LockState, LockState as State, type Result } from '@leasehold/core'
+import type { Command, LockState, Result } from '@leasehold/core'
 import type { ReadView } from '../../src/api.js'
 import type { ReplicaOptions } from '../../src/driver/options.js'
-import { encodeMeta, type MemberInfo } from '../../src/members.js'
+import type { MemberInfo } from '../../src/members.js'
 import type { Network } from '../../src/platform.js'
 import { quietLogger } from '../../src/quiet.js'
 import { Replica } from '../../src/replica.js'
-import { found } from '../../src/storage.js'
 import { SimDisk, seeded } from './sim-disk.js'
 import { SimClock } from './world.js'
 
@@ -26,6 +25,8 @@ export interface Site {
 /** Several members on simulated machines with one time, and a network that delays, loses and cuts. */
 export class Cluster {
   readonly sites: Site[]
+  /** Those that the cluster was founded with; whoever joins later is given the same list. */
+  readonly founders: readonly MemberInfo[]
   readonly choose: (limit: number) => number
   lossPercent = 0
   delayMaxMs = 5
@@ -40,7 +41,7 @@ export class Cluster {
     this.options = options
     this.choose = seeded(seed)
     this.sites = Array.from({ length: count }, (_, i) => this.site(i))
-    for (const site of this.sites) this.foundSite(site, this.sites)
+    this.founders = this.sites.map(({ info }) => info)
     for (const site of this.sites) this.start(site)
   }
 
@@ -48,22 +49,6 @@ export class Cluster {
   site(i: number): Site {
     const info = { node: 1000 + i, name: `n${i + 1}`, peer: `host${i + 1}:1`, url: `http://host${i + 1}` }
     return { info, disk: new SimDisk(), clock: this.clock, replica: undefined, life: 0, handler: undefined }
-  }
-
-  /** Makes the folder that of a member of the cluster that `founders` have founded. */
-  foundSite(site: Site, founders: readonly Site[]): void {
-    const voters = founders.map(({ info }) => info.node)
-    const configuration = { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
-    const meta = encodeMeta({ cluster: CLUSTER, configuration, members: founders.map(({ info }) => info) })
-    const identity = { node: site.info.node, name: site.info.name, cluster: CLUSTER, epoch: 1 }
-    const snapshot = { index: 0, term: 0, meta, state: State.create({ epoch: 1 }).snapshot() }
-    let done = false
-    found(site.disk, identity, snapshot, (error) => {
-      if (error) throw error
-      done = true
-    })
-    site.disk.run()
-    if (!done) throw new Error('founding never came to an end')
   }
 
   start(site: Site): void {
@@ -83,7 +68,9 @@ export class Cluster {
       network: this.network(site),
       log: quietLogger,
     }
+    const founding = { cluster: { id: CLUSTER, node: site.info.node, founders: this.founders } }
     const all = {
+      founding,
       platform,
       name: site.info.name,
       url: site.info.url,
