@@ -166,7 +166,7 @@ function partition(model: Model, operations: readonly Operation[]): Partition[] 
     else group.push(operation)
   }
   return [...groups].map(([key, group]) => {
-    const timeline = new Timeline(group)
+    const timeline = new Timeline(model.relevant?.(group) ?? group)
     return { key, timeline, transitions: new Transitions(model, timeline.operations) }
   })
 }

@@ -12,7 +12,7 @@ const USAGE = `usage: npm run check-history -- --model MODEL [options] FILES…
 Says of each file whether its history is linearizable: FILE linearizable | not-linearizable | unknown.
 
   --model MODEL      ${Object.keys(MODELS).join(', ')}
-  --budget TIME      time for each lock or register, as in 1500ms or 10s (default ${DEFAULT_BUDGET_MS}ms)
+  --budget TIME      processor time for each lock or register, as in 1500ms or 10s (default ${DEFAULT_BUDGET_MS}ms)
   --permits N        size of the semaphore, where a history does not say it
   --initial VALUE    first value of a register, as JSON (default null)
   --json             one JSON object per file, with counts and the reason
@@ -37,7 +37,7 @@ export interface CommandPlatform {
   out(text: string): void
   err(text: string): void
   readText(file: string): Promise<string>
-  /** Monotonic milliseconds. */
+  /** Milliseconds that only grow: of the wall, or of the processor. */
   now(): number
 }
 

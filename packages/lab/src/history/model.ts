@@ -35,6 +35,11 @@ export interface Model<State = unknown> {
   describe(operation: Operation): string
   /** Whether the operation leaves every state in which it is possible as it is. */
   isReadOnly(operation: Operation): boolean
+  /**
+   * Operations of one partition without those of unknown outcome that no order needs: any order that has them also works
+   * without them. Saves the search from trying them. Without this method all count.
+   */
+  relevant?(operations: readonly Operation[]): readonly Operation[]
   /** What is missing or wrong in this single operation, or undefined. */
   problem(operation: Operation): string | undefined
 }

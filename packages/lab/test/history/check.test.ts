@@ -1,4 +1,4 @@
-import { checkHistory, HistoryRecorder, modelNamed, type Operation } from '@leasehold/lab'
+import { checkHistory, HistoryRecorder, modelNamed, type Operation, type RecordedOperation } from '@leasehold/lab'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ConfigurationCache } from '../../src/history/cache.js'
@@ -68,9 +68,9 @@ describe('limits', () => {
 
   it('takes many lost writes of one value as one', () => {
     const lost = Array.from({ length: 60 }, (_, i) => write(`w${i}`, 1, i))
-    expect(checkHistory(register, [...lost, read('r', 2, 100, 101)], { maxSteps: 100_000 }).verdict).toBe(
-      'not-linearizable',
-    )
+    expect(
+      checkHistory(register, [...lost, read('q', 1, 98, 99), read('r', 2, 100, 101)], { maxSteps: 100_000 }).verdict,
+    ).toBe('not-linearizable')
   })
 })
 
@@ -81,7 +81,9 @@ describe('operations of unknown outcome', () => {
       write('a', 100 + i, 10 * i, 10 * i + 1),
       read('b', 100 + i, 10 * i + 2, 10 * i + 3),
     ])
-    const history = [...lost, ...rest.flat(), read('c', -1, 1_000, 1_001)]
+    // The failed cas could have found any of the lost values: all of them count.
+    const cas: Operation = { ...read('d', 0, 900, 901), op: 'cas', value: [100, 100], result: false }
+    const history = [...lost, ...rest.flat(), cas, read('c', -1, 1_000, 1_001)]
     const result = checkHistory(register, history, { maxSteps: 1_000_000 })
     expect(result.verdict).toBe('not-linearizable')
   })
@@ -106,6 +108,57 @@ describe('operations of unknown outcome', () => {
     const twice = [...history, lock('x', 'acquire', 1_000, 1_001), lock('y', 'acquire', 1_002, 1_003)]
     const result = checkHistory(mutex, twice, { maxSteps: 100_000 })
     expect(result).toMatchObject({ verdict: 'not-linearizable', explanation: { stuck: { process: 'y' } } })
+  })
+})
+
+describe('a long run of a lock', () => {
+  /** Sixteen clients contend for one lock; some acquires lose their answer, some holds may end by themselves. */
+  function run(turns: number, wrongTokenAt: number): Operation[] {
+    const recorder = new HistoryRecorder()
+    const waiting: { process: string; owner: string; call: RecordedOperation }[] = []
+    let seed = 5
+    let token = 0n
+    let holder: { process: string; owner: string } | undefined
+    const draw = (below: number) => {
+      seed = (Math.imul(seed, 1_103_515_245) + 12_345) | 0
+      return (seed >>> 8) % below
+    }
+    for (let turn = 0; turn < turns; turn++) {
+      const process = `p${draw(16)}`
+      if (process !== holder?.process && !waiting.some((one) => one.process === process)) {
+        const owner = `h${turn}`
+        waiting.push({ process, owner, call: recorder.invoke({ process, op: 'acquire', key: 'jobs', owner }) })
+      }
+      if (holder !== undefined && draw(2) === 0) {
+        const release = recorder.invoke({ ...holder, op: 'release', key: 'jobs' })
+        if (draw(20) === 0) release.unknown()
+        else release.ok()
+        holder = undefined
+      }
+      const first = holder === undefined ? waiting.shift() : undefined
+      if (first === undefined) continue
+      const { owner, call } = first
+      const fate = draw(50)
+      if (fate > 0) token++
+      if (fate < 2) {
+        call.unknown()
+        if (fate === 1) recorder.invoke({ process: first.process, op: 'release', key: 'jobs', owner })
+      } else {
+        call.ok({ token: turn === wrongTokenAt || turn === wrongTokenAt + 1 ? token - 2n : token })
+        holder = { process: first.process, owner }
+      }
+    }
+    return recorder.operations()
+  }
+
+  it('is accepted, and a token that goes back is found', () => {
+    const fenced = modelNamed('fenced-mutex')
+    expect(checkHistory(fenced, run(4_000, -9), { maxSteps: 1_000_000 }).verdict).toBe('linearizable')
+    const wrong = [3_000, 3_001, 3_002].map(
+      (turn) => checkHistory(fenced, run(4_000, turn), { maxSteps: 1_000_000 }).verdict,
+    )
+    expect(wrong).toContain('not-linearizable')
+    expect(wrong).not.toContain('unknown')
   })
 })
 

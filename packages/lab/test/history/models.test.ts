@@ -28,7 +28,7 @@ function verdict(model: ModelName, lines: string, options: ModelOptions = {}): s
 }
 
 function number([name, value]: [string, string]): [string, unknown] {
-  return [name, /^[0-9[]/.test(value) && name !== 'token' ? JSON.parse(value) : value]
+  return [name, /^([0-9[]|false$)/.test(value) && name !== 'token' ? JSON.parse(value) : value]
 }
 
 const GOOD = 'linearizable'

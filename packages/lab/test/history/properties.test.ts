@@ -63,7 +63,8 @@ describe.each(MODEL_NAMES)('model %s', (name) => {
         const end = stuck.returnedAt as number
         const judged = history.filter((one) => one.outcome !== 'fail' && model.partition(one) === explanation?.key)
         const known = judged.filter((one) => one.invokedAt <= end)
-        expect(explanation?.prefix).toBe(known.length)
+        const counted = model.relevant?.(judged) ?? judged
+        expect(explanation?.prefix).toBe(counted.filter((one) => one.invokedAt <= end).length)
         const returnsBefore = (one: Operation) => one.outcome === 'ok' && (one.returnedAt as number) < end
         const start = model.init(judged)
         const fixed = { ...model, init: () => start }

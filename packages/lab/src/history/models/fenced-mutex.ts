@@ -1,7 +1,7 @@
 import type { Model } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
-import { describeLock, LOCK_OPERATIONS } from './mutex.js'
-import { grantAfter, type NewestGrant, NO_GRANT, requireTokens, tokenTold } from './tokens.js'
+import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
+import { floorAfter, grantAfter, grantText, type NewestGrant, NO_GRANT, requireTokens, tokenTold } from './tokens.js'
 
 interface FencedState {
   readonly holder: string | null
@@ -19,12 +19,10 @@ export function fencedMutexModel(): Model<FencedState> {
       return { holder: null, newest: NO_GRANT }
     },
     step: stepFenced,
-    stateText: ({ holder, newest }) => {
-      const token = newest.token === null ? `at least ${newest.floor}` : String(newest.token)
-      return `${holder === null ? 'free' : `held by ${holder}`}, newest token ${token}`
-    },
+    stateText: ({ holder, newest }) => `${holder === null ? 'free' : `held by ${holder}`}, ${grantText(newest)}`,
     describe: describeLock,
     isReadOnly: () => false,
+    relevant: (operations) => withoutUnprovenGrants(operations),
     problem: () => undefined,
   }
 }
@@ -37,5 +35,5 @@ function stepFenced(state: FencedState, operation: Operation): readonly FencedSt
   }
   if (state.holder !== owner) return []
   const newest = tokenTold(state.newest, operation.token)
-  return newest === undefined ? [] : [{ holder: null, newest }]
+  return newest === undefined ? [] : [{ holder: null, newest: floorAfter(newest, operation) }]
 }

@@ -1,7 +1,7 @@
 import type { Model, ModelOptions } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
-import { describeLock, LOCK_OPERATIONS } from './mutex.js'
-import { grantAfter, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
+import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
+import { grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
 
 interface Permit {
   readonly owner: string
@@ -36,11 +36,12 @@ export function permitsModel(options: ModelOptions = {}): Model<PermitsState> {
     }),
     step: (state, operation) => (operation.op === 'acquire' ? acquire(state, operation) : release(state, operation)),
     stateText: ({ size, held, newest }) => {
-      const token = newest === undefined ? '' : `, newest token ${newest.token ?? `at least ${newest.floor}`}`
+      const token = newest === undefined ? '' : `, ${grantText(newest)}`
       return `${held.length} of ${size} held${held.map((permit) => ` (${permitText(permit)})`).join('')}${token}`
     },
     describe: describeLock,
     isReadOnly: () => false,
+    relevant: (operations) => withoutUnprovenGrants(operations),
     problem: (operation) =>
       operation.op === 'acquire' && operation.permits === undefined && options.permits === undefined
         ? 'an acquire of a permit needs the number of permits, in the event or by --permits'
@@ -99,5 +100,5 @@ function inOrder(held: readonly Permit[]): readonly Permit[] {
 
 function permitText({ owner, slot, grant }: Permit): string {
   const place = slot === undefined ? '' : ` slot ${slot}`
-  return `${owner}${place}${grant === undefined ? '' : ` token ${grant.token ?? `at least ${grant.floor}`}`}`
+  return `${owner}${place}${grant === undefined ? '' : ` ${grantText(grant)}`}`
 }

@@ -1,6 +1,6 @@
 import type { Model } from '../model.js'
 import { ownerOf } from '../operation.js'
-import { describeLock, LOCK_OPERATIONS } from './mutex.js'
+import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
 
 /** A lock whose holder may acquire it again, and must release it as often. The state is the holder and the count. */
 export function reentrantMutexModel(): Model<{ readonly holder: string; readonly count: number } | null> {
@@ -19,6 +19,7 @@ export function reentrantMutexModel(): Model<{ readonly holder: string; readonly
     stateText: (state) => (state === null ? 'free' : `held by ${state.holder}, ${state.count} times`),
     describe: describeLock,
     isReadOnly: () => false,
+    relevant: (operations) => withoutUnprovenGrants(operations),
     problem: () => undefined,
   }
 }

@@ -16,6 +16,7 @@ export function registerModel(options: ModelOptions = {}): Model<string> {
     stateText: (state) => state,
     describe: describeRegister,
     isReadOnly: (operation) => operation.op === 'read' || operation.result === false,
+    relevant: withoutUnseenWrites,
     problem: (operation) =>
       operation.op === 'cas' && casPair(operation.value) === undefined
         ? `a cas needs a pair [from to], not ${valueText(operation.value)}`
@@ -32,6 +33,23 @@ function stepRegister(state: string, operation: Operation): readonly string[] {
   const matches = valueText(from) === state
   if (operation.result === false) return matches ? [] : [state]
   return matches ? [valueText(to)] : []
+}
+
+/**
+ * A lost write of a value that nobody read and no cas asked for need not have happened; a cas that found another value than
+ * it asked for may have found it, whatever it was.
+ */
+function withoutUnseenWrites(operations: readonly Operation[]): readonly Operation[] {
+  if (operations.some(({ result }) => result === false)) return operations
+  const seen = new Set<string>()
+  for (const operation of operations) {
+    if (operation.op === 'read') seen.add(valueText(operation.result))
+    if (operation.op === 'cas') seen.add(valueText(casPair(operation.value)?.[0]))
+  }
+  return operations.filter(
+    ({ op, outcome, value }) =>
+      op === 'read' || outcome === 'ok' || seen.has(valueText(op === 'cas' ? casPair(value)?.[1] : value)),
+  )
 }
 
 function describeRegister(operation: Operation): string {

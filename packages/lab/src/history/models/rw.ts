@@ -1,7 +1,7 @@
 import type { Model } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
-import { describeLock, LOCK_OPERATIONS } from './mutex.js'
-import { grantAfter, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
+import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
+import { floorAfter, grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
 
 interface RwState {
   readonly mode: 'exclusive' | 'shared'
@@ -29,10 +29,13 @@ export function rwModel(): Model<RwState> {
     stateText: ({ mode, holders, newest }) => {
       const held = holders.length === 0 ? 'free' : `${mode} by ${holders.join(' and ')}`
       if (newest === undefined) return held
-      return `${held}, newest token ${newest.token ?? `at least ${newest.floor}`}`
+      return `${held}, ${grantText(newest)}`
     },
     describe: describeLock,
     isReadOnly: () => false,
+    // A shared hold keeps its generation, and so its token, alive.
+    relevant: (operations) =>
+      withoutUnprovenGrants(operations, ({ mode }) => mode === 'shared' && tellsTokens(operations)),
     problem: () => undefined,
   }
 }
@@ -54,5 +57,9 @@ function release(state: RwState, operation: Operation): readonly RwState[] {
   const mode = holders.length === 0 ? 'exclusive' : state.mode
   if (state.newest === undefined) return [{ mode, holders, newest: undefined }]
   const newest = tokenTold(state.newest, operation.token)
-  return newest === undefined ? [] : [{ mode, holders, newest }]
+  if (newest === undefined) return []
+  if (holders.length > 0) return [{ mode, holders, newest }]
+  // Of a generation it is not known who opened it: its floor stays.
+  const isExclusive = state.mode === 'exclusive'
+  return [{ mode, holders, newest: isExclusive ? floorAfter(newest, operation) : { ...newest, token: null } }]
 }

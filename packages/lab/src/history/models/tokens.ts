@@ -10,8 +10,8 @@ export interface NewestGrant {
   readonly floor: bigint
 }
 
-/** No grant yet; foreign systems may count from zero. */
-export const NO_GRANT: NewestGrant = { token: null, floor: -1n }
+/** No grant yet: tokens count from one. */
+export const NO_GRANT: NewestGrant = { token: null, floor: 0n }
 
 /** The newest grant after one more, or undefined if its token does not grow (rule T). */
 export function grantAfter(newest: NewestGrant, token: bigint | undefined): NewestGrant | undefined {
@@ -23,6 +23,20 @@ export function grantAfter(newest: NewestGrant, token: bigint | undefined): Newe
 export function tokenTold(grant: NewestGrant, token: bigint | undefined): NewestGrant | undefined {
   if (token === undefined || grant.token === token) return grant
   return grant.token === null && token >= grant.floor ? { token, floor: token } : undefined
+}
+
+/**
+ * What is left of the newest grant when the lock is free: only its floor. If neither the grant nor its end was acknowledged,
+ * the lock is as it was before: the two need not have happened.
+ */
+export function floorAfter(newest: NewestGrant, release: Operation): NewestGrant {
+  const isUnproven = newest.token === null && release.outcome === 'unknown'
+  return { token: null, floor: isUnproven ? newest.floor - 1n : newest.floor }
+}
+
+/** What a newest grant tells, for people; equal exactly for equal grants. */
+export function grantText({ token, floor }: NewestGrant): string {
+  return token === null ? `last token ${floor} or later` : `token ${token}`
 }
 
 /** Whether any grant of a history tells a token. */
