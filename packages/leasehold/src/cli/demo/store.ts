@@ -1,3 +1,4 @@
+import type { Pool, PoolClient } from 'pg'
 import type { Hold } from '../../locks.js'
 import { postgresDriver, RECORD_ID } from './record.js'
 import type { StorePlace } from './story.js'
@@ -71,9 +72,14 @@ async function postgresStore(place: Extract<StorePlace, { kind: 'pg' }>, guarded
   return {
     read: (hold) => fence(pool).with(hold, (tx) => read(tx as unknown as Queries)),
     write: (hold, total, sending) =>
-      fence(announcing(pool, 'connect', sending)).with(hold, (tx) => write(tx as unknown as Queries, total)),
+      fence(announcingPool(pool, sending)).with(hold, (tx) => write(tx as unknown as Queries, total)),
     close,
   }
+}
+
+/** A pool whose next connection announces its first query: the BEGIN of the guard. */
+function announcingPool(pool: Pool, announce: () => void): { connect(): Promise<PoolClient> } {
+  return { connect: async () => announcing(await pool.connect(), 'query', announce) }
 }
 
 /** The same object, except that the first call of `method` is announced. */
