@@ -82,6 +82,36 @@ describe('three members', () => {
     cluster.until(() => hashes(cluster).size === 1)
   })
 
+  it('acknowledge nothing before it is on the disks of a quorum', () => {
+    const cluster = new Cluster(3, 1, { blockingWrites: false })
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    const others = cluster.sites.filter((site) => site !== leader)
+    for (const stalled of [others, [leader, others[0] as Site]]) {
+      const results: Result[] = []
+      for (const site of stalled) cluster.stalled.add(site)
+      const request = 1 + cluster.read(leader, ({ state }) => state.machine.holds.size)
+      leader.replica?.submit(acquire(session, request, `l${request}`), (result) => results.push(result))
+      cluster.advance(500)
+      expect(results).toEqual([])
+      cluster.stalled.clear()
+      cluster.until(() => results.length > 0)
+      expect(results).toMatchObject([{ kind: 'granted' }])
+    }
+  })
+
+  it('give no vote before it is on the disk', () => {
+    const cluster = new Cluster(3, 1, { blockingWrites: false })
+    const leader = cluster.elect()
+    const others = cluster.sites.filter((site) => site !== leader)
+    cluster.crash(leader)
+    for (const site of others) cluster.stalled.add(site)
+    cluster.advance(10_000)
+    expect(others.map(({ replica }) => replica?.status.role)).not.toContain('leader')
+    cluster.stalled.clear()
+    expect(others).toContain(cluster.elect())
+  })
+
   it('bring one that was away for long back by a snapshot', () => {
     const cluster = new Cluster(3, 1, { snapshotBytes: 8192 })
     const leader = cluster.elect()

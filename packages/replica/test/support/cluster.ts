@@ -32,6 +32,8 @@ export class Cluster {
   delayMaxMs = 5
   /** Directed links that are cut, as `from>to`. */
   readonly cut = new Set<string>()
+  /** Members whose disks complete nothing for now. */
+  readonly stalled = new Set<Site>()
   private readonly clock = new SimClock()
   private readonly options: Partial<ReplicaOptions>
   private lastNow = 0
@@ -168,7 +170,7 @@ export class Cluster {
     this.stepsAtOnce = this.clock.now === this.lastNow ? this.stepsAtOnce + 1 : 0
     this.lastNow = this.clock.now
     if (this.stepsAtOnce > STEPS_AT_ONCE_MAX) throw new Error(`time stands still at ${this.lastNow}`)
-    const busy = this.sites.filter(({ disk }) => !disk.idle)
+    const busy = this.sites.filter((site) => !site.disk.idle && !this.stalled.has(site))
     const site = busy.length > 0 && this.choose(4) > 0 ? busy[this.choose(busy.length)] : undefined
     if (site) return site.disk.runOne()
     if (this.clock.runOne(end)) return true
