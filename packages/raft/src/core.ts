@@ -49,6 +49,10 @@ export class Core {
   readonly handedReads: HandedReads
 
   snapshot: SnapshotMeta | undefined
+  /** A peer needs a snapshot, and there is none to give. */
+  snapshotWanted = false
+  /** Whoever was there at the founding; undefined when the log does not begin there. */
+  private readonly founders: ReadonlySet<NodeId> | undefined
 
   messages: Message[] = []
   gated: Message[] = []
@@ -61,6 +65,8 @@ export class Core {
     assert(Number.isSafeInteger(id) && id > 0, () => `a node id is a positive integer, not ${id}`)
     this.id = id
     this.snapshot = snapshot.index > 0 ? snapshot : undefined
+    const { voters, learners } = snapshot.configuration
+    this.founders = snapshot.index === 0 ? new Set([...voters, ...learners]) : undefined
     this.limits = { ...DEFAULT_RAFT_LIMITS, ...options.limits }
     this.log = new RaftLog(snapshot, entries, Math.max(hardState.commit, snapshot.index))
     this.term = hardState.term
@@ -107,6 +113,14 @@ export class Core {
   /** Peers in the order of their ids, without this member. */
   peers(): NodeId[] {
     return [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
+  }
+
+  /**
+   * Whether a peer may take entries after `previous`. The first entry does not say what was founded: a peer that joined
+   * later must begin with a snapshot, though nothing of the log is compacted.
+   */
+  canFollow(id: NodeId, previous: Index): boolean {
+    return previous > 0 || this.founders === undefined || this.founders.has(id)
   }
 
   voterIds(): NodeId[] {

@@ -50,6 +50,8 @@ export interface Effects {
   readonly reads: readonly ReadReady[]
   /** Contexts of reads that will not be answered: ask again. */
   readonly readsLost: readonly number[]
+  /** A peer needs a snapshot and there is none: the program should take one now. */
+  readonly snapshotWanted: boolean
 }
 
 export interface RaftStatus {
@@ -303,6 +305,11 @@ export class Raft {
 
   /** The program has a snapshot: what a peer may be given, and, with `compact`, what the log may forget. */
   snapshotTaken(meta: SnapshotMeta): void {
+    const { snapshot } = this.core
+    assert(
+      meta.index > 0 && meta.index >= (snapshot?.index ?? 0),
+      () => `a snapshot of ${meta.index} after one of ${snapshot?.index}`,
+    )
     this.core.snapshot = meta
   }
 
@@ -338,6 +345,7 @@ export class Raft {
       core.gated.length > 0 ||
       core.readsReady.length > 0 ||
       core.readsLost.length > 0 ||
+      core.snapshotWanted ||
       core.log.hasUnwritten ||
       this.changedHardState() !== undefined ||
       core.log.nextCommitted(core.options.applyUnwritten ?? false, 0).length > 0
@@ -372,14 +380,15 @@ export class Raft {
     const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
     const last = committed[committed.length - 1]
     if (last !== undefined) core.log.applying = last.index
-    const { messages, readsReady: reads, readsLost } = core
+    const { messages, readsReady: reads, readsLost, snapshotWanted } = core
+    core.snapshotWanted = false
     core.messages = []
     core.gated = []
     core.readsReady = []
     core.readsLost = []
     if (hardState !== undefined) this.lastHard = hardState
     const { role, leader } = core
-    return { role, leader, hardState, persist, messages, gated, own, committed, reads, readsLost }
+    return { role, leader, hardState, persist, messages, gated, own, committed, reads, readsLost, snapshotWanted }
   }
 
   private handOut(

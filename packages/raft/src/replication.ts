@@ -35,7 +35,7 @@ export function maybeSendAppend(core: Core, to: NodeId, evenEmpty: boolean): boo
   if (progress === undefined || progress.isPaused) return false
   const previous = progress.next - 1
   const logTerm = core.log.termAt(previous)
-  if (logTerm === undefined) return maybeSendSnapshot(core, to, progress)
+  if (logTerm === undefined || !core.canFollow(to, previous)) return maybeSendSnapshot(core, to, progress)
   const room = progress.state !== 'replicate' || !progress.inflights.full
   const entries = room ? core.log.slice(progress.next, core.limits.appendBytesMax) : []
   if (entries.length === 0 && !evenEmpty) return false
@@ -55,7 +55,10 @@ export function maybeSendAppend(core: Core, to: NodeId, evenEmpty: boolean): boo
 function maybeSendSnapshot(core: Core, to: NodeId, progress: Progress): boolean {
   if (!progress.recentlyActive) return false
   const snapshot = core.snapshotMeta()
-  if (snapshot === undefined) return false
+  if (snapshot === undefined) {
+    core.snapshotWanted = true
+    return false
+  }
   progress.becomeSnapshot(snapshot.index)
   core.send({ kind: 'snapshot', to, snapshot })
   return true

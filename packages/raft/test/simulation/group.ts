@@ -76,8 +76,10 @@ export class Group {
     private readonly faults: Faults,
   ) {
     const snapshot: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor(ids.slice(0, 3)) }
+    const nothing: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor([]) }
     for (const id of ids) {
-      const disk: Disk = { hard: { term: 0, vote: 0, commit: 0 }, snapshot, snapshotDigest: 0, entries: [] }
+      const founder = snapshot.configuration.voters.includes(id)
+      const disk: Disk = { hard: { term: 0, vote: 0, commit: 0 }, snapshot: founder ? snapshot : nothing, snapshotDigest: 0, entries: [] }
       const member: Member = { id, disk, raft: undefined, writes: [], applied: 0, digest: 0, down: 0 }
       this.members.set(id, member)
       this.start(member)
@@ -97,7 +99,6 @@ export class Group {
     member.writes = []
     member.applied = disk.snapshot.index
     member.digest = disk.snapshotDigest
-    member.raft.snapshotTaken(disk.snapshot)
   }
 
   private crash(member: Member): void {
@@ -188,6 +189,7 @@ export class Group {
       for (const message of effects.messages) this.send(message)
       if (effects.persist !== undefined) member.writes.push({ effects })
       else for (const message of effects.gated) this.send(message)
+      if (effects.snapshotWanted) this.compact(member)
       if (effects.role === 'leader') this.safety.leads(member.id, raft)
       this.apply(member, effects.committed)
       for (const { context, index } of effects.reads) this.safety.readDone(context, index)
@@ -252,18 +254,19 @@ export class Group {
     const member = this.members.get(random.pick(this.ids)) as Member
     const { raft, disk } = member
     if (raft === undefined) return
-    if (random.below(1000) < faults.compact && member.applied > disk.snapshot.index + 2 && member.writes.length === 0) {
-      const index = member.applied
-      const term = raft.termAt(index) as number
-      disk.entries = disk.entries.slice(index - disk.snapshot.index)
-      disk.snapshot = { index, term, configuration: raft.configuration }
-      disk.snapshotDigest = member.digest
-      raft.snapshotTaken(disk.snapshot)
-      raft.compact(index)
-    }
+    if (random.below(1000) < faults.compact && member.applied > disk.snapshot.index + 2) this.compact(member)
     if (raft.role !== 'leader') return
     if (random.below(1000) < faults.transfer) raft.transferLeadership(random.pick(this.ids))
     if (random.below(1000) < faults.change) this.change(raft)
+  }
+
+  private compact({ raft, disk, writes, applied: index, digest }: Member): void {
+    if (raft === undefined || writes.length > 0 || index <= disk.snapshot.index) return
+    disk.entries = disk.entries.slice(index - disk.snapshot.index)
+    disk.snapshot = { index, term: raft.termAt(index) as number, configuration: raft.configuration }
+    disk.snapshotDigest = digest
+    raft.snapshotTaken(disk.snapshot)
+    raft.compact(index)
   }
 
   /** The program says how a snapshot transfer ended, some time after it was asked for; it may be wrong about success. */
