@@ -6,6 +6,7 @@ import { type OriginRules, originProblem } from './origin.js'
 import { HttpError, isForeseen, problemOf } from './problems.js'
 import type { Call, HttpContext, Route } from './route.js'
 import { acquireRoutes } from './routes/acquire.js'
+import { clusterRoutes } from './routes/cluster.js'
 import { healthRoutes } from './routes/health.js'
 import { holdRoutes } from './routes/holds.js'
 import { lockRoutes } from './routes/locks.js'
@@ -22,6 +23,7 @@ export const ROUTES: readonly Route[] = [
   ...holdRoutes,
   ...sessionRoutes,
   ...lockRoutes,
+  ...clusterRoutes,
   ...registerRoutes,
   ...watchRoutes,
 ]
@@ -146,11 +148,19 @@ function failure(services: Services, error: unknown, context: HttpContext): Resp
     const stack = error instanceof Error ? error.stack : String(error)
     services.log.error('a request failed', { method: context.req.method, path: context.req.path, error: stack })
   }
-  const { cluster, epoch } = services.gateway.member.status
+  const { cluster, epoch, role, leaderUrl } = services.gateway.member.status
   const problem = { ...problemOf(error), cluster, epoch }
+  if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '') return redirect(problem, leaderUrl, context)
   const headers = error instanceof HttpError ? error.headers : {}
   return new Response(`${JSON.stringify(problem)}\n`, {
     status: problem.status,
     headers: { 'content-type': 'application/problem+json', ...headers },
   })
+}
+
+/** Nothing was done here: the same request goes to the leader. `307` keeps method and body. */
+function redirect(problem: object, leaderUrl: string, context: HttpContext): Response {
+  const { pathname, search } = new URL(context.req.url)
+  const headers = { 'content-type': 'application/problem+json', location: `${leaderUrl.replace(/\/$/, '')}${pathname}${search}` }
+  return new Response(`${JSON.stringify(problem)}\n`, { status: 307, headers })
 }

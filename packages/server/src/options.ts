@@ -1,6 +1,7 @@
 import { AccessError, InvalidError, type LockState } from '@leasehold/core'
 import type { Logger, Member } from '@leasehold/replica'
 import type { Authorize } from './access.js'
+import type { ClusterMember } from './cluster.js'
 import { isLoopback } from './origin.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
@@ -9,6 +10,8 @@ export const DEFAULT_PORT = 4100
 export interface ServerOptions {
   /** The replica whose face this is. The server never stops it. */
   readonly member: Member<LockState>
+  /** Of a member of a cluster: what operators change it by (a `Replica` fits). */
+  readonly cluster?: ClusterMember
   /** Default 127.0.0.1:4100; port 0 takes a free one. */
   readonly listen?: { readonly host?: string; readonly port?: number }
   /** Where clients reach this server, when that is not the address it listens on. */

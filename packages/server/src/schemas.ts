@@ -255,6 +255,15 @@ export const watchQuery = z.strictObject({
     .optional(),
 })
 
+const memberName = z.string({ error: 'name is the name of a member, a string' }).min(1).max(64)
+
+export const clusterAddBody = z.strictObject({
+  name: memberName,
+  peer: z.string({ error: 'peer is the HOST:PORT where the member listens to others, a string' }).min(3).max(256),
+})
+
+export const clusterNameBody = z.strictObject({ name: memberName })
+
 export const noQuery = z.strictObject({})
 
 /** Checks `value`; the error names the field and what it wants. */

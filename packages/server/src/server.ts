@@ -4,6 +4,7 @@ import { getRequestListener } from '@hono/node-server'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Acquiring } from './acquiring.js'
 import { createApp } from './app.js'
+import { ClusterDesk } from './cluster.js'
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS, STOP_TIMEOUT_MS } from './bounds.js'
 import { EventStreams } from './event-streams.js'
 import { Gateway } from './gateway.js'
@@ -55,6 +56,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
     desk,
     acquiring: new Acquiring(desk, log),
     streams: new EventStreams(gateway),
+    cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster),
     log,
     authorize: options.authorize ?? (() => {}),
     url,

@@ -2,6 +2,7 @@ import type { Logger } from '@leasehold/replica'
 import type { Acquiring } from './acquiring.js'
 import type { Authorize } from './access.js'
 import type { EventStreams } from './event-streams.js'
+import type { ClusterDesk } from './cluster.js'
 import type { Gateway } from './gateway.js'
 import type { SessionDesk } from './session-desk.js'
 
@@ -11,6 +12,8 @@ export interface Services {
   readonly desk: SessionDesk
   readonly acquiring: Acquiring
   readonly streams: EventStreams
+  /** Of a member of a cluster. */
+  readonly cluster: ClusterDesk | undefined
   readonly log: Logger
   readonly authorize: Authorize
   /** The server's own URL, as clients should use it. */

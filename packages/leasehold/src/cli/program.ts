@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { VERSION } from '../version.js'
 import { acquireCommand } from './commands/acquire.js'
+import { clusterCommand } from './commands/cluster.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
 import { getCommand } from './commands/get.js'
@@ -53,6 +54,7 @@ export function createProgram(outcome: Outcome): Command {
     sessionCommand(),
     getCommand(outcome),
     putCommand(),
+    clusterCommand(),
     guardCommand(),
     doctorCommand(outcome),
     demoCommand(outcome),

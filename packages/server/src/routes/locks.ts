@@ -1,6 +1,6 @@
 import { type Query, type QueryResult, queryState } from '@leasehold/core'
 import { json, type Route, route } from '../route.js'
-import { locksQuery, noQuery } from '../schemas.js'
+import { locksQuery } from '../schemas.js'
 import type { Services } from '../services.js'
 import { queryJson } from '../views.js'
 
@@ -19,18 +19,6 @@ export const lockRoutes: readonly Route[] = [
       const { stale, ...page } = asked
       allow('read', asked.name === undefined ? [asked.prefix ?? ''] : [asked.name])
       return json(status, queryJson(status.epoch, await query(services, page, stale ?? false)))
-    },
-  }),
-  route({
-    method: 'GET',
-    path: '/v1/cluster',
-    summary: 'Show how this member stands.',
-    query: noQuery,
-    handle({ services, status, allow }) {
-      allow('read', [''])
-      const { member, role, leader, leaderUrl, term, commitIndex, appliedIndex, disk, failure } = status
-      const rest = { term, commitIndex, appliedIndex, disk, ...(failure === undefined ? {} : { failure }) }
-      return json(status, { member, role, leader, leaderUrl, url: services.url, ...rest })
     },
   }),
 ]

@@ -22,6 +22,9 @@ export function serveCommand(): Command {
       'first epoch of an empty service, above that of a service it replaces',
       numberOf('the epoch', 1, EPOCH_MAX),
     )
+    .option('--name <name>', 'name of this member of a cluster')
+    .option('--peer-listen <host:port>', 'where this member takes the other members')
+    .option('--cluster <list>', 'all members, the same list for each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT')
     .option('--allow-anonymous', 'listen beyond this machine although nobody is asked for credentials')
     .option('--take-over', 'take the data folder from an owner on another machine that you know is dead')
     .addOption(
@@ -35,8 +38,10 @@ export function serveCommand(): Command {
       `
 Prints one line when it is ready. SIGTERM or SIGINT stop it: no acknowledged command is lost.
 
-Example:
-  $ leasehold serve --data ./data --listen 127.0.0.1:4100`,
+Examples:
+  $ leasehold serve --data ./data --listen 127.0.0.1:4100
+  $ leasehold serve --data ./n1 --listen 127.0.0.1:4101 --name n1 --peer-listen 127.0.0.1:5101 \\
+      --cluster n1=127.0.0.1:5101,n2=127.0.0.1:5102,n3=127.0.0.1:5103`,
     )
     .action(async (options: ServeOptions) => {
       // Loaded here, so that the other commands start without it.

@@ -3,9 +3,10 @@ import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
 import type { MemberStatus } from '@leasehold/replica'
 import { openNodeReplica } from '@leasehold/replica/node'
 import { createLogger, createServer, type LeaseholdServer } from '@leasehold/server'
+import { type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
 import { print, printJson } from '../output.js'
 
-export interface ServeOptions {
+export interface ServeOptions extends ClusterOptions {
   readonly data: string
   readonly listen: Listen
   readonly advertiseUrl?: string
@@ -33,20 +34,26 @@ const EXIT_IMPATIENT = 130
 export async function serve(options: ServeOptions): Promise<void> {
   const log = createLogger({ level: options.logLevel })
   const stopping = new Stopping()
-  const url = options.advertiseUrl
-  const member = await openNodeReplica({
-    dir: options.data,
-    log,
-    takeOver: options.takeOver === true,
-    ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
-    ...(url === undefined ? {} : { url }),
-  })
+  const url = options.advertiseUrl ?? (options.cluster === undefined ? undefined : urlOf(options.listen))
+  let place: ClusterPlace | undefined
+  let member: Member | undefined
   let server: LeaseholdServer | undefined
   try {
+    place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, stopping.signal)
+    member = await openNodeReplica({
+      dir: options.data,
+      log,
+      takeOver: options.takeOver === true,
+      ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
+      ...(url === undefined ? {} : { url }),
+      ...place?.replica,
+    })
+    place?.began(member)
     checkEpoch(member.status, options.epoch)
-    await ready(member)
+    if (place === undefined) await ready(member)
     server = await createServer({
       member,
+      ...(place === undefined ? {} : { cluster: member }),
       logger: log,
       listen: options.listen,
       allowAnonymous: options.allowAnonymous === true,
@@ -54,13 +61,20 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     const { epoch, cluster, member: name } = member.status
     const data = resolve(options.data)
+    if (place !== undefined) await Promise.race([hasLeader(member), stopping.asked, failed(member)])
     if (options.json === true) printJson({ url: server.url, data, epoch, cluster, member: name, pid: process.pid })
-    else print(`leasehold is ready on ${server.url} (data in ${data}, epoch ${epoch})`)
+    else {
+      const who = place === undefined ? '' : `, member ${name} of cluster ${cluster.slice(0, 8)}`
+      print(`leasehold is ready on ${server.url} (data in ${data}, epoch ${epoch}${who})`)
+    }
     await Promise.race([stopping.asked, failed(member)])
   } finally {
     const limit = setTimeout(() => process.exit(1), STOP_LIMIT_MS)
+    const stopped = member
+    if (stopped !== undefined && place !== undefined) await handOver(stopped)
     await server?.close()
-    await new Promise<void>((done) => member.stop(done))
+    if (stopped !== undefined) await new Promise<void>((done) => stopped.stop(done))
+    await place?.peers.close()
     clearTimeout(limit)
     stopping.close()
   }
@@ -89,6 +103,44 @@ async function ready(member: Member): Promise<void> {
   }
 }
 
+function urlOf({ host, port }: Listen): string {
+  if (port === 0) throw new InvalidError('a member of a cluster listens on a port of its own, not on 0')
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** Resolves when some member leads. */
+function hasLeader(member: Member): Promise<void> {
+  return new Promise((resolve) => {
+    if (member.status.leader !== '') return resolve()
+    const off = member.onStatus(({ leader }) => {
+      if (leader === '') return
+      off()
+      resolve()
+    })
+  })
+}
+
+const HAND_OVER_LIMIT_MS = 2000
+
+/** A leader that is asked to stop makes the furthest other voter lead first, so that nobody waits for an election. */
+async function handOver(member: Member): Promise<void> {
+  if (member.status.role !== 'leader') return
+  const { member: self } = member.status
+  const others = member.members.filter(({ name, role, match }) => name !== self && role === 'voter' && match !== undefined)
+  const [next] = others.sort((a, b) => (b.match ?? 0) - (a.match ?? 0))
+  if (next === undefined) return
+  member.transferLeadership(next.name)
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, HAND_OVER_LIMIT_MS)
+    const off = member.onStatus(({ role }) => {
+      if (role === 'leader') return
+      clearTimeout(timer)
+      off()
+      resolve()
+    })
+  })
+}
+
 /** Rejects when the member stops by itself. */
 function failed(member: Member): Promise<never> {
   return new Promise((_, reject) => {
@@ -103,10 +155,17 @@ class Stopping {
   readonly asked: Promise<void>
   #signals = 0
   #resolve: () => void = () => {}
+  readonly #controller = new AbortController()
   readonly #handler = () => {
     this.#signals += 1
     if (this.#signals > 1) process.exit(EXIT_IMPATIENT)
+    this.#controller.abort()
     this.#resolve()
+  }
+
+  /** Aborts with the first signal: for what waits before the service is up. */
+  get signal(): AbortSignal {
+    return this.#controller.signal
   }
 
   constructor() {

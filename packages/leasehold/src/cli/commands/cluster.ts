@@ -1,0 +1,99 @@
+import { type ErrorCode, ERRORS, errorOf, UnavailableError } from '@leasehold/core'
+import { Command } from 'commander'
+import { print, printJson } from '../output.js'
+import { apiKeyOf, type ServiceOptions, serviceCommand, urlOf } from '../service.js'
+
+const ANSWER_TIMEOUT_MS = 15_000
+
+interface ClusterAnswer {
+  readonly member: string
+  readonly role: string
+  readonly leader: string
+  readonly term: number
+  readonly commitIndex: number
+  readonly appliedIndex: number
+  readonly disk: string
+  readonly members?: readonly { name: string; url: string; peer: string; role: string; matchIndex?: number }[]
+}
+
+/** `cluster status|add|promote|remove|transfer`: the members of a cluster, and changes of them. */
+export function clusterCommand(): Command {
+  const cluster = new Command('cluster').description('the members of a cluster')
+  serviceCommand(cluster.command('status'))
+    .description('show the members, who leads and how far everybody is')
+    .addHelpText('after', '\nExample:\n  $ leasehold cluster status --url http://127.0.0.1:4101,http://127.0.0.1:4102')
+    .action(async (options: ServiceOptions) => {
+      const answer = (await call(options, 'GET', '/v1/cluster')) as ClusterAnswer
+      if (options.json === true) return printJson(answer)
+      return print(statusText(answer))
+    })
+  serviceCommand(cluster.command('add').argument('<name=host:port>', 'the new member, and where it listens to members'))
+    .description('add an empty member as a learner')
+    .addHelpText('after', '\nExample:\n  $ leasehold cluster add n4=127.0.0.1:5104')
+    .action(async (place: string, options: ServiceOptions) => {
+      const [name = '', peer = ''] = place.split('=')
+      await change(options, '/v1/cluster/add', { name, peer }, `${name} is a learner; when it has caught up: leasehold cluster promote ${name}`)
+    })
+  serviceCommand(cluster.command('promote').argument('<name>', 'the learner'))
+    .description('make a learner that has caught up a voter')
+    .addHelpText('after', '\nExample:\n  $ leasehold cluster promote n4')
+    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/promote', { name }, `${name} is a voter`))
+  serviceCommand(cluster.command('remove').argument('<name>', 'the member'))
+    .description('remove a member; it never comes back under its old number')
+    .addHelpText('after', '\nExample:\n  $ leasehold cluster remove n2')
+    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/remove', { name }, `${name} is removed`))
+  serviceCommand(cluster.command('transfer').argument('<name>', 'the voter that shall lead'))
+    .description('hand leadership to another voter')
+    .addHelpText('after', '\nExample:\n  $ leasehold cluster transfer n3')
+    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/transfer', { name }, `${name} was asked to lead`))
+  return cluster
+}
+
+async function change(options: ServiceOptions, path: string, body: object, text: string): Promise<void> {
+  const answer = await call(options, 'POST', path, body)
+  if (options.json === true) printJson(answer)
+  else print(text)
+}
+
+/** Asks the members in turn; followers send the request on to the leader. */
+async function call(options: ServiceOptions, method: string, path: string, body?: object): Promise<unknown> {
+  const urls = urlOf(options).split(',')
+  const key = apiKeyOf(options)
+  let last: unknown
+  for (const url of urls) {
+    let response: Response
+    try {
+      response = await fetch(new URL(path, url.trim()), {
+        method,
+        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+        headers: { 'content-type': 'application/json', ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+    } catch (error) {
+      last = error
+      continue
+    }
+    const answer = (await response.json()) as { code?: string; detail?: string; hint?: string }
+    if (response.ok) return answer
+    const code = (answer.code !== undefined && answer.code in ERRORS ? answer.code : 'unreachable') as ErrorCode
+    last = errorOf(code, answer.detail ?? `HTTP ${response.status}`, { hint: answer.hint })
+    if (code !== 'no-quorum') throw last
+  }
+  throw last instanceof UnavailableError ? last : new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause: last })
+}
+
+function statusText(answer: ClusterAnswer): string {
+  const head = `asked ${answer.member} (${answer.role}), leader ${answer.leader || 'none'}, term ${answer.term}, commit ${answer.commitIndex}`
+  const rows = (answer.members ?? []).map(({ name, role, peer, url, matchIndex }) => [
+    name,
+    name === answer.leader ? 'leader' : role,
+    matchIndex === undefined ? '' : String(Math.max(0, answer.commitIndex - matchIndex)),
+    peer,
+    url,
+  ])
+  if (rows.length === 0) return head
+  const all = [['MEMBER', 'ROLE', 'BEHIND', 'PEERS AT', 'CLIENTS AT'], ...rows]
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => (row[column] as string).length)))
+  const lines = all.map((row) => row.map((cell, i) => (i < 4 ? cell.padEnd(widths[i] as number) : cell)).join('  ').trimEnd())
+  return [head, ...lines].join('\n')
+}

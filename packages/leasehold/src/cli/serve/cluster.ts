@@ -1,0 +1,44 @@
+import { InvalidError } from '@leasehold/core'
+import type { FoundingCluster, Logger, Network, Replica } from '@leasehold/replica'
+import { answerAsMember, muster, parseAddress, parseClusterList, TcpPeers } from '@leasehold/server'
+
+export interface ClusterOptions {
+  readonly name?: string
+  readonly peerListen?: string
+  readonly cluster?: string
+}
+
+/** A member's place in its cluster: what its replica is opened with, and the way to the others. */
+export interface ClusterPlace {
+  readonly peers: TcpPeers
+  readonly replica: { readonly name: string; readonly network: Network; readonly cluster: FoundingCluster; readonly epoch: number }
+  /** The member runs: it answers others that begin. */
+  began(member: Replica): void
+}
+
+/** Listens for the other members, and waits until this one may begin. */
+export async function joinCluster(
+  options: ClusterOptions & { readonly data: string; readonly epoch?: number },
+  url: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ClusterPlace> {
+  const { name, peerListen, cluster } = options
+  if (name === undefined || peerListen === undefined || cluster === undefined) {
+    throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
+  }
+  const list = parseClusterList(cluster)
+  for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
+  const peers = await TcpPeers.listen(parseAddress(peerListen, '--peer-listen'))
+  try {
+    const { epoch, ...founding } = await muster({ dir: options.data, name, url, list, epoch: options.epoch ?? 1, peers, log, signal })
+    const began = (member: Replica): void => {
+      const record = { id: founding.id, epoch, founders: founding.founders }
+      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, () => member.members.map((one) => one.node))
+    }
+    return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
+  } catch (error) {
+    await peers.close()
+    throw error
+  }
+}

@@ -1,0 +1,62 @@
+import type { Socket } from 'node:net'
+
+/** What a frame on a connection between members is. */
+export const FRAME_REPLICA = 0
+export const FRAME_ASK = 1
+export const FRAME_ANSWER = 2
+
+/** Largest frame of the replica: a chunk of a snapshot or a batch of entries. */
+export const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024
+/** Largest answer: a whole snapshot for a member that begins. */
+export const ANSWER_BYTES_MAX = 1024 * 1024 * 1024
+
+const HEAD_BYTES = 5
+
+/** Length (4 bytes, little-endian, of what follows the head), kind (1 byte), content. */
+export function frameHead(kind: number, length: number): Buffer {
+  const head = Buffer.allocUnsafe(HEAD_BYTES)
+  head.writeUInt32LE(length)
+  head.writeUInt8(kind, 4)
+  return head
+}
+
+export function bytesMaxOf(kind: number): number {
+  return kind === FRAME_REPLICA ? REPLICA_FRAME_BYTES_MAX : ANSWER_BYTES_MAX
+}
+
+/** Cuts what arrives into frames; a frame that is too long or of an unknown kind ends the connection. */
+export function readFrames(socket: Socket, onFrame: (kind: number, content: Uint8Array) => void): void {
+  let chunks: Buffer[] = []
+  let length = 0
+  let needed = HEAD_BYTES
+  const take = (bytes: number): Buffer => {
+    const all = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, length)
+    chunks = all.length > bytes ? [all.subarray(bytes)] : []
+    length -= bytes
+    return all.subarray(0, bytes)
+  }
+  let head: { kind: number; length: number } | undefined
+  socket.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    while (length >= needed) {
+      if (head === undefined) {
+        const bytes = take(HEAD_BYTES)
+        head = { length: bytes.readUInt32LE(), kind: bytes.readUInt8(4) }
+        if (head.kind > FRAME_ANSWER || head.length > bytesMaxOf(head.kind)) {
+          socket.destroy(new Error(`a frame of kind ${head.kind} and ${head.length} bytes`))
+          return
+        }
+        needed = head.length
+        continue
+      }
+      // A copy: what is handed out may be kept, and the chunks are large.
+      const content = new Uint8Array(take(head.length))
+      const { kind } = head
+      head = undefined
+      needed = HEAD_BYTES
+      onFrame(kind, content)
+      if (socket.destroyed) return
+    }
+  })
+}

@@ -1,0 +1,96 @@
+import { connect, type Socket } from 'node:net'
+import { FRAME_REPLICA, frameHead } from './framing.js'
+
+const BACKOFF_FIRST_MS = 25
+const BACKOFF_MAX_MS = 1000
+const CONNECT_TIMEOUT_MS = 2000
+
+/**
+ * One way to one peer: a connection of its own that is made when there is something to send, and made again, with bounded
+ * back-off, when it breaks. What does not fit into the bounded queue is dropped: consensus repeats what matters.
+ */
+export class Lane {
+  private socket: Socket | undefined
+  private connected = false
+  private queue: Uint8Array[] = []
+  private queued = 0
+  private backoffMs = BACKOFF_FIRST_MS
+  private timer: NodeJS.Timeout | undefined
+  private closed = false
+  private dropped = 0
+
+  constructor(
+    private readonly host: string,
+    private readonly port: number,
+    private readonly queueBytesMax: number,
+  ) {}
+
+  get droppedFrames(): number {
+    return this.dropped
+  }
+
+  send(frame: Uint8Array): void {
+    if (this.closed) return
+    const waiting = this.queued + (this.socket?.writableLength ?? 0)
+    if (waiting > 0 && waiting + frame.length > this.queueBytesMax) {
+      this.dropped++
+      return
+    }
+    if (this.connected) return this.write(frame)
+    this.queue.push(frame)
+    this.queued += frame.length
+    if (this.socket === undefined && this.timer === undefined) this.open()
+  }
+
+  private write(frame: Uint8Array): void {
+    const socket = this.socket as Socket
+    socket.cork()
+    socket.write(frameHead(FRAME_REPLICA, frame.length))
+    socket.write(frame)
+    process.nextTick(() => socket.uncork())
+  }
+
+  private open(): void {
+    const socket = connect({ host: this.host, port: this.port, noDelay: true, keepAlive: true })
+    this.socket = socket
+    socket.setTimeout(CONNECT_TIMEOUT_MS, () => {
+      if (!this.connected) socket.destroy(new Error('no connection in time'))
+    })
+    socket.once('connect', () => {
+      socket.setTimeout(0)
+      this.connected = true
+      this.backoffMs = BACKOFF_FIRST_MS
+      const { queue } = this
+      this.queue = []
+      this.queued = 0
+      for (const frame of queue) this.write(frame)
+    })
+    // The peer never speaks on our connection; reading notices its end.
+    socket.resume()
+    socket.once('error', () => {})
+    socket.once('close', () => this.broken())
+  }
+
+  private broken(): void {
+    this.socket = undefined
+    this.connected = false
+    // Old frames would arrive late and in vain.
+    this.queue = []
+    this.queued = 0
+    if (this.closed) return
+    const delay = this.backoffMs / 2 + Math.random() * (this.backoffMs / 2)
+    this.backoffMs = Math.min(BACKOFF_MAX_MS, this.backoffMs * 2)
+    this.timer = setTimeout(() => {
+      this.timer = undefined
+      if (this.queue.length > 0) this.open()
+    }, delay)
+    this.timer.unref()
+  }
+
+  close(): void {
+    this.closed = true
+    clearTimeout(this.timer)
+    this.queue = []
+    this.socket?.destroy()
+  }
+}

@@ -1,0 +1,233 @@
+import { existsSync, fsyncSync, mkdirSync, openSync, closeSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { randomBytes, randomInt } from 'node:crypto'
+import { InvalidError, StorageError } from '@leasehold/core'
+import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
+import { askPeer, type TcpPeers } from './transport.js'
+
+/*
+ * How an empty member becomes one of a cluster (the muster). Every listed member that is empty answers with its name, its
+ * node number (minted once, kept in its folder) and its list. When all have answered with the same list, the one with
+ * the lowest name mints the cluster's id and begins; the others learn of it by asking. A member that is empty and finds a
+ * cluster which does not name its node number waits until an operator adds it: a wiped disk is a new member.
+ */
+
+const FILE = 'muster.json'
+const ASK_EVERY_MS = 300
+const ASK_TIMEOUT_MS = 2000
+const SAY_EVERY_MS = 10_000
+
+/** What a cluster was founded with: the same for all founders, and for everybody who joins later. */
+export interface FoundingRecord {
+  readonly id: string
+  readonly epoch: number
+  readonly founders: readonly MemberInfo[]
+}
+
+/** How a member stands, as it tells others that begin. */
+export interface Standing {
+  readonly name: string
+  readonly node: number
+  readonly url: string
+  readonly list: string
+  readonly epoch: number
+  /** Of a member of a cluster. */
+  readonly founding?: FoundingRecord
+  /** Node numbers of the members that it knows now. */
+  readonly members?: readonly number[]
+}
+
+export interface MusterOptions {
+  readonly dir: string
+  readonly name: string
+  /** Where it takes clients. */
+  readonly url: string
+  /** Name → HOST:PORT of all members, this one too. */
+  readonly list: ReadonlyMap<string, string>
+  readonly epoch: number
+  readonly peers: TcpPeers
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+interface Kept {
+  readonly node: number
+  readonly founding?: FoundingRecord
+}
+
+/** `n1=HOST:PORT,n2=…` → a map. @throws InvalidError */
+export function parseClusterList(text: string): Map<string, string> {
+  const list = new Map<string, string>()
+  for (const part of text.split(',')) {
+    const at = part.indexOf('=')
+    const name = part.slice(0, at).trim()
+    const address = part.slice(at + 1).trim()
+    if (at < 1 || address === '') throw new InvalidError(`a cluster is listed as n1=HOST:PORT,n2=HOST:PORT, not ${JSON.stringify(part)}`)
+    if (list.has(name)) throw new InvalidError(`the member ${name} is listed twice`)
+    list.set(name, address)
+  }
+  return list
+}
+
+function canonical(list: ReadonlyMap<string, string>): string {
+  return [...list].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, address]) => `${name}=${address}`).join(',')
+}
+
+/** The record that a member of this folder was founded with; undefined for an empty one or a service of one. */
+export function keptFounding(dir: string): FoundingRecord | undefined {
+  return readKept(dir)?.founding
+}
+
+/** Resolves when this folder may begin as a member: at once if it has begun before. Rejects when `signal` aborts. */
+export async function muster(options: MusterOptions): Promise<FoundingCluster & { readonly epoch: number }> {
+  mkdirSync(options.dir, { recursive: true })
+  if (!options.list.has(options.name)) {
+    throw new InvalidError(`--cluster does not list ${options.name}`, { hint: 'every member is started with the same full list' })
+  }
+  let kept = readKept(options.dir)
+  if (kept === undefined) {
+    kept = { node: mintNode(RANDOM) }
+    writeKept(options.dir, kept)
+  }
+  const { node } = kept
+  let mine: FoundingRecord | undefined = kept.founding
+  options.peers.onQuestion(async () => encode(standingOf(options, node, mine)))
+  let said = 0
+  while (mine === undefined) {
+    const answers = await askAll(options)
+    const found = decide(options, node, answers)
+    if ('record' in found) {
+      mine = found.record
+      writeKept(options.dir, { node, founding: mine })
+      break
+    }
+    if (performance.now() - said > SAY_EVERY_MS || said === 0) {
+      said = performance.now()
+      options.log.info(found.waiting, { member: options.name, node })
+    }
+    await pause(ASK_EVERY_MS, options.signal)
+  }
+  return { id: mine.id, node, founders: mine.founders, epoch: mine.epoch }
+}
+
+/** Goes on answering those that begin, once this member runs. */
+export function answerAsMember(
+  peers: TcpPeers,
+  options: Pick<MusterOptions, 'name' | 'url'> & { node: number; founding: FoundingRecord; list: ReadonlyMap<string, string> },
+  members: () => readonly number[],
+): void {
+  const { name, url, node, founding, list } = options
+  peers.onQuestion(async () => encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members: members() }))
+}
+
+/** Asks the member at `address` how it stands. @throws UnavailableError */
+export async function standingAt(address: string): Promise<Standing> {
+  return decode(await askPeer(address, encode({}), ASK_TIMEOUT_MS), address)
+}
+
+function standingOf(options: MusterOptions, node: number, founding: FoundingRecord | undefined): Standing {
+  const { name, url, list, epoch } = options
+  const standing = { name, node, url, list: canonical(list), epoch }
+  return founding === undefined ? standing : { ...standing, founding, members: founding.founders.map((one) => one.node) }
+}
+
+async function askAll({ list, name }: MusterOptions): Promise<Map<string, Standing>> {
+  const answers = new Map<string, Standing>()
+  const others = [...list].filter(([other]) => other !== name)
+  await Promise.all(
+    others.map(async ([other, address]) => {
+      try {
+        answers.set(other, await standingAt(address))
+      } catch {
+        // Away: it is asked again.
+      }
+    }),
+  )
+  return answers
+}
+
+function decide(options: MusterOptions, node: number, answers: ReadonlyMap<string, Standing>): { record: FoundingRecord } | { waiting: string } {
+  const { name, list, epoch } = options
+  for (const [other, answer] of answers) {
+    if (answer.name !== other) return { waiting: `the member at ${list.get(other)} is ${answer.name}, not ${other}: check --cluster` }
+  }
+  const begun = [...answers.values()].find((answer) => answer.founding !== undefined)
+  if (begun !== undefined) {
+    const member = [...answers.values()].find((answer) => answer.founding !== undefined && answer.members?.includes(node))
+    if (member?.founding !== undefined) return { record: member.founding }
+    return { waiting: `the cluster exists and does not know this member: leasehold cluster add ${name}=${list.get(name)}` }
+  }
+  const missing = [...list.keys()].filter((other) => other !== name && !answers.has(other))
+  if (missing.length > 0) return { waiting: `waiting for ${missing.join(', ')} to begin the cluster` }
+  const odd = [...answers.values()].find((answer) => answer.list !== canonical(list) || answer.epoch !== epoch)
+  if (odd !== undefined) return { waiting: `${odd.name} was started with another --cluster or --epoch: ${odd.list}, epoch ${odd.epoch}` }
+  const lowest = [...list.keys()].sort()[0]
+  if (lowest !== name) return { waiting: `waiting for ${lowest} to begin the cluster` }
+  const founders: MemberInfo[] = [...list].map(([member, peer]) => {
+    const answer = answers.get(member)
+    return { node: answer?.node ?? node, name: member, peer, url: answer?.url ?? options.url }
+  })
+  return { record: { id: mintCluster(RANDOM), epoch, founders } }
+}
+
+const RANDOM = {
+  bytes: (length: number) => new Uint8Array(randomBytes(length)),
+  below: (limit: number) => randomInt(limit),
+}
+
+function encode(standing: Partial<Standing>): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(standing))
+}
+
+function decode(bytes: Uint8Array, address: string): Standing {
+  try {
+    const standing = JSON.parse(new TextDecoder().decode(bytes)) as Standing
+    if (typeof standing.name !== 'string' || !Number.isSafeInteger(standing.node) || typeof standing.list !== 'string') throw new Error('fields')
+    return standing
+  } catch (cause) {
+    throw new InvalidError(`what listens on ${address} is no member`, { cause })
+  }
+}
+
+function readKept(dir: string): Kept | undefined {
+  const file = join(dir, FILE)
+  if (!existsSync(file)) return undefined
+  try {
+    const kept = JSON.parse(readFileSync(file, 'utf8')) as Kept
+    if (!Number.isSafeInteger(kept.node) || kept.node < 1) throw new Error('no node number')
+    return kept
+  } catch (cause) {
+    throw new StorageError(`${file} is damaged`, { cause, hint: 'if this member never ran, delete it; otherwise bring it back from its backup' })
+  }
+}
+
+/** Durable when it returns. */
+function writeKept(dir: string, kept: Kept): void {
+  const file = join(dir, FILE)
+  const sync = (path: string, write?: string): void => {
+    const fd = openSync(path, write === undefined ? 'r' : 'w')
+    try {
+      if (write !== undefined) writeSync(fd, write)
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+  }
+  sync(`${file}.tmp`, `${JSON.stringify(kept)}\n`)
+  renameSync(`${file}.tmp`, file)
+  sync(dir)
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', end)
+      if (signal.aborted) reject(new InvalidError('stopped before the cluster began'))
+      else resolve()
+    }
+    const timer = setTimeout(end, ms)
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+  })
+}

@@ -1,0 +1,150 @@
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { InvalidError, UnavailableError } from '@leasehold/core'
+import type { Network } from '@leasehold/replica'
+import { FRAME_ANSWER, FRAME_ASK, FRAME_REPLICA, frameHead, readFrames } from './framing.js'
+import { Lane } from './lane.js'
+
+/** Heartbeats and votes wait behind nothing else; a few of them are enough. */
+const CONTROL_QUEUE_BYTES = 1024 * 1024
+const BULK_QUEUE_BYTES = 96 * 1024 * 1024
+const CONNECTIONS_MAX = 256
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** `HOST:PORT`, also `[::1]:PORT`. @throws InvalidError */
+export function parseAddress(text: string, what = 'an address'): Address {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) {
+    throw new InvalidError(`${what} is HOST:PORT, not ${JSON.stringify(text.slice(0, 100))}`)
+  }
+  return { host: (match[1] ?? match[2]) as string, port }
+}
+
+/**
+ * The way to the other members over TCP: per peer two connections, so that a snapshot on one never holds a heartbeat on
+ * the other. Frames carry their own checksum, cluster and sender; what does not belong here is refused above. The same
+ * port answers questions of members that begin.
+ */
+export class TcpPeers implements Network {
+  private handler: ((from: number, frame: Uint8Array) => void) | undefined
+  private answer: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
+  private lanes = new Map<number, { readonly address: string; readonly control: Lane; readonly bulk: Lane }>()
+  private readonly sockets = new Set<Socket>()
+
+  private constructor(private readonly server: Server) {
+    server.on('connection', (socket) => this.accept(socket))
+  }
+
+  /** @throws UnavailableError when the address cannot be listened on */
+  static async listen(address: Address): Promise<TcpPeers> {
+    const server = createServer({ noDelay: true, keepAlive: true })
+    server.maxConnections = CONNECTIONS_MAX
+    const peers = new TcpPeers(server)
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (cause) => {
+        reject(new UnavailableError(`cannot listen for members on ${address.host}:${address.port}`, { cause }))
+      })
+      server.listen(address.port, address.host, () => {
+        server.removeAllListeners('error')
+        server.on('error', () => {})
+        resolve()
+      })
+    })
+    return peers
+  }
+
+  get port(): number {
+    return (this.server.address() as { port: number }).port
+  }
+
+  private accept(socket: Socket): void {
+    this.sockets.add(socket)
+    socket.once('close', () => this.sockets.delete(socket))
+    socket.on('error', () => {})
+    readFrames(socket, (kind, content) => {
+      if (kind === FRAME_REPLICA) this.handler?.(0, content)
+      else if (kind === FRAME_ASK && this.answer !== undefined) {
+        this.answer(content).then(
+          (answer) => {
+            socket.write(frameHead(FRAME_ANSWER, answer.length))
+            socket.end(answer)
+          },
+          () => socket.destroy(),
+        )
+      } else socket.destroy()
+    })
+  }
+
+  receive(handler: (from: number, frame: Uint8Array) => void): void {
+    this.handler = handler
+  }
+
+  /** Who answers questions; replaced when the member has begun. */
+  onQuestion(answer: (question: Uint8Array) => Promise<Uint8Array>): void {
+    this.answer = answer
+  }
+
+  setPeers(peers: ReadonlyMap<number, string>): void {
+    for (const [node, lane] of this.lanes) {
+      if (peers.get(node) === lane.address) continue
+      lane.control.close()
+      lane.bulk.close()
+      this.lanes.delete(node)
+    }
+    for (const [node, address] of peers) {
+      if (address === '' || this.lanes.has(node)) continue
+      const { host, port } = parseAddress(address)
+      this.lanes.set(node, {
+        address,
+        control: new Lane(host, port, CONTROL_QUEUE_BYTES),
+        bulk: new Lane(host, port, BULK_QUEUE_BYTES),
+      })
+    }
+  }
+
+  send(to: number, lane: 'control' | 'bulk', frame: Uint8Array): void {
+    this.lanes.get(to)?.[lane].send(frame)
+  }
+
+  async close(): Promise<void> {
+    for (const { control, bulk } of this.lanes.values()) {
+      control.close()
+      bulk.close()
+    }
+    this.lanes.clear()
+    for (const socket of this.sockets) socket.destroy()
+    await new Promise<void>((resolve) => this.server.close(() => resolve()))
+  }
+}
+
+/** Asks the member at `address` one question. @throws UnavailableError */
+export async function askPeer(address: string, question: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+  const { host, port } = parseAddress(address)
+  return await new Promise<Uint8Array>((resolve, reject) => {
+    const socket = connect({ host, port, noDelay: true })
+    const fail = (cause?: unknown): void => {
+      socket.destroy()
+      reject(new UnavailableError(`no answer from the member at ${address}`, { cause }))
+    }
+    const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
+    socket.once('error', fail)
+    socket.once('close', () => {
+      clearTimeout(timer)
+      fail()
+    })
+    socket.once('connect', () => {
+      socket.write(frameHead(FRAME_ASK, question.length))
+      socket.write(question)
+    })
+    readFrames(socket, (kind, content) => {
+      if (kind !== FRAME_ANSWER) return fail()
+      clearTimeout(timer)
+      resolve(content)
+      socket.destroy()
+    })
+  })
+}
