@@ -102,6 +102,16 @@ table('reentrant-mutex', [
 ])
 
 table('fenced-mutex', [
+  [
+    BAD,
+    'token repeats after a lost acquire and a lost release',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b! release; b? release; c= acquire token=3; c= release; b= acquire token=9; b= release',
+  ],
+  [
+    GOOD,
+    'a lost acquire and a lost release need no token',
+    'a= acquire token=3; a= release; b! acquire; b? acquire; b! release; b? release; c= acquire token=4; c= release; b= acquire token=9; b= release',
+  ],
   [GOOD, 'tokens grow', 'a= acquire token=3; a= release; b= acquire token=9'],
   [BAD, 'token goes back', 'a= acquire token=3; a= release; b= acquire token=2'],
   [BAD, 'token repeats', 'a= acquire token=3; a= release; b= acquire token=3'],
@@ -147,6 +157,11 @@ table('fenced-mutex', [
 ])
 
 table('rw', [
+  [
+    GOOD,
+    'lost shared acquire keeps a generation alive',
+    'a= acquire mode=shared token=4; b! acquire mode=shared; b? acquire; a= release; c= acquire mode=shared token=4',
+  ],
   [GOOD, 'shared holds overlap with one token', 'a= acquire mode=shared token=1; b= acquire mode=shared token=1'],
   [BAD, 'overlapping shared holds with two tokens', 'a= acquire mode=shared token=1; b= acquire mode=shared token=2'],
   [BAD, 'exclusive during shared', 'a= acquire mode=shared token=1; b= acquire mode=exclusive token=2'],
