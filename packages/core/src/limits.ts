@@ -9,6 +9,9 @@ export const CHANGES_MAX = 2 * REQUEST_WINDOW
 /** Bytes of a session's free text, and of the actor and reason of a steal. */
 export const TEXT_BYTES_MAX = 256
 
+/** Permits of a semaphore. */
+export const PERMITS_MAX = 65_536
+
 /** The highest feature level that this code knows. Encoding and behaviour belong to the level in the state. */
 export const LEVEL_MAX = 1
 

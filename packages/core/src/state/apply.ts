@@ -2,7 +2,7 @@ import type { Index } from '../brand.js'
 import type { Applied, Command, Entry, Result } from '../operations.js'
 import { assert } from './assert.js'
 import { configure } from './configure.js'
-import { DUE_DELAY, DUE_SESSION } from './due.js'
+import { DUE_DELAY, DUE_SESSION, TIME_MAX } from './due.js'
 import { acquire, endDelay, serve } from './grants.js'
 import { adopt, cancel, release, steal } from './holds.js'
 import type { Machine } from './machine.js'
@@ -21,7 +21,7 @@ export function apply(machine: Machine, entry: Entry, index: Index): Applied {
   machine.index = index
   machine.pushes = []
   machine.events = []
-  if (entry.at > machine.now) machine.now = entry.at
+  if (entry.at > machine.now) machine.now = Math.min(entry.at, TIME_MAX)
   const { commands } = entry
   const results: Result[] = new Array(commands.length)
   for (let i = 0; i < commands.length; i++) {

@@ -1,4 +1,4 @@
-import { LEVEL_MAX, LIMIT_NAMES } from '../limits.js'
+import { LEVEL_MAX, LIMIT_NAMES, PERMITS_MAX } from '../limits.js'
 import type { Configure, Limits, Refused, Result } from '../operations.js'
 import type { Machine } from './machine.js'
 import { refused } from './model.js'
@@ -43,8 +43,8 @@ function permitsProblem(machine: Machine, { permits }: Configure): Refused | und
   if (lock === undefined || lock.permits === 0) {
     return refused('mismatch', `${JSON.stringify(permits.name)} is not a semaphore in use`)
   }
-  if (!Number.isSafeInteger(permits.size) || permits.size < 1) {
-    return refused('invalid', `a semaphore has at least one permit, not ${permits.size}`)
+  if (!Number.isSafeInteger(permits.size) || permits.size < 1 || permits.size > PERMITS_MAX) {
+    return refused('invalid', `a semaphore has 1 to ${PERMITS_MAX} permits, not ${permits.size}`)
   }
   return undefined
 }

@@ -5,6 +5,14 @@ export const DUE_SESSION = 0
 export const DUE_WAIT = 1
 export const DUE_DELAY = 2
 
+/** The end of cluster time: far away, and still a whole number with a successor. */
+export const TIME_MAX = Number.MAX_SAFE_INTEGER - 1
+
+/** `ms` after `now`, but not beyond the end of time: points of time stay whole numbers. */
+export function later(now: number, ms: number): number {
+  return Math.min(now + ms, TIME_MAX)
+}
+
 /** Something that happens at a point of cluster time. */
 export interface Due {
   dueAt: number

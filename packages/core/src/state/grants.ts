@@ -1,5 +1,5 @@
 import type { HoldId, Serial } from '../brand.js'
-import { CHANGES_MAX } from '../limits.js'
+import { CHANGES_MAX, PERMITS_MAX } from '../limits.js'
 import { nameProblem } from '../names.js'
 import {
   type Acquire,
@@ -13,14 +13,12 @@ import {
 } from '../operations.js'
 import { ArrivalHeap } from './arrivals.js'
 import { assert } from './assert.js'
-import { DUE_DELAY, DUE_WAIT } from './due.js'
+import { DUE_DELAY, DUE_WAIT, later } from './due.js'
 import type { Machine } from './machine.js'
 import { type Delay, type Hold, isIdle, type Lock, newAnswer, permitsOf, refused, type Session, type Waiter } from './model.js'
 import { Queue } from './queue.js'
 import { settle } from './requests.js'
 import { leaveQueues } from './waiters.js'
-
-const PERMITS_MAX = 65_536
 
 export function grantOf(hold: Hold): Grant {
   return hold.secret === undefined
@@ -93,6 +91,12 @@ function acquireLimit(machine: Machine, session: Session): Refused | undefined {
   if (machine.holds.size + machine.waiters.size >= limits.holds) {
     return refused('limit', `the service has ${limits.holds} holds and waiters, and no room for more`)
   }
+  return sessionLimit(machine, session)
+}
+
+/** Why the session may get no more holds; undefined when it may. */
+export function sessionLimit(machine: Machine, session: Session): Refused | undefined {
+  const { limits } = machine
   if (session.holds.size + session.waiters.size >= limits.holdsPerSession) {
     return refused('limit', `the session has ${limits.holdsPerSession} holds and waiters, and no room for more`)
   }
@@ -172,7 +176,7 @@ function enqueue(machine: Machine, session: Session, command: Acquire): Result {
     places,
     nodes: [],
     answer,
-    dueAt: command.waitMs === WAIT_FOREVER ? -1 : machine.now + command.waitMs,
+    dueAt: command.waitMs === WAIT_FOREVER ? -1 : later(machine.now, command.waitMs),
     dueKind: DUE_WAIT,
     dueId: machine.arrivals,
     duePlace: -1,
@@ -302,7 +306,7 @@ export function endHold(machine: Machine, hold: Hold, options: EndOptions): void
   const { session, answer } = hold
   removeHold(machine, hold)
   if (options.delay && hold.lockDelayMs > 0) {
-    const dueAt = machine.now + hold.lockDelayMs
+    const dueAt = later(machine.now, hold.lockDelayMs)
     const { held, places } = hold
     addDelay(machine, { held, places, dueAt, dueKind: DUE_DELAY, dueId: hold.id, duePlace: -1 })
   }
@@ -354,7 +358,7 @@ export function endDelay(machine: Machine, delay: Delay): void {
 export function serve(machine: Machine): void {
   if (machine.dirty.length === 0) return
   const fronts = new ArrivalHeap()
-  while (machine.canDraw) {
+  for (;;) {
     for (const lock of machine.dirty) {
       lock.dirty = false
       const front = lock.queue?.front?.waiter
@@ -364,11 +368,13 @@ export function serve(machine: Machine): void {
     const first = fronts.pop()
     if (first === undefined) return
     // Whoever cannot be served now comes back when one of its locks changes again.
-    if (machine.waiters.has(first.arrival) && canBeServed(first)) serveOne(machine, first)
+    if (machine.waiters.has(first.arrival) && canBeServed(machine, first)) serveOne(machine, first)
   }
 }
 
-function canBeServed(waiter: Waiter): boolean {
+/** A session whose end has come, though it has not been ended yet in this entry, is granted nothing any more. */
+function canBeServed(machine: Machine, waiter: Waiter): boolean {
+  if (!machine.canDraw || waiter.session.expiresAt <= machine.now) return false
   return waiter.places.every(
     (lock, i) => lock.queue?.front === waiter.nodes[i] && isFree(lock, waiter.acquire.locks[i] as LockRequest),
   )

@@ -1,6 +1,6 @@
 import type { Adopt, Cancel, Release, Result, Steal } from '../operations.js'
 import { REQUEST_WINDOW } from '../limits.js'
-import { adoptHold, endHold, grantOf } from './grants.js'
+import { adoptHold, endHold, grantOf, sessionLimit } from './grants.js'
 import type { Machine } from './machine.js'
 import { type Hold, newAnswer, refused, type Session } from './model.js'
 import { noSession, once, settle } from './requests.js'
@@ -79,10 +79,8 @@ function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
     return refused('not-holder', `hold ${command.hold} does not exist (any more), or the secret is wrong`)
   }
   if (!HEX128.test(command.newSecret)) return refused('invalid', 'a secret is 32 hex digits')
-  if (session.holds.size + session.waiters.size >= machine.limits.holdsPerSession) {
-    return refused('limit', `the session has ${machine.limits.holdsPerSession} holds and waiters, and no room for more`)
-  }
-  if (!machine.canDraw) return refused('limit', `the counter of epoch ${machine.epoch} is full`)
+  const full = sessionLimit(machine, session)
+  if (full !== undefined) return full
   const moved: Hold = adoptHold(machine, hold, session, command.newSecret)
   const answer = newAnswer(command.request)
   answer.hold = moved

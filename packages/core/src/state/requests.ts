@@ -15,10 +15,8 @@ import { removeWaiter } from './waiters.js'
  * A number that is acknowledged never has an effect again, nor has one beyond the window.
  */
 
-/** Takes note of what the client says has arrived. Numbers that make no sense are refused before anything is changed. */
-export function acknowledge(machine: Machine, session: Session, ack: Ack): Refused | undefined {
-  const problem = ackProblem(session, ack)
-  if (problem !== undefined) return refused('invalid', problem)
+/** Takes note of what the client says has arrived. The caller has looked for an {@link ackProblem} before. */
+export function acknowledge(machine: Machine, session: Session, ack: Ack): void {
   for (const request of ack.also) {
     if (request < session.lowest || session.acknowledged.has(request)) continue
     forgetAnswer(machine, session, request)
@@ -26,10 +24,10 @@ export function acknowledge(machine: Machine, session: Session, ack: Ack): Refus
     machine.hashAcknowledged(session, request).add()
   }
   if (ack.lowest > session.lowest) raiseLowest(machine, session, ack.lowest)
-  return undefined
 }
 
-function ackProblem(session: Session, ack: Ack): string | undefined {
+/** Why an acknowledgement makes no sense; undefined when it does. */
+export function ackProblem(session: Session, ack: Ack): string | undefined {
   if (!Number.isSafeInteger(ack.lowest) || ack.lowest < 1) return `the lowest open request is ≥ 1, not ${ack.lowest}`
   if (ack.also.length > REQUEST_WINDOW) return `at most ${REQUEST_WINDOW} numbers may be acknowledged at once`
   const end = Math.max(ack.lowest, session.lowest) + REQUEST_WINDOW
@@ -83,28 +81,32 @@ function forgetAnswer(machine: Machine, session: Session, request: number): void
   machine.hashHold(hold).add()
 }
 
-/** The kept answer of a repeated request, or why the number may not be used; undefined when it is new. */
-export function earlier(session: Session, command: Numbered, windowUse: 'half' | 'full'): Result | undefined {
-  const { request, ack } = command
-  if (!Number.isSafeInteger(request) || request < 1) return refused('invalid', `requests count from 1, not ${request}`)
-  if (ack.lowest > request) return refused('invalid', `request ${request} acknowledges itself (lowest ${ack.lowest})`)
+/** Why the number makes no sense together with what its request acknowledges; undefined when it does. */
+function numberProblem(session: Session, { request, ack }: Numbered): string | undefined {
+  if (!Number.isSafeInteger(request) || request < 1) return `requests count from 1, not ${request}`
+  if (ack.lowest > request) return `request ${request} acknowledges itself (lowest ${ack.lowest})`
+  if (ack.also.includes(request)) return `request ${request} acknowledges itself`
+  // The window begins at the lowest number that is open once this request has said what has arrived.
+  const lowest = Math.max(session.lowest, ack.lowest)
+  if (request > lowest + REQUEST_WINDOW) return `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${lowest}`
+  return undefined
+}
+
+/** The answer of a number that is used up: the kept one of a repeat, or that it is kept no longer; undefined when it is new. */
+function earlier(session: Session, request: number): Result | undefined {
   if (request < session.lowest || session.acknowledged.has(request)) {
     return refused('expired-request', `request ${request} was answered and acknowledged before`)
   }
   const answer = session.answers.get(request)
-  if (answer !== undefined) return presentState(answer)
-  if (request > session.lowest + REQUEST_WINDOW) {
-    return refused('invalid', `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${session.lowest}`)
-  }
-  if (windowUse === 'half' && request >= session.lowest + REQUEST_WINDOW / 2) {
-    const limit = refused(
-      'limit',
-      `${request - session.lowest} requests are open in this session`,
-      'wait for answers before sending more; the rest of the window is for releases and cancels',
-    )
-    return limit
-  }
-  return undefined
+  return answer === undefined ? undefined : presentState(answer)
+}
+
+function crowded(session: Session, request: number): Refused {
+  return refused(
+    'limit',
+    `${request - session.lowest} requests are open in this session`,
+    'wait for answers before sending more; the rest of the window is for releases and cancels',
+  )
 }
 
 function presentState(answer: Answer): Result {
@@ -139,7 +141,10 @@ export function settle(machine: Machine, session: Session, answer: Answer, resul
   machine.hashAnswer(session, answer).add()
 }
 
-/** Runs a numbered command once: acknowledge, look for an earlier answer, do it, keep the answer. */
+/**
+ * Runs a numbered command once: acknowledge, look for an earlier answer, do it, keep the answer. The refusal of a crowded
+ * session is kept too: a late duplicate of the request must not be carried out when there is room again.
+ */
 export function once(
   machine: Machine,
   command: Numbered,
@@ -148,14 +153,15 @@ export function once(
 ): Result {
   const session = machine.sessions.get(command.session)
   if (session === undefined) return noSession(command.session)
-  const before = earlier(session, command, windowUse)
-  if (before !== undefined && before.kind === 'refused' && before.code === 'invalid') return before
-  const problem = acknowledge(machine, session, command.ack)
-  if (problem !== undefined) return problem
-  const known = earlier(session, command, windowUse)
+  const problem = numberProblem(session, command) ?? ackProblem(session, command.ack)
+  if (problem !== undefined) return refused('invalid', problem)
+  acknowledge(machine, session, command.ack)
+  const { request } = command
+  const known = earlier(session, request)
   if (known !== undefined) return known
-  const result = run(session)
-  if (!session.answers.has(command.request)) remember(machine, session, command.request, result)
+  const full = windowUse === 'half' && request >= session.lowest + REQUEST_WINDOW / 2
+  const result = full ? crowded(session, request) : run(session)
+  if (!session.answers.has(request)) remember(machine, session, request, result)
   return result
 }
 

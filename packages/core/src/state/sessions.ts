@@ -2,11 +2,11 @@ import type { Millis } from '../brand.js'
 import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
-import { DUE_SESSION } from './due.js'
+import { DUE_SESSION, later } from './due.js'
 import { endHold } from './grants.js'
 import type { Machine } from './machine.js'
 import { refused, type Session } from './model.js'
-import { acknowledge, noSession } from './requests.js'
+import { acknowledge, ackProblem, noSession } from './requests.js'
 import { leaveQueues } from './waiters.js'
 
 const HEX128 = /^[0-9a-f]{32}$/
@@ -36,7 +36,7 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     ttlMs,
     client: command.client,
     local: command.local,
-    expiresAt: machine.now + ttlMs,
+    expiresAt: later(machine.now, ttlMs),
     lowest: 1,
     acknowledged: new Set(),
     answers: new Map(),
@@ -44,7 +44,7 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     waiters: new Set(),
     changeNumber: 0,
     changes: new Map(),
-    dueAt: machine.now + ttlMs,
+    dueAt: later(machine.now, ttlMs),
     dueKind: DUE_SESSION,
     dueId: id,
     duePlace: -1,
@@ -73,23 +73,23 @@ export function textProblem(text: string, what: string): Refused | undefined {
   return undefined
 }
 
-/** Moves the session's end to a full TTL from now, and answers with every change that was not seen yet. */
+/** Moves the session's end to a full TTL from now, and answers with every change that was not seen yet. All of it or nothing. */
 export function renew(machine: Machine, command: Renew): Result {
   const session = machine.sessions.get(command.session)
   if (session === undefined) return noSession(command.session)
-  if (command.ack !== undefined) {
-    const problem = acknowledge(machine, session, command.ack)
-    if (problem !== undefined) return problem
+  const { ack, seen } = command
+  const problem = ack === undefined ? undefined : ackProblem(session, ack)
+  if (problem !== undefined) return refused('invalid', problem)
+  if (seen !== undefined && seen > session.changeNumber) {
+    return refused('invalid', `change ${seen} cannot have been seen: the last one is ${session.changeNumber}`)
   }
+  if (ack !== undefined) acknowledge(machine, session, ack)
   machine.hashSession(session).take()
-  session.expiresAt = machine.now + session.ttlMs
+  session.expiresAt = later(machine.now, session.ttlMs)
   machine.hashSession(session).add()
-  if (command.seen !== undefined) {
-    if (command.seen > session.changeNumber) {
-      return refused('invalid', `change ${command.seen} cannot have been seen: the last one is ${session.changeNumber}`)
-    }
+  if (seen !== undefined) {
     for (const number of session.changes.keys()) {
-      if (number > command.seen) break
+      if (number > seen) break
       machine.dropChange(session, number)
     }
   }
