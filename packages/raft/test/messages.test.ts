@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type Entry, type Message, message, type MessageFields } from '../src/index.js'
-import { messageProblem } from '../src/messages.js'
+import { type Entry, type Message, message } from '../src/index.js'
+import { type MessageFields, messageProblem } from '../src/messages.js'
 import { Hand } from './hand.js'
 
 const entry = (term: number, index: number): Entry => ({ term, index, kind: 'normal', data: new Uint8Array(0) })

@@ -58,11 +58,18 @@ function parseDirective(text: string, line: number): { command: string; args: Ar
   if (words === null) throw new Error(`line ${line}: not a directive: ${text}`)
   const [command, ...rest] = words
   const args = rest.map((word): Argument => {
+    if (/[\\?]/.test(word)) throw new Error(`line ${line}: not an argument: ${word}`)
     const equals = word.indexOf('=')
-    if (equals < 0) return { key: word, values: [] }
-    const value = word.slice(equals + 1)
-    const inner = value.startsWith('(') ? value.slice(1, -1) : value
-    return { key: word.slice(0, equals), values: inner.split(',').map((one) => one.trim()) }
+    return equals < 0
+      ? { key: word, values: [] }
+      : { key: word.slice(0, equals), values: valuesOf(word.slice(equals + 1)) }
   })
   return { command: command as string, args }
+}
+
+/** A single value, or a list in brackets, which may be empty. */
+function valuesOf(text: string): string[] {
+  const bracketed = text.startsWith('(')
+  const values = (bracketed ? text.slice(1, -1) : text).split(',').map((one) => one.trim())
+  return bracketed && values.every((one) => one === '') ? [] : values
 }

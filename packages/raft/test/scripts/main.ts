@@ -37,7 +37,8 @@ for (const file of files) {
     }
   } catch (error) {
     exitCode = 1
-    console.log(`${file} differs at line 1`)
+    const line = /^line (\d+):/.exec((error as Error).message)?.[1] ?? 1
+    console.log(`${file} differs at line ${line}`)
     console.error(`  ${file}: ${verbose ? (error as Error).stack : (error as Error).message}`)
   }
 }

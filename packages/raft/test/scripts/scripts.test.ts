@@ -25,7 +25,8 @@ describe.skipIf(!HAS_TESTDATA)(`interaction scripts of another core${WHERE}`, ()
 
 describe('the judge itself', () => {
   it('sees a message that should not be there', () => {
-    const text = 'add-nodes 1 voters=(1) index=3\n----\nok\n\ncampaign 1\n----\nok\n\nprocess-ready 1\n----\nReady MustSync=true:\nLead:0 State:StateCandidate\nHardState Term:1 Vote:1 Commit:3\nMessages:\n1->2 MsgVote Term:1 Log:1/3\n'
+    const text =
+      'add-nodes 1 voters=(1) index=3\n----\nok\n\ncampaign 1\n----\nok\n\nprocess-ready 1\n----\nReady MustSync=true:\nLead:0 State:StateCandidate\nHardState Term:1 Vote:1 Commit:3\nMessages:\n1->2 MsgVote Term:1 Log:1/3\n'
     expect(judge(text, 'trace')).toMatchObject({ ok: false, line: 14 })
   })
   it('sees a wrong state', () => {

@@ -2,7 +2,8 @@ import type { Configuration, ConfigurationChange, ConfigurationStep, SnapshotMet
 import { message } from '../../src/index.js'
 import { argument, type Case } from './datadriven.js'
 import { entryText, FIRST_KIND, progressText, roleName } from './describe.js'
-import { isReply, type NodeOptions, type Parcel, parcelText, ScriptNode } from './node.js'
+import { type NodeOptions, ScriptNode } from './node.js'
+import { isReply, type Parcel, parcelText } from './threads.js'
 
 const ELECTION_TICKS = 3
 const HEARTBEAT_TICKS = 1
@@ -46,7 +47,13 @@ export class World {
     const ids = (key: string) => (argument(one, key) ?? []).filter((id) => id !== '').map(Number)
     const count = Number(one.args[0]?.key)
     const index = Number(argument(one, 'index')?.[0] ?? 0)
-    const configuration: Configuration = { voters: ids('voters'), votersOutgoing: [], learners: ids('learners'), learnersNext: [], autoLeave: false }
+    const configuration: Configuration = {
+      voters: ids('voters'),
+      votersOutgoing: [],
+      learners: ids('learners'),
+      learnersNext: [],
+      autoLeave: false,
+    }
     const snapshot: SnapshotMeta = { index, term: index > 0 ? 1 : 0, configuration }
     for (let i = 0; i < count; i++) {
       const options: NodeOptions = {
@@ -87,7 +94,9 @@ export class World {
   /** Delivers (or drops) what is addressed to a node; returns how many. */
   deliver(to: number, options: { drop?: boolean; kind?: string } = {}): number {
     const take = (one: Parcel) =>
-      one.to === to && !(options.drop && isReply(one)) && (options.kind === undefined || parcelText(one).includes(` ${options.kind} `))
+      one.to === to &&
+      !(options.drop && isReply(one)) &&
+      (options.kind === undefined || parcelText(one).includes(` ${options.kind} `))
     const taken = this.messages.filter(take)
     this.messages = this.messages.filter((one) => !take(one))
     for (const one of taken) {
@@ -99,7 +108,7 @@ export class World {
 
   private step(one: Parcel): void {
     const node = this.node(one.to)
-    if (isReply(one)) return node.take(one)
+    if (isReply(one)) return node.threads.take(one)
     const isAnswer = one.kind.endsWith('Reply')
     if (isAnswer && !node.raft.status.progress.has(one.from)) return this.print('raft: cannot step as peer not found')
     node.raft.step(one)
@@ -123,7 +132,7 @@ export class World {
       for (const kind of ['append', 'apply'] as const) {
         for (const id of ids) {
           const node = this.node(id)
-          const work = () => (kind === 'append' ? node.appendWork : node.applyWork).length
+          const work = () => (kind === 'append' ? node.threads.appendWork : node.threads.applyWork).length
           if (work() === 0) continue
           busy = true
           this.print(`> ${id} processing ${kind} thread`)
@@ -163,8 +172,14 @@ export class World {
 
   proposeChange(one: Case): void {
     const first = argument(one, 'v1')?.[0] === 'true'
-    const transition = ({ implicit: 'jointImplicit', explicit: 'jointExplicit' } as const)[argument(one, 'transition')?.[0] ?? ''] ?? 'auto'
-    const change: ConfigurationChange = { transition, steps: parseSteps(one.input), context: first ? Uint8Array.of(FIRST_KIND) : new Uint8Array(0) }
+    const transition =
+      ({ implicit: 'jointImplicit', explicit: 'jointExplicit' } as const)[argument(one, 'transition')?.[0] ?? ''] ??
+      'auto'
+    const change: ConfigurationChange = {
+      transition,
+      steps: parseSteps(one.input),
+      context: first ? Uint8Array.of(FIRST_KIND) : new Uint8Array(0),
+    }
     const result = this.node(firstId(one)).raft.proposeConfiguration(change)
     if ('refused' in result && this.node(firstId(one)).raft.role !== 'leader') this.print('raft proposal dropped')
   }
@@ -192,12 +207,15 @@ const HANDLERS: Record<string, (world: World, one: Case) => void> = {
     const data = Uint8Array.from(one.args[1]?.key.replace(/^"(.*)"$/, '$1') ?? '', (c) => c.charCodeAt(0))
     const { raft } = world.node(firstId(one))
     const before = raft.leader
-    if (raft.propose([data]) === undefined && (before === 0 || raft.role === 'leader')) world.print('raft proposal dropped')
+    if (raft.propose([data]) === undefined && (before === 0 || raft.role === 'leader'))
+      world.print('raft proposal dropped')
   },
   'propose-conf-change': (world, one) => world.proposeChange(one),
   'process-ready': (world, one) => world.forEach(one, 'handling Ready', (id) => world.ready(id)),
-  'process-append-thread': (world, one) => world.forEach(one, 'processing append thread', (id) => world.thread(id, 'append')),
-  'process-apply-thread': (world, one) => world.forEach(one, 'processing apply thread', (id) => world.thread(id, 'apply')),
+  'process-append-thread': (world, one) =>
+    world.forEach(one, 'processing append thread', (id) => world.thread(id, 'append')),
+  'process-apply-thread': (world, one) =>
+    world.forEach(one, 'processing apply thread', (id) => world.thread(id, 'apply')),
   'deliver-msgs': (world, one) => {
     const kind = argument(one, 'type')?.[0]
     const options = kind === undefined ? {} : { kind }
@@ -205,7 +223,8 @@ const HANDLERS: Record<string, (world: World, one: Case) => void> = {
     for (const arg of one.args) {
       const id = Number(arg.key)
       if (Number.isInteger(id)) count += world.deliver(id, options)
-      else if (arg.key === 'drop') for (const dropped of arg.values) count += world.deliver(Number(dropped), { ...options, drop: true })
+      else if (arg.key === 'drop')
+        for (const dropped of arg.values) count += world.deliver(Number(dropped), { ...options, drop: true })
     }
     if (count === 0) world.print('no messages')
   },
@@ -216,7 +235,9 @@ const HANDLERS: Record<string, (world: World, one: Case) => void> = {
   'raft-state': (world) => {
     for (const { raft } of world.nodes) {
       const voter = raft.configuration.voters.includes(raft.id) || raft.configuration.votersOutgoing.includes(raft.id)
-      world.print(`${raft.id}: ${roleName(raft.role)} (${voter ? 'Voter' : 'Non-Voter'}) Term:${raft.term} Lead:${raft.leader}`)
+      world.print(
+        `${raft.id}: ${roleName(raft.role)} (${voter ? 'Voter' : 'Non-Voter'}) Term:${raft.term} Lead:${raft.leader}`,
+      )
     }
   },
   status: (world, one) => {
@@ -232,7 +253,13 @@ const HANDLERS: Record<string, (world: World, one: Case) => void> = {
   'send-snapshot': (world, one) => {
     const from = world.node(firstId(one))
     const to = Number(one.args[1]?.key)
-    const snapshot = message({ kind: 'snapshot', from: from.raft.id, to, term: from.raft.term, snapshot: from.latestSnapshot })
+    const snapshot = message({
+      kind: 'snapshot',
+      from: from.raft.id,
+      to,
+      term: from.raft.term,
+      snapshot: from.latestSnapshot,
+    })
     world.send(snapshot)
     world.print(parcelText(snapshot))
   },
