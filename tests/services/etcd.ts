@@ -23,7 +23,7 @@ export async function startEtcd(options: EtcdOptions = {}): Promise<Service> {
   if (file === undefined) throw new Error('etcd is not installed (Debian: etcd-server)')
   return start({
     name: 'etcd',
-    stopSignal: 'SIGTERM',
+    stopSignals: ['SIGTERM'],
     url: (port) => `http://127.0.0.1:${port}`,
     probe,
     async command(folder, port) {

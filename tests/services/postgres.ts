@@ -91,18 +91,23 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
   const service = await start({
     name: 'postgres',
-    stopSignal: 'SIGINT',
+    // First wait for clients that are just leaving, then send the others away.
+    stopSignals: ['SIGTERM', 'SIGINT'],
     url: (port) => `postgres://postgres@127.0.0.1:${port}/postgres`,
     probe,
     async prepare(folder) {
       const data = join(folder, 'data')
       mkdirSync(data, { mode: 0o700 })
       if (user !== undefined) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
-      await exec(join(bin, 'initdb'), ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'], {
-        ...user,
-        cwd: folder,
-        env: { ...process.env, LC_ALL: 'C' },
-      })
+      await exec(
+        join(bin, 'initdb'),
+        ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
+        {
+          ...user,
+          cwd: folder,
+          env: { ...process.env, LC_ALL: 'C' },
+        },
+      )
     },
     async command(folder, port) {
       const args = ['-D', join(folder, 'data'), '-p', String(port)]

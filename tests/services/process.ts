@@ -7,8 +7,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** How long a server may take until it answers. */
 const START_TIMEOUT_MS = 30_000
-/** How long a server may take to end by itself before it is killed. */
+/** How long the last gentle signal may take before the server is killed, and how long each one before it. */
 const STOP_TIMEOUT_MS = 10_000
+const STOP_NEXT_MS = 1_000
 /** A free port may be taken by somebody else before the server binds it: so many attempts. */
 const START_ATTEMPTS_MAX = 5
 /** What is kept of a server's output for messages. */
@@ -37,12 +38,15 @@ export interface Launch {
   /** Prepares the folder; runs once. */
   prepare?(folder: string): Promise<void> | void
   /** The command for a port; called again with another port when the first one was taken. */
-  command(folder: string, port: number): Promise<{ file: string; args: string[]; env?: NodeJS.ProcessEnv; uid?: number; gid?: number }>
+  command(
+    folder: string,
+    port: number,
+  ): Promise<{ file: string; args: string[]; env?: NodeJS.ProcessEnv; uid?: number; gid?: number }>
   url(port: number): string
   /** Rejects while the server does not answer yet. */
   probe(port: number): Promise<void>
-  /** The signal that ends the server gently. */
-  stopSignal: NodeJS.Signals
+  /** The signals that end the server gently: the next one if the one before has not done it for a while. */
+  stopSignals: readonly NodeJS.Signals[]
 }
 
 /** The path of an executable, looked up in PATH and in `folders`; undefined when there is none. */
@@ -97,7 +101,11 @@ const setpriv = process.platform === 'linux' ? findExecutable('setpriv') : undef
 
 function run(command: Awaited<ReturnType<Launch['command']>>, folder: string): Running {
   const { file, args, env, uid, gid } = command
-  const options = { cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'] }
+  const options = {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'],
+  }
   const child =
     setpriv === undefined
       ? spawn(file, args, { ...options, ...(uid === undefined ? {} : { uid, gid }) })
@@ -152,11 +160,20 @@ async function untilReady(one: Running, probe: () => Promise<void>): Promise<boo
   return false
 }
 
-async function end(one: Running, signal: NodeJS.Signals): Promise<void> {
-  if (one.hasEnded) return
-  one.child.kill(signal)
-  const timer = setTimeout(() => one.child.kill('SIGKILL'), STOP_TIMEOUT_MS)
-  await one.ended
+async function end(one: Running, ...signals: readonly NodeJS.Signals[]): Promise<void> {
+  for (const [i, signal] of [...signals, 'SIGKILL' as const].entries()) {
+    if (one.hasEnded) return
+    one.child.kill(signal)
+    await within(one.ended, i < signals.length - 1 ? STOP_NEXT_MS : STOP_TIMEOUT_MS)
+  }
+}
+
+async function within(ended: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs)
+  })
+  await Promise.race([ended, late])
   clearTimeout(timer)
 }
 
@@ -184,7 +201,7 @@ export async function start(launch: Launch): Promise<Service> {
 function service(launch: Launch, folder: string, port: number, one: Running): Service {
   const stop = async () => {
     if (!one.hasEnded) one.child.kill('SIGCONT')
-    await end(one, launch.stopSignal)
+    await end(one, ...launch.stopSignals)
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
   return {

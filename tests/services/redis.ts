@@ -34,7 +34,7 @@ export async function startRedis(options: RedisOptions = {}): Promise<Service> {
   const appendfsync = options.appendfsync ?? 'no'
   return start({
     name: 'redis',
-    stopSignal: 'SIGTERM',
+    stopSignals: ['SIGTERM'],
     url: (port) => `redis://127.0.0.1:${port}`,
     probe,
     async command(folder, port) {

@@ -1,2 +1,4 @@
-export type { Fenced, Guard, GuardableHold, GuardOptions, OpenOptions } from './hold.js'
-export { type GuardKind, type GuardSqlOptions, guardSql } from './migrations.js'
+export { MissingRowError } from './errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
+export { type GuardableHold, handHeld } from './hold.js'
+export { GUARD_KINDS, type GuardKind, type GuardSqlOptions, guardSql } from './migrations.js'

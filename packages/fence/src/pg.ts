@@ -1,257 +1,208 @@
-import { AccessError, InvalidError, LeaseholdError, UnavailableError, UnknownOutcomeError } from '@leasehold/core'
-import { bodyOf, type Fenced, type Guard, type GuardableHold, type GuardOptions, kindMismatch, type Mark, marksOf, type OpenOptions, rowOf, staleToken, track } from './hold.js'
-import { PG_MISMATCH, PG_STALE, PG_UNFENCED, quoteName, quoteTable, TOKEN_COLUMN } from './migrations.js'
-import { oldestLiveToken, type PruneLocks } from './prune.js'
+import { InvalidError } from '@leasehold/core'
+import {
+  bodyOf,
+  type Fenced,
+  type Guard,
+  type GuardOptions,
+  type OpenOptions,
+  type Pruned,
+  type PruneLocks,
+} from './guard.js'
+import { type GuardableHold, tracked } from './hold.js'
+import { explain, isAnswerLost, isRetryable } from './pg-errors.js'
+import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './pg-transaction.js'
+import { type Opening, openingOf, type Target } from './resource.js'
+import { columnSteps, type RowChange } from './sql/column.js'
+import { pgDialect } from './sql/dialect.js'
+import { openSteps } from './sql/open.js'
+import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
+import { type Row, runSteps, type Statement } from './sql/steps.js'
 
-/** The part of a `pg` client or pool client that a guard uses. */
-export interface PgClient {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null; command?: string }>
-}
+export { MissingRowError } from './errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
+export type { GuardableHold } from './hold.js'
+export type { PgClient, PgPool, PgQueries, PgResult } from './pg-transaction.js'
+export type { RowChange } from './sql/column.js'
 
-export interface PgPool {
-  connect(): Promise<PgClient & { release(error?: Error | boolean): void }>
-}
+/** The client type of a pool: `PoolClient` of pg's `Pool`. */
+export type ClientOf<P> = P extends { connect: { (): Promise<infer C>; (...more: infer _A): infer _R } }
+  ? C
+  : P extends { connect: () => Promise<infer C> }
+    ? C
+    : PgClient
 
 export interface PgGuardOptions extends GuardOptions {
-  /** For `with`: default READ COMMITTED. Serialization failures are repeated in a fresh transaction, a few times. */
+  /** Default: the server's, READ COMMITTED unless it was changed. */
   readonly isolation?: 'read committed' | 'repeatable read' | 'serializable'
+  /** How often a transaction is begun in all when the server asks to repeat it (40001, 40P01). Default 10. */
+  readonly attempts?: number
 }
 
-/** Attempts of `with` when PostgreSQL asks for a repeat (40001, 40P01). */
-const ATTEMPTS_MAX = 10
-
-export interface PgGuard<Tx extends PgClient> extends Guard<Tx> {
-  /** Raises the floor to the oldest live token of the service and forgets the marks below; returns how many. */
-  prune(locks: PruneLocks): Promise<number>
+/** A guard of resources in PostgreSQL: one mark per resource in the table `leasehold_guard`. */
+export interface PgGuard<Client> extends Guard<Client> {
+  /**
+   * Opens inside a transaction of yours; call it as its first statement. When it refuses, that transaction can only be
+   * rolled back. `release()` does not know of your transaction: release after its end.
+   */
+  enter<Tx extends PgQueries>(tx: Tx, hold: GuardableHold, options?: OpenOptions): Promise<Fenced<Tx>>
+  /** Only raises the marks, durably: writes of earlier holds are refused from now on. */
+  open(hold: GuardableHold, options?: OpenOptions): Promise<void>
+  /**
+   * Deletes marks that no living hold needs, and refuses all tokens below the oldest living one from then on.
+   * `locks` must see all holds of the service: a client without a namespace and with full rights. One guard table belongs
+   * to one lock service.
+   */
+  prune(locks: PruneLocks): Promise<Pruned>
+  /** As `prune`, with a floor that you know: no hold with a lower token lives. */
+  raiseFloor(floor: bigint): Promise<Pruned>
 }
+
+const ATTEMPTS_DEFAULT = 10
+const ATTEMPTS_MAX = 100
+const BACKOFF_FIRST_MS = 2
+const BACKOFF_MAX_MS = 200
+/** How long `prune` waits for running checks, which wait for it meanwhile. */
+const PRUNE_LOCK_TIMEOUT_MS = 5_000
+const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /**
- * A guard on PostgreSQL: marks in the table that `leasehold guard sql pg` makes, in the same transaction as the data.
- * Uses nothing of the session, so transaction poolers are safe.
+ * A guard over a pool of `pg`. Needs the tables that `leasehold guard sql pg` prints. Nothing depends on the session, so it
+ * works behind transaction poolers.
+ *
+ * `with` begins the whole transaction anew when the server reports a serialization failure or a deadlock, so its body may
+ * run several times: keep effects outside the database out of it. With a shared hold the transaction can only read.
  *
  * @example
- * const guard = fence(pool)
+ * const guard = fence(new Pool())
  * await guard.with(hold, async (tx) => {
  *   const { rows } = await tx.query('SELECT total FROM invoice WHERE id = $1', [42])
  *   await tx.query('UPDATE invoice SET total = $2 WHERE id = $1', [42, rows[0].total + 7])
  * })
  */
-export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): PgGuard<Awaited<ReturnType<P['connect']>>> {
-  type Tx = Awaited<ReturnType<P['connect']>>
-  if (typeof pool?.connect !== 'function') throw new InvalidError('fence(pool) takes a pool of pg')
-  const run = async <T>(hold: GuardableHold, open: OpenOptions, body: (tx: Fenced<Tx>) => T | Promise<T>): Promise<T> => {
+export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): PgGuard<ClientOf<P>> {
+  const { begin, attempts } = checked(pool, options)
+  const dialect = pgDialect(options.schema)
+  const openOn = (tx: PgQueries, opening: Opening) => runSteps(openSteps(dialect, opening), runner(tx))
+
+  const guarded = async <T>(hold: GuardableHold, open: OpenOptions, body: (tx: PgClient) => Promise<T> | T) => {
+    const opening = openingOf(hold, options, open)
+    const check = () => hold.assertHeld()
+    check()
     for (let attempt = 1; ; attempt++) {
       try {
-        return await once(pool, hold, marksOf(hold, options, open), options, body as (tx: Fenced<PgClient>) => T | Promise<T>)
+        return await transaction(pool, begin, check, async (tx) => {
+          await openOn(tx, opening)
+          return await body(tx)
+        })
       } catch (error) {
-        if (attempt >= ATTEMPTS_MAX || !wantsRepeat(error)) throw error
+        if (attempt >= attempts || !isRetryable(error)) throw explain(error, opening)
+        await backoff(attempt)
       }
     }
   }
+
+  const raiseFloor = async (floor: bigint): Promise<Pruned> => {
+    const free = () => {}
+    try {
+      const raised = await transaction(pool, 'BEGIN', free, async (tx) => {
+        await tx.query(`SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}`)
+        return await runSteps(raiseFloorSteps(dialect, floor), runner(tx))
+      })
+      let deleted = raised.deleted
+      for (let batch = PRUNE_BATCH_ROWS; batch === PRUNE_BATCH_ROWS; deleted += batch) {
+        const steps = () => pruneMarksSteps(dialect, raised.floor)
+        batch = await transaction(pool, 'BEGIN', free, (tx) => runSteps(steps(), runner(tx)))
+      }
+      return { floor: raised.floor, deleted }
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
   return {
     with<T>(
       hold: GuardableHold,
-      optionsOrBody: OpenOptions | ((tx: Fenced<Tx>) => T | Promise<T>),
-      maybeBody?: (tx: Fenced<Tx>) => T | Promise<T>,
+      optionsOrBody: OpenOptions | ((tx: Fenced<ClientOf<P>>) => T | Promise<T>),
+      maybeBody?: (tx: Fenced<ClientOf<P>>) => T | Promise<T>,
     ): Promise<T> {
-      const { options: open, body } = bodyOf(optionsOrBody, maybeBody)
-      return track(hold, run(hold, open, body))
+      return tracked(hold, async () => {
+        const { options: open, body } = bodyOf(optionsOrBody, maybeBody)
+        return await guarded(hold, open, (tx) => body(tx as unknown as Fenced<ClientOf<P>>))
+      })
     },
-    async enter(tx: Tx, hold: GuardableHold, open: OpenOptions = {}): Promise<Fenced<Tx>> {
-      const marks = marksOf(hold, options, open)
+    async enter(tx, hold, open) {
+      const opening = openingOf(hold, options, open)
       hold.assertHeld()
-      const entered = await raise(tx, marks)
-      const { rows } = await tx.query('SELECT txid_current()::text AS id')
-      if ((rows[0] as { id: string }).id !== entered) {
-        throw new InvalidError('guard.enter ran outside a transaction: the mark is raised, but protects nothing', {
-          hint: 'BEGIN first, and pass the client that runs the transaction (not the pool)',
-        })
-      }
-      return tx as Fenced<Tx>
-    },
-    async prune(locks: PruneLocks): Promise<number> {
-      const floor = await oldestLiveToken(locks)
-      const client = await connect(pool)
       try {
-        const { rows } = await client.query('SELECT leasehold_prune($1::bigint)::text AS deleted', [floor.toString()])
-        return Number((rows[0] as { deleted: string }).deleted)
+        await openOn(tx, opening)
       } catch (error) {
-        throw typedError(error, [])
-      } finally {
-        client.release()
+        await poison(tx)
+        throw explain(error, opening)
       }
+      return tx as Fenced<typeof tx>
     },
+    open: (hold, open = {}) => tracked(hold, () => guarded(hold, open, () => {})),
+    prune: async (locks) => raiseFloor(await oldestLiveToken(locks)),
+    raiseFloor,
   }
-}
-
-async function connect(pool: PgPool): Promise<PgClient & { release(error?: Error | boolean): void }> {
-  try {
-    return await pool.connect()
-  } catch (error) {
-    throw typedError(error, [])
-  }
-}
-
-/** One transaction: begin, raise, body, commit. Whatever fails before the commit is rolled back. */
-async function once<T>(
-  pool: PgPool,
-  hold: GuardableHold,
-  marks: readonly Mark[],
-  options: PgGuardOptions,
-  body: (tx: Fenced<PgClient>) => T | Promise<T>,
-): Promise<T> {
-  hold.assertHeld()
-  const client = await connect(pool)
-  let broken: Error | undefined
-  try {
-    const isolation = options.isolation ?? 'read committed'
-    let value: T
-    try {
-      await client.query(`BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`)
-      await raise(client, marks)
-      value = await body(client as unknown as Fenced<PgClient>)
-      hold.assertHeld()
-    } catch (error) {
-      broken = await rollBack(client, error)
-      throw typedError(error, marks)
-    }
-    broken = await commit(client, marks)
-    return value
-  } finally {
-    client.release(broken)
-  }
-}
-
-/** Rolls back; an error here means that the connection is of no more use. */
-async function rollBack(client: PgClient, cause: unknown): Promise<Error | undefined> {
-  try {
-    await client.query('ROLLBACK')
-    return undefined
-  } catch (error) {
-    return new Error('the connection broke in a transaction', { cause: new AggregateError([cause, error]) })
-  }
-}
-
-async function commit(client: PgClient, marks: readonly Mark[]): Promise<undefined> {
-  let result: { command?: string }
-  try {
-    result = await client.query('COMMIT')
-  } catch (error) {
-    if (sqlState(error) !== undefined && !isConnectionState(sqlState(error))) throw typedError(error, marks)
-    throw new UnknownOutcomeError('the answer to COMMIT is lost: the transaction may or may not have taken effect', {
-      cause: error,
-      hint: 'give the unit up, or repeat it under a new hold',
-    })
-  }
-  if (result.command === 'ROLLBACK') {
-    throw new InvalidError('the transaction had failed and was rolled back: an error inside it was swallowed')
-  }
-  return undefined
-}
-
-/** Raises all marks, in one statement each; a refused one makes the whole transaction fail, even if its error is swallowed. */
-async function raise(client: PgClient, marks: readonly Mark[]): Promise<string> {
-  let id = ''
-  try {
-    for (const mark of marks) {
-      const values = [mark.resource, mark.kind, mark.slot ?? null, mark.token.toString()]
-      const { rows } = await client.query('SELECT leasehold_enter($1, $2, $3, $4::bigint) AS id', values)
-      id = (rows[0] as { id: string }).id
-    }
-    if (marks.every((mark) => !mark.mayWrite)) await client.query('SET TRANSACTION READ ONLY')
-  } catch (error) {
-    throw typedError(error, marks)
-  }
-  return id
-}
-
-// --- the column form: a mark on each row ---
-
-export interface RowChange {
-  readonly table: string
-  /** Column → value that finds the row. */
-  readonly where: Readonly<Record<string, unknown>>
-  /** Column → new value. Empty: only raise the row's mark. */
-  readonly set: Readonly<Record<string, unknown>>
 }
 
 /**
- * Updates one row under its own mark (the form `column`): accepted if the row's mark is not above the hold's token.
- * With an empty `set` it opens the row, and the row is returned either way.
- * @throws StaleTokenError, InvalidError if there is no such row
+ * Changes one row that carries its own mark (the form `column`), in one statement. Works inside a transaction, and also
+ * alone on a pool. Without `set` it opens the row: raises its mark and returns it; do this before you compute from it.
+ * Deleting a row deletes its mark: keep the row, or use the guard table.
+ * @throws StaleTokenError, MissingRowError, HoldLostError, InvalidError
+ * @example
+ * const invoice = await fencedUpdate(pool, hold, { table: 'invoice', where: { id: 42 } })
+ * await fencedUpdate(pool, hold, { table: 'invoice', where: { id: 42 }, set: { total: invoice.total + 7 } })
  */
-export async function fencedUpdate(client: PgClient, hold: GuardableHold, change: RowChange, open: OpenOptions = {}): Promise<Record<string, unknown>> {
-  const [mark] = marksOf(hold, { resource: () => `${change.table}:${JSON.stringify(change.where)}` }, open) as [Mark]
-  if (!mark.mayWrite) throw new InvalidError('a shared hold may not write', { code: 'mismatch' })
-  hold.assertHeld()
-  const values: unknown[] = [mark.token.toString()]
-  const bind = (value: unknown) => `$${values.push(value)}`
-  const where = Object.entries(change.where).map(([column, value]) => `${quoteName(column)} = ${bind(value)}`)
-  const keys = [...values]
-  const set = Object.entries(change.set).map(([column, value]) => `, ${quoteName(column)} = ${bind(value)}`)
-  if (where.length === 0) throw new InvalidError('a fenced update finds its row by at least one column')
-  const table = quoteTable(change.table)
-  const condition = where.join(' AND ')
+export function fencedUpdate(
+  tx: PgQueries,
+  hold: GuardableHold,
+  change: RowChange,
+  options: OpenOptions = {},
+): Promise<Record<string, unknown>> {
+  return tracked(hold, async () => {
+    const opening = openingOf(hold, { resource: (_hold, lock) => lock }, options)
+    const [target, ...more] = opening.targets as [Target, ...Target[]]
+    if (more.length > 0)
+      throw new InvalidError('a hold of several locks: which one protects this row?', { hint: 'say { lock }' })
+    hold.assertHeld()
+    try {
+      return await runSteps(columnSteps(pgDialect(), target, change), runner(tx))
+    } catch (error) {
+      if (change.set !== undefined && isAnswerLost(error)) throw unknownOutcome(error)
+      throw explain(error, opening)
+    }
+  })
+}
+
+function checked(pool: PgPool, options: PgGuardOptions): { begin: string; attempts: number } {
+  const { isolation, attempts = ATTEMPTS_DEFAULT } = options
+  if (typeof pool?.connect !== 'function') throw new InvalidError('a guard for PostgreSQL takes a Pool of pg')
+  if (!Number.isSafeInteger(attempts) || attempts < 1 || attempts > ATTEMPTS_MAX) {
+    throw new InvalidError(`attempts is a number from 1 to ${ATTEMPTS_MAX}, not ${attempts}`)
+  }
+  if (isolation === undefined) return { begin: 'BEGIN', attempts }
+  if (!ISOLATIONS.includes(isolation)) throw new InvalidError(`isolation is one of ${ISOLATIONS.join(', ')}`)
+  return { begin: `BEGIN ISOLATION LEVEL ${isolation.toUpperCase()}`, attempts }
+}
+
+function runner(tx: PgQueries): (statement: Statement) => Promise<readonly Row[]> {
+  return async ({ text, values }) => (await tx.query(text, values as unknown[])).rows as Row[]
+}
+
+/** Makes a refused transaction fail for good, even if the caller swallows the refusal. */
+async function poison(tx: PgQueries): Promise<void> {
   try {
-    const { rows } = await client.query(
-      `UPDATE ${table} SET ${TOKEN_COLUMN} = $1::bigint${set.join('')} WHERE ${condition} AND ${TOKEN_COLUMN} <= $1::bigint RETURNING *`,
-      values,
-    )
-    if (rows.length > 1) throw new InvalidError(`a fenced update found ${rows.length} rows, not one`, { hint: 'find the row by its key, and roll back' })
-    if (rows[0] !== undefined) return rows[0] as Record<string, unknown>
-    const seenSql = `SELECT ${TOKEN_COLUMN}::text AS mark FROM ${table} WHERE ${condition} AND $1::bigint IS NOT NULL`
-    const found = await client.query(seenSql, keys)
-    const seen = (found.rows[0] as { mark: string } | undefined)?.mark
-    if (seen === undefined) throw new InvalidError(`no row of ${change.table} for ${JSON.stringify(change.where)}`, { code: 'mismatch' })
-    throw staleToken(mark.resource, mark.token, BigInt(seen))
-  } catch (error) {
-    throw typedError(error, [mark])
+    await tx.query("DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$")
+  } catch {
+    // That is what it is for.
   }
 }
 
-// --- errors ---
-
-function sqlState(error: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-}
-
-/** Class 08 (connection), and the server's own shutdown. */
-function isConnectionState(state: string | undefined): boolean {
-  return state !== undefined && (state.startsWith('08') || state === '57P01' || state === '57P02' || state === '57P03')
-}
-
-function wantsRepeat(error: unknown): boolean {
-  const state = sqlState(error) ?? sqlState((error as { cause?: unknown } | null)?.cause)
-  return state === '40001' || state === '40P01'
-}
-
-/** What went wrong, in Leasehold's words where they apply; errors of the caller's own statements pass as they are. */
-function typedError(error: unknown, marks: readonly Mark[]): unknown {
-  if (error instanceof LeaseholdError) return error
-  const state = sqlState(error)
-  const { detail, message } = error as { detail?: string; message?: string }
-  const mark = marks.find((one) => message?.endsWith(` for ${rowOf(one)}`)) ?? marks[0]
-  if (state === PG_STALE) {
-    return staleToken(mark === undefined ? '' : rowOf(mark), mark?.token ?? 0n, detail === undefined ? undefined : BigInt(detail), error)
-  }
-  if (state === PG_MISMATCH) return kindMismatch(mark?.resource ?? '', detail ?? '', mark?.kind ?? '', error)
-  if (state === PG_UNFENCED) {
-    return new InvalidError(message ?? 'write without a fencing token', { cause: error, hint: 'open the guard first: guard.with or guard.enter' })
-  }
-  if (state === '42883' || state === '42P01') {
-    if (/leasehold_/.test(message ?? '')) return new InvalidError("the guard's tables are missing", { cause: error, hint: 'run the migration: npx leasehold guard sql pg' })
-    return error
-  }
-  if (state === '28P01' || state === '28000') return new AccessError('PostgreSQL refuses the user or the password', { cause: error })
-  if (isConnectionState(state) || isNetworkError(error)) {
-    return new UnavailableError('the connection to PostgreSQL is lost: nothing was written', { cause: error })
-  }
-  return error
-}
-
-function isNetworkError(error: unknown): boolean {
-  const { code, message } = error as { code?: string; message?: string }
-  if (code !== undefined && /^(ECONN|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_)/.test(code)) return true
-  return /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect)/.test(message ?? '')
+/** A random pause that grows with the attempts, so that two transactions do not meet again at the same point. */
+function backoff(attempt: number): Promise<void> {
+  const most = Math.min(BACKOFF_FIRST_MS * 2 ** attempt, BACKOFF_MAX_MS)
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * most))
 }

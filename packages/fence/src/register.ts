@@ -1,12 +1,14 @@
 import { InvalidError } from '@leasehold/core'
-import { bodyOf, type Fenced, type Guard, type GuardableHold, marksOf, type OpenOptions, track } from './hold.js'
+import { bodyOf, type Fenced, type Guard, type OpenOptions } from './guard.js'
+import { type GuardableHold, tracked } from './hold.js'
+import { openingOf } from './resource.js'
 
 /** What a guard needs of a register: every `Register` of the client fits. */
 export interface GuardableRegister<Value, Hold> {
   readonly key: string
   get(): Promise<{ readonly value: Value; readonly version: bigint; readonly lock?: string | undefined } | undefined>
-  put(value: Value, options: { fence: Hold; ifVersion?: bigint }): Promise<bigint>
-  delete(options: { fence: Hold; ifVersion?: bigint }): Promise<void>
+  put(value: Value, options: { fence: Hold; lock?: string; ifVersion?: bigint }): Promise<bigint>
+  delete(options: { fence: Hold; lock?: string; ifVersion?: bigint }): Promise<void>
 }
 
 /** A register under a lock: its reads and writes while the hold lasts. */
@@ -27,26 +29,8 @@ export interface RegisterTx<Value> {
 export function fence<Value, Hold extends GuardableHold>(
   register: GuardableRegister<Value, Hold>,
 ): Guard<RegisterTx<Value>> {
-  if (typeof register?.put !== 'function') throw new InvalidError('fence(register) takes a register: locks.register(key)')
-  const open = (hold: GuardableHold, options: OpenOptions): Fenced<RegisterTx<Value>> => {
-    const marks = marksOf(hold, { resource: () => register.key }, options)
-    if (!marks.every((mark) => mark.mayWrite && mark.kind === 'lock')) {
-      throw new InvalidError('a register is fenced by an exclusive hold', { code: 'mismatch' })
-    }
-    hold.assertHeld()
-    const fenceWith = hold as Hold
-    // The first fenced write of a register says which version it replaces; from then on the lock says enough.
-    const condition = async (): Promise<{ ifVersion?: bigint }> => {
-      const known = await register.get()
-      if (known?.lock !== undefined) return {}
-      return { ifVersion: known?.version ?? 0n }
-    }
-    const tx: RegisterTx<Value> = {
-      get: async () => (await register.get())?.value,
-      put: async (value) => register.put(value, { fence: fenceWith, ...(await condition()) }),
-      delete: async () => register.delete({ fence: fenceWith, ...(await condition()) }),
-    }
-    return tx as Fenced<RegisterTx<Value>>
+  if (typeof register?.put !== 'function' || typeof register.get !== 'function') {
+    throw new InvalidError('a guard for a register takes a register: locks.register(key)')
   }
   return {
     with<T>(
@@ -55,8 +39,50 @@ export function fence<Value, Hold extends GuardableHold>(
       maybeBody?: (tx: Fenced<RegisterTx<Value>>) => T | Promise<T>,
     ): Promise<T> {
       const { options, body } = bodyOf(optionsOrBody, maybeBody)
-      return track(hold, (async () => await body(open(hold, options)))())
+      return tracked(hold, async () => await body(openRegister(register, hold as Hold, options)))
     },
-    enter: async (_tx, hold, options = {}) => open(hold, options),
   }
+}
+
+function openRegister<Value, Hold extends GuardableHold>(
+  register: GuardableRegister<Value, Hold>,
+  hold: Hold,
+  options: OpenOptions,
+): Fenced<RegisterTx<Value>> {
+  const { targets } = openingOf(hold, { resource: (_hold, lock) => lock }, options)
+  const [target, ...more] = targets
+  if (target === undefined || more.length > 0) {
+    throw new InvalidError('a hold of several locks: which one fences this register?', { hint: 'say { lock }' })
+  }
+  if (!target.writes || target.kind === 'slot') {
+    throw new InvalidError('a register is fenced by an exclusive hold', { code: 'mismatch' })
+  }
+  hold.assertHeld()
+  const fence = { fence: hold, lock: target.lock }
+  let seen: Awaited<ReturnType<typeof register.get>> | 'unknown' = 'unknown'
+  // The first fenced write of a register says which version it replaces: the one that was read. From then on the lock says enough.
+  const condition = async (): Promise<{ ifVersion?: bigint }> => {
+    const known = seen === 'unknown' ? await register.get() : seen
+    return known?.lock === undefined ? { ifVersion: known?.version ?? 0n } : {}
+  }
+  const tx: RegisterTx<Value> = {
+    async get() {
+      seen = await register.get()
+      return seen?.value
+    },
+    async put(value) {
+      const when = await condition()
+      hold.assertHeld()
+      const version = await register.put(value, { ...fence, ...when })
+      seen = { value, version, lock: target.lock }
+      return version
+    },
+    async delete() {
+      const when = await condition()
+      hold.assertHeld()
+      await register.delete({ ...fence, ...when })
+      seen = undefined
+    },
+  }
+  return tx as Fenced<RegisterTx<Value>>
 }

@@ -1,48 +1,139 @@
-import { InvalidError, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
-import { bodyOf, type Fenced, type Guard, type GuardableHold, type GuardOptions, kindMismatch, type Mark, marksOf, type OpenOptions, rowOf, staleToken, track } from './hold.js'
-import { oldestLiveToken, type PruneLocks } from './prune.js'
+import {
+  InvalidError,
+  LeaseholdError,
+  LimitError,
+  StorageError,
+  UnavailableError,
+  UnknownOutcomeError,
+} from '@leasehold/core'
+import {
+  bodyOf,
+  type Fenced,
+  type Guard,
+  type GuardOptions,
+  type OpenOptions,
+  type Pruned,
+  type PruneLocks,
+} from './guard.js'
+import { type GuardableHold, tracked } from './hold.js'
+import { type Opening, openingOf, type Target } from './resource.js'
+import { columnSteps, type RowChange } from './sql/column.js'
+import { sqliteDialect } from './sql/dialect.js'
+import { openSteps } from './sql/open.js'
+import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
+import { type Row, runStepsSync, type Statement, type Steps } from './sql/steps.js'
 
-/** The part of a `better-sqlite3` or `libsql` database that a guard uses. */
+export { MissingRowError } from './errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
+export type { GuardableHold } from './hold.js'
+export type { RowChange } from './sql/column.js'
+
+/** What a guard uses of a database of `better-sqlite3` or `libsql`. */
 export interface SqliteDatabase {
-  prepare(sql: string): { get(...values: unknown[]): unknown; run(...values: unknown[]): unknown }
+  prepare(sql: string): { all(...values: unknown[]): unknown[] }
   exec(sql: string): unknown
   readonly inTransaction: boolean
 }
 
-export interface SqliteGuard<Tx extends SqliteDatabase> extends Guard<Tx> {
-  /** Raises the floor to the oldest live token of the service and forgets the marks below. */
-  prune(locks: PruneLocks): Promise<void>
+export interface SqliteGuardOptions extends GuardOptions {
+  /** How long to wait for the connection's own transactions, and for writers of other connections. Default 5 000. */
+  readonly busyTimeoutMs?: number
 }
 
-const FLOOR = 'SELECT CAST(token AS TEXT) AS token FROM leasehold_guard_floor'
-const KIND = "INSERT INTO leasehold_guard (resource, kind, token) VALUES (?, 'permits', 0) ON CONFLICT DO NOTHING"
-const ROW = 'SELECT kind, CAST(token AS TEXT) AS token FROM leasehold_guard WHERE resource = ?'
-const RAISE = `INSERT INTO leasehold_guard (resource, kind, token) VALUES (?, ?, CAST(? AS INTEGER))
-  ON CONFLICT (resource) DO UPDATE SET token = excluded.token
-  WHERE kind = excluded.kind AND token <= excluded.token RETURNING 1 AS raised`
-const PRUNE = `DELETE FROM leasehold_guard WHERE token < CAST(? AS INTEGER) AND NOT (kind = 'permits' AND token = 0 AND EXISTS (
-  SELECT 1 FROM leasehold_guard AS s WHERE substr(s.resource, 1, length(leasehold_guard.resource) + 1) = leasehold_guard.resource || '#'
-  AND s.token >= CAST(? AS INTEGER)))`
+/** A guard of resources in SQLite: one mark per resource in the table `leasehold_guard`. */
+export interface SqliteGuard<Db> extends Guard<Db> {
+  /** Opens inside a transaction of yours (BEGIN IMMEDIATE); call it as its first statement. On an error, roll back. */
+  enter<Tx extends SqliteDatabase>(tx: Tx, hold: GuardableHold, options?: OpenOptions): Promise<Fenced<Tx>>
+  /** The same at once, for synchronous transaction functions such as `db.transaction(…).immediate`. */
+  enterSync<Tx extends SqliteDatabase>(tx: Tx, hold: GuardableHold, options?: OpenOptions): Fenced<Tx>
+  /** Only raises the marks, durably: writes of earlier holds are refused from now on. */
+  open(hold: GuardableHold, options?: OpenOptions): Promise<void>
+  /**
+   * Deletes marks that no living hold needs, and refuses all tokens below the oldest living one from then on.
+   * `locks` must see all holds of the service: a client without a namespace and with full rights.
+   */
+  prune(locks: PruneLocks): Promise<Pruned>
+  /** As `prune`, with a floor that you know: no hold with a lower token lives. */
+  raiseFloor(floor: bigint): Promise<Pruned>
+}
 
-/** Transactions of `with` on one connection go one after another: the connection has only one. */
-const tails = new WeakMap<SqliteDatabase, Promise<unknown>>()
+const BUSY_TIMEOUT_MS = 5_000
+const BUSY_PAUSE_MS = 5
+
+/** A connection has one transaction at a time: those of guards go one after another. */
+const tails = new WeakMap<SqliteDatabase, Promise<void>>()
 
 /**
- * A guard on SQLite: marks in the table that `leasehold guard sql sqlite` makes, in the same transaction as the data.
- * `with` runs BEGIN IMMEDIATE, so readers under a lock and writers of other processes never overlap. While an asynchronous
- * body runs, other code must not use the same connection.
+ * A guard on SQLite. Needs the tables that `leasehold guard sql sqlite` prints. `with` runs BEGIN IMMEDIATE, so units of
+ * other connections and processes go before or after, never between. A body that awaits keeps the connection's transaction
+ * open meanwhile: let nobody else use that connection, or give a synchronous body.
  *
  * @example
- * const guard = fence(db)
+ * const guard = fence(new Database('shop.sqlite'))
  * await guard.with(hold, (tx) => tx.prepare('UPDATE invoice SET total = total + 7 WHERE id = ?').run(42))
  */
-export function fence<Db extends SqliteDatabase>(db: Db, options: GuardOptions = {}): SqliteGuard<Db> {
-  if (typeof db?.prepare !== 'function') throw new InvalidError('fence(db) takes a database of better-sqlite3 or libsql')
-  const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
-    const turn = (tails.get(db) ?? Promise.resolve()).then(run, run)
-    tails.set(db, turn.then(() => undefined, () => undefined))
-    return turn
+export function fence<Db extends SqliteDatabase>(db: Db, options: SqliteGuardOptions = {}): SqliteGuard<Db> {
+  if (typeof db?.prepare !== 'function' || typeof db.exec !== 'function') {
+    throw new InvalidError('a guard for SQLite takes a database of better-sqlite3 or libsql')
   }
+  const { busyTimeoutMs = BUSY_TIMEOUT_MS } = options
+  if (!Number.isSafeInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
+    throw new InvalidError(`busyTimeoutMs is a whole number of milliseconds, not ${busyTimeoutMs}`)
+  }
+  const dialect = sqliteDialect(options.schema)
+
+  const guarded = <T>(hold: GuardableHold, open: OpenOptions, body: (tx: Db) => T | Promise<T>): Promise<T> =>
+    tracked(hold, async () => {
+      const opening = openingOf(hold, options, open)
+      hold.assertHeld()
+      return await inTurn(db, busyTimeoutMs, () =>
+        unit({ db, hold, opening, busyTimeoutMs, steps: openSteps(dialect, opening), body }),
+      )
+    })
+
+  const raiseFloor = (floor: bigint): Promise<Pruned> =>
+    inTurn(db, busyTimeoutMs, async () => {
+      await begin(db, busyTimeoutMs, () => {})
+      try {
+        const raised = runStepsSync(raiseFloorSteps(dialect, floor), runner(db))
+        let deleted = raised.deleted
+        for (let batch = PRUNE_BATCH_ROWS; batch === PRUNE_BATCH_ROWS; deleted += batch) {
+          batch = runStepsSync(pruneMarksSteps(dialect, raised.floor), runner(db))
+        }
+        commit(db)
+        return { floor: raised.floor, deleted }
+      } catch (error) {
+        rollback(db)
+        throw explain(error)
+      }
+    })
+
+  const enterSync = <Tx extends SqliteDatabase>(tx: Tx, hold: GuardableHold, open?: OpenOptions): Fenced<Tx> => {
+    const opening = openingOf(hold, options, open)
+    if (opening.readOnly) {
+      throw new InvalidError('a shared hold can only read, and SQLite cannot hold a transaction of yours to that', {
+        code: 'mismatch',
+        hint: 'use guard.with(hold, …)',
+      })
+    }
+    if (!tx.inTransaction) {
+      throw new InvalidError(
+        'a resource can only be opened inside a transaction, and none is open on this connection',
+        {
+          hint: 'BEGIN IMMEDIATE first',
+        },
+      )
+    }
+    hold.assertHeld()
+    try {
+      runStepsSync(openSteps(dialect, opening), runner(tx))
+    } catch (error) {
+      rollback(tx)
+      throw explain(error)
+    }
+    return tx as Fenced<Tx>
+  }
+
   return {
     with<T>(
       hold: GuardableHold,
@@ -50,98 +141,187 @@ export function fence<Db extends SqliteDatabase>(db: Db, options: GuardOptions =
       maybeBody?: (tx: Fenced<Db>) => T | Promise<T>,
     ): Promise<T> {
       const { options: open, body } = bodyOf(optionsOrBody, maybeBody)
-      return track(hold, inTurn(() => transaction(db, hold, () => marksOf(hold, options, open), body)))
+      return guarded(hold, open, (tx) => body(tx as Fenced<Db>))
     },
-    async enter(tx: Db, hold: GuardableHold, open: OpenOptions = {}): Promise<Fenced<Db>> {
-      const marks = marksOf(hold, options, open)
-      if (!tx.inTransaction) {
-        throw new InvalidError('guard.enter outside a transaction protects nothing', { hint: 'BEGIN IMMEDIATE first' })
-      }
-      hold.assertHeld()
-      raise(tx, marks)
-      return tx as Fenced<Db>
-    },
-    async prune(locks: PruneLocks): Promise<void> {
-      const floor = (await oldestLiveToken(locks)).toString()
-      await inTurn(async () => {
-        try {
-          db.exec('BEGIN IMMEDIATE')
-          db.prepare('UPDATE leasehold_guard_floor SET token = max(token, CAST(? AS INTEGER))').run(floor)
-          db.prepare(PRUNE).run(floor, floor)
-          db.exec('COMMIT')
-        } catch (error) {
-          if (db.inTransaction) db.exec('ROLLBACK')
-          throw typedError(error)
-        }
-      })
-    },
+    enter: async (tx, hold, open) => enterSync(tx, hold, open),
+    enterSync,
+    open: (hold, open = {}) => guarded(hold, open, () => {}),
+    prune: async (locks) => raiseFloor(await oldestLiveToken(locks)),
+    raiseFloor,
   }
 }
 
-async function transaction<Db extends SqliteDatabase, T>(
-  db: Db,
+/**
+ * Changes one row that carries its own mark (the form `column`), in one statement. Without `set` it opens the row: raises
+ * its mark and returns it; do this before you compute from it. Deleting a row deletes its mark.
+ * @throws StaleTokenError, MissingRowError, HoldLostError, InvalidError
+ */
+export function fencedUpdate(
+  db: SqliteDatabase,
   hold: GuardableHold,
-  marks: () => readonly Mark[],
-  body: (tx: Fenced<Db>) => T | Promise<T>,
-): Promise<T> {
-  const raised = marks()
+  change: RowChange,
+  options: OpenOptions = {},
+): Record<string, unknown> {
+  const { targets } = openingOf(hold, { resource: (_hold, lock) => lock }, options)
+  const [target, ...more] = targets as [Target, ...Target[]]
+  if (more.length > 0)
+    throw new InvalidError('a hold of several locks: which one protects this row?', { hint: 'say { lock }' })
   hold.assertHeld()
-  if (db.inTransaction) throw new InvalidError('the connection is in a transaction already', { hint: 'use guard.enter in your own transaction' })
-  const readOnly = raised.every((mark) => !mark.mayWrite)
   try {
-    db.exec('BEGIN IMMEDIATE')
-    raise(db, raised)
-    if (readOnly) db.exec('PRAGMA query_only = ON')
-    const result = body(db as Fenced<Db>)
+    return runStepsSync(columnSteps(sqliteDialect(), target, change), runner(db))
+  } catch (error) {
+    throw explain(error)
+  }
+}
+
+/** Waits for the connection's turn, for a limited time, and runs. */
+async function inTurn<T>(db: SqliteDatabase, timeoutMs: number, run: () => Promise<T>): Promise<T> {
+  const before = tails.get(db) ?? Promise.resolve()
+  let done: () => void = () => {}
+  const mine = new Promise<void>((resolve) => {
+    done = resolve
+  })
+  tails.set(
+    db,
+    Promise.all([before, mine]).then(() => {}),
+  )
+  try {
+    await withTimeout(before, timeoutMs)
+    return await run()
+  } finally {
+    done()
+  }
+}
+
+async function withTimeout(turn: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const hint = 'a guarded unit inside another one on the same connection waits for itself: give each a connection'
+      reject(new LimitError(`the connection's transaction was busy for ${timeoutMs} ms`, { hint }))
+    }, timeoutMs)
+  })
+  try {
+    await Promise.race([turn, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+interface Unit<Db, T> {
+  readonly db: Db
+  readonly hold: GuardableHold
+  readonly opening: Opening
+  readonly busyTimeoutMs: number
+  readonly steps: Steps<void>
+  readonly body: (tx: Db) => T | Promise<T>
+}
+
+async function unit<Db extends SqliteDatabase, T>({
+  db,
+  hold,
+  opening,
+  busyTimeoutMs,
+  steps,
+  body,
+}: Unit<Db, T>): Promise<T> {
+  await begin(db, busyTimeoutMs, () => hold.assertHeld())
+  try {
+    runStepsSync(steps, runner(db))
+    if (opening.readOnly) db.exec('PRAGMA query_only = ON')
+    const result = body(db)
     const value = isPromise(result) ? await result : result
+    if (!db.inTransaction) throw new InvalidError('the body of a guarded unit has ended its transaction')
     hold.assertHeld()
-    if (readOnly) db.exec('PRAGMA query_only = OFF')
-    db.exec('COMMIT')
+    commit(db)
     return value
   } catch (error) {
-    if (readOnly) db.exec('PRAGMA query_only = OFF')
-    if (db.inTransaction) db.exec('ROLLBACK')
-    throw typedError(error)
+    rollback(db)
+    throw opening.readOnly && codeOf(error).startsWith('SQLITE_READONLY') ? onlyReads(error) : explain(error)
+  } finally {
+    if (opening.readOnly) db.exec('PRAGMA query_only = OFF')
   }
 }
 
 function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
-  return typeof (value as { then?: unknown } | null)?.then === 'function'
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
-function raise(db: SqliteDatabase, marks: readonly Mark[]): void {
-  for (const mark of marks) {
-    const row = rowOf(mark)
-    try {
-      const floor = db.prepare(FLOOR).get() as { token: string } | undefined
-      if (floor === undefined) throw new InvalidError('leasehold_guard_floor is empty: run the migration again')
-      if (BigInt(floor.token) > mark.token) throw staleToken(row, mark.token, BigInt(floor.token))
-      if (mark.kind === 'permits') {
-        db.prepare(KIND).run(mark.resource)
-        const bare = db.prepare(ROW).get(mark.resource) as { kind: string }
-        if (bare.kind !== 'permits') throw kindMismatch(mark.resource, bare.kind, mark.kind)
-      }
-      const raised = db.prepare(RAISE).get(row, mark.kind, mark.token.toString())
-      if (raised !== undefined && raised !== null) continue
-      const known = db.prepare(ROW).get(row) as { kind: string; token: string }
-      if (known.kind !== mark.kind) throw kindMismatch(mark.resource, known.kind, mark.kind)
-      throw staleToken(row, mark.token, BigInt(known.token))
-    } catch (error) {
-      throw typedError(error)
+/** BEGIN IMMEDIATE, repeated for a while when another connection writes. `check` runs right before each attempt. */
+async function begin(db: SqliteDatabase, timeoutMs: number, check: () => void): Promise<void> {
+  for (const end = performance.now() + timeoutMs; ; ) {
+    check()
+    if (db.inTransaction) {
+      throw new InvalidError('the connection is in a transaction already', {
+        hint: 'use guard.enter in a transaction of yours',
+      })
     }
+    try {
+      db.exec('BEGIN IMMEDIATE')
+      return
+    } catch (error) {
+      if (!isBusy(error) || performance.now() >= end) throw explain(error)
+    }
+    await new Promise((resolve) => setTimeout(resolve, BUSY_PAUSE_MS * (0.5 + Math.random())))
   }
 }
 
-function typedError(error: unknown): unknown {
+function commit(db: SqliteDatabase): void {
+  try {
+    db.exec('COMMIT')
+  } catch (error) {
+    if (!codeOf(error).startsWith('SQLITE_IOERR')) throw error
+    throw new UnknownOutcomeError('the commit failed at the disk: it may or may not have taken effect', {
+      cause: error,
+    })
+  }
+}
+
+function rollback(db: SqliteDatabase): void {
+  if (db.inTransaction) db.exec('ROLLBACK')
+}
+
+function runner(db: SqliteDatabase): (statement: Statement) => readonly Row[] {
+  return ({ text, values }) => db.prepare(text).all(...values) as Row[]
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' ? code : ''
+}
+
+function isBusy(error: unknown): boolean {
+  return codeOf(error).startsWith('SQLITE_BUSY')
+}
+
+function onlyReads(cause: unknown): InvalidError {
+  return new InvalidError('a shared hold can only read', {
+    code: 'mismatch',
+    cause,
+    hint: 'acquire the lock exclusively to write',
+  })
+}
+
+function explain(error: unknown): unknown {
   if (error instanceof LeaseholdError) return error
-  const { code, message } = error as { code?: string; message?: string }
-  const text = `${code ?? ''} ${message ?? ''}`
-  if (/no such table:? (main\.)?leasehold_guard/.test(text)) {
-    return new InvalidError("the guard's tables are missing", { cause: error, hint: 'run the migration: npx leasehold guard sql sqlite' })
+  const message = error instanceof Error ? error.message : String(error)
+  if (/no such (table|column):.*leasehold_/.test(message)) {
+    return new InvalidError(`the guard is not set up: ${message}`, {
+      cause: error,
+      hint: 'run the migration that `leasehold guard sql sqlite` prints',
+    })
   }
-  if (/SQLITE_BUSY|database is locked/.test(text)) {
-    return new UnavailableError('the database is busy: nothing was written', { cause: error, hint: 'set a busy timeout, and repeat' })
+  if (isBusy(error)) {
+    return new UnavailableError(`another connection is writing: ${message}`, {
+      cause: error,
+      hint: 'nothing was written; try again',
+    })
   }
-  if (/SQLITE_FULL|disk is full/.test(text)) return new StorageError('the disk of the database is full: nothing was written', { cause: error })
+  if (codeOf(error).startsWith('SQLITE_FULL')) {
+    return new StorageError(`the disk of the database is full: ${message}`, {
+      cause: error,
+      hint: 'nothing was written',
+    })
+  }
   return error
 }

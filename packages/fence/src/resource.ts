@@ -1,0 +1,109 @@
+import { InvalidError, StaleTokenError, type Token, utf8Length } from '@leasehold/core'
+import type { GuardOptions, OpenOptions } from './guard.js'
+import { describe, type GuardableHold, type HeldLock, locksOf } from './hold.js'
+
+/** Room for a lock's name and `#slot`. */
+export const RESOURCE_BYTES_MAX = 1_024
+
+/** One mark to be raised. */
+export interface Target {
+  /** Where the mark is kept: the resource, or `resource#slot` for a permit. */
+  readonly mark: string
+  /** The bare resource, where the kind is kept. */
+  readonly resource: string
+  readonly kind: 'lock' | 'slot'
+  readonly lock: string
+  readonly token: Token
+  /** Shared holds open and read, and never write. */
+  readonly writes: boolean
+}
+
+/** What a hold opens. */
+export interface Opening {
+  /** Sorted by mark, so that two openings never wait for each other in a circle. */
+  readonly targets: readonly Target[]
+  /** Only shared holds: nothing may be written. */
+  readonly readOnly: boolean
+}
+
+/**
+ * Which marks a hold raises.
+ * @throws InvalidError if the hold is none, lacks the lock, or two of its locks share one resource
+ */
+export function openingOf(hold: GuardableHold, options: GuardOptions, open: OpenOptions = {}): Opening {
+  const all = locksOf(hold)
+  const chosen = open.lock === undefined ? all : all.filter((lock) => lock.name === open.lock)
+  if (chosen.length === 0) {
+    const names = all.map((lock) => JSON.stringify(lock.name)).join(', ')
+    throw new InvalidError(`this hold has no lock ${describe(open.lock)}`, { hint: `it has ${names}` })
+  }
+  const targets = chosen.map((lock) => targetOf(hold, lock, options)).sort((a, b) => (a.mark < b.mark ? -1 : 1))
+  for (let i = 1; i < targets.length; i++) {
+    if (targets[i]?.mark === targets[i - 1]?.mark) {
+      throw new InvalidError(`two locks of this hold have the same resource ${JSON.stringify(targets[i]?.mark)}`, {
+        code: 'mismatch',
+        hint: 'one resource belongs to one lock: open the other one alone with { lock }',
+      })
+    }
+  }
+  return { targets, readOnly: !targets.some((target) => target.writes) }
+}
+
+function targetOf(hold: GuardableHold, lock: HeldLock, options: GuardOptions): Target {
+  const resource = checkResource(options.resource === undefined ? lock.name : options.resource(hold, lock.name))
+  const { name, token, slot } = lock
+  const writes = lock.mode !== 'shared'
+  if (slot === undefined) return { mark: resource, resource, kind: 'lock', lock: name, token, writes }
+  return { mark: `${resource}#${slot}`, resource, kind: 'slot', lock: name, token, writes }
+}
+
+/** @throws InvalidError */
+export function checkResource(resource: unknown): string {
+  if (typeof resource !== 'string') throw new InvalidError(`a resource is a string, not ${describe(resource)}`)
+  const bytes = utf8Length(resource)
+  if (bytes < 1 || bytes > RESOURCE_BYTES_MAX || resource.includes('\0')) {
+    throw new InvalidError(`a resource has 1 to ${RESOURCE_BYTES_MAX} bytes of UTF-8 without NUL`)
+  }
+  return resource
+}
+
+/** A service whose tokens are so far below the mark has been replaced or set back, most likely. */
+const YOUNGER_FACTOR = 4n
+const YOUNGER_DISTANCE_MIN = 1_000n
+const EPOCH_BITS = 48n
+
+/** The refusal of a stale token. Its hint tells when the service, and not the holder, seems to be from the past. */
+export function staleToken(resource: string, token: bigint, mark: bigint | undefined): StaleTokenError {
+  if (mark === undefined) return new StaleTokenError(resource, token, mark)
+  const otherEpoch = mark >> EPOCH_BITS > token >> EPOCH_BITS
+  const farAbove = mark - token > YOUNGER_DISTANCE_MIN && mark > token * YOUNGER_FACTOR
+  if (!otherEpoch && !farAbove) return new StaleTokenError(resource, token, mark)
+  return new StaleTokenError(resource, token, mark, {
+    hint: 'the lock service looks younger than this resource: was it set up anew, or restored without a higher --epoch?',
+  })
+}
+
+/** The refusal of the wrong kind, or of another lock. Undefined when both agree. */
+export function mismatch(
+  target: Target,
+  stored: { readonly kind: string; readonly lock: string },
+  kind: string,
+): InvalidError | undefined {
+  if (stored.kind !== kind) {
+    const words: Record<string, string> = { lock: 'a lock', permits: 'permits', slot: 'a permit of another resource' }
+    return new InvalidError(
+      `the resource ${JSON.stringify(target.resource)} is guarded by ${words[stored.kind] ?? stored.kind}, not by ${words[kind] ?? kind}`,
+      { code: 'mismatch', hint: 'a resource belongs to one lock of one kind' },
+    )
+  }
+  if (stored.lock !== target.lock) {
+    return new InvalidError(
+      `the resource ${JSON.stringify(target.resource)} belongs to the lock ${JSON.stringify(stored.lock)}, not to ${JSON.stringify(target.lock)}`,
+      {
+        code: 'mismatch',
+        hint: 'tokens of different locks do not exclude each other: give each lock its own resource',
+      },
+    )
+  }
+  return undefined
+}

@@ -1,0 +1,169 @@
+import { InvalidError } from '@leasehold/core'
+import type { Target } from '../resource.js'
+import type { Statement } from './steps.js'
+
+export const GUARD_TABLE = 'leasehold_guard'
+export const FLOOR_TABLE = 'leasehold_guard_floor'
+
+/** How the SQL core talks to one kind of database. Every token is bound and read as decimal text. */
+export interface Dialect {
+  readonly name: 'pg' | 'sqlite'
+  /** The n-th value of a statement, counted from 1. */
+  placeholder(n: number): string
+  asInteger(expression: string): string
+  asText(expression: string): string
+  /**
+   * First statement: reads the floor as `floor`, and keeps `prune` away until the commit.
+   * Also leaves `token` and `resources` in the transaction where triggers can see them.
+   */
+  floor(opening: { token: string; resources: string }): Statement
+  /** Raises the marks where the rule allows it. Answers one row `resource` for each that was raised. */
+  raise(targets: readonly Target[]): Statement
+  /** Reads marks as `resource`, `token`, `kind`, `lock`. */
+  read(marks: readonly string[]): Statement
+  /** Reads a bare resource as `kind`, `lock`, and keeps it from changing until the commit. */
+  kind(resource: string): Statement
+  /** Says that a resource is guarded by permits, unless something is said already. */
+  setKind(resource: string, lock: string): Statement
+  /** Refuses all writes of the rest of this transaction; undefined where the adapter does it. */
+  readonly readOnly: Statement | undefined
+  /** Keeps all checks away until the commit, and reads the floor as `floor`. */
+  lockFloor(): Statement
+  setFloor(floor: string): Statement
+  /** Deletes marks of permits below the floor, then kinds that no permit's mark needs any more: rows `resource`. */
+  pruneSlots(floor: string): Statement
+  pruneKinds(): Statement
+  /** Deletes at most `limit` marks of locks below the floor: rows `resource`. */
+  pruneMarks(floor: string, limit: number): Statement
+}
+
+/** A quoted identifier. @throws InvalidError */
+export function identifier(name: unknown): string {
+  if (typeof name !== 'string' || name.length === 0 || name.length > 63 || /[\0-\x1f]/.test(name)) {
+    throw new InvalidError(`not a name of a table, column or schema: ${JSON.stringify(name)}`)
+  }
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** `schema.table`, quoted; a table's name may itself be written `schema.table`. */
+export function tableName(table: string, schema?: string): string {
+  if (schema !== undefined) return `${identifier(schema)}.${identifier(table)}`
+  if (typeof table !== 'string') return identifier(table)
+  return table.split('.').map(identifier).join('.')
+}
+
+function guardTables(schema: string | undefined): { guard: string; floor: string } {
+  return { guard: tableName(GUARD_TABLE, schema), floor: tableName(FLOOR_TABLE, schema) }
+}
+
+export function pgDialect(schema?: string): Dialect {
+  const { guard, floor } = guardTables(schema)
+  return {
+    name: 'pg',
+    placeholder: (n) => `$${n}`,
+    asInteger: (expression) => `${expression}::bigint`,
+    asText: (expression) => `${expression}::text`,
+    floor: ({ token, resources }) => ({
+      text:
+        `SELECT f.token::text AS floor, set_config('leasehold.token', $1, true), ` +
+        `set_config('leasehold.resources', (coalesce(nullif(current_setting('leasehold.resources', true), ''), ` +
+        `'{}')::jsonb || $2::jsonb)::text, true) FROM ${floor} AS f FOR SHARE`,
+      values: [token, resources],
+    }),
+    raise: (targets) => ({
+      text:
+        `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ` +
+        targets.map((_, i) => `($${i * 4 + 1}, $${i * 4 + 2}::bigint, $${i * 4 + 3}, $${i * 4 + 4})`).join(', ') +
+        ' ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token' +
+        ' WHERE g.token <= EXCLUDED.token AND g.kind = EXCLUDED.kind AND g.lock_name = EXCLUDED.lock_name' +
+        ` RETURNING g.resource, current_setting('leasehold.token', true) AS inside`,
+      values: targets.flatMap(({ mark, token, kind, lock }) => [mark, token.toString(), kind, lock]),
+    }),
+    read: (marks) => ({
+      text:
+        `SELECT resource, token::text AS token, kind, lock_name AS lock FROM ${guard} WHERE resource IN ` +
+        `(${marks.map((_, i) => `$${i + 1}`).join(', ')})`,
+      values: marks,
+    }),
+    kind: (resource) => ({
+      text: `SELECT kind, lock_name AS lock FROM ${guard} WHERE resource = $1 FOR SHARE`,
+      values: [resource],
+    }),
+    setKind: (resource, lock) => ({
+      text: `INSERT INTO ${guard} (resource, token, kind, lock_name) VALUES ($1, 0, 'permits', $2) ON CONFLICT (resource) DO NOTHING`,
+      values: [resource, lock],
+    }),
+    readOnly: { text: 'SET TRANSACTION READ ONLY', values: [] },
+    lockFloor: () => ({ text: `SELECT token::text AS floor FROM ${floor} FOR UPDATE`, values: [] }),
+    setFloor: (token) => ({ text: `UPDATE ${floor} SET token = $1::bigint`, values: [token] }),
+    pruneSlots: (token) => ({
+      text: `DELETE FROM ${guard} WHERE kind = 'slot' AND token < $1::bigint RETURNING resource`,
+      values: [token],
+    }),
+    pruneKinds: () => ({
+      text:
+        `DELETE FROM ${guard} AS b WHERE b.kind = 'permits' AND NOT EXISTS (SELECT 1 FROM ${guard} AS s ` +
+        `WHERE s.kind = 'slot' AND s.lock_name = b.lock_name AND starts_with(s.resource, b.resource || '#')) RETURNING resource`,
+      values: [],
+    }),
+    pruneMarks: (token, limit) => ({
+      text:
+        `DELETE FROM ${guard} WHERE kind = 'lock' AND token < $1::bigint AND resource IN (SELECT resource FROM ${guard} ` +
+        `WHERE kind = 'lock' AND token < $1::bigint LIMIT ${limit}) RETURNING resource`,
+      values: [token],
+    }),
+  }
+}
+
+export function sqliteDialect(schema?: string): Dialect {
+  const { guard, floor } = guardTables(schema)
+  const integer = 'CAST(? AS INTEGER)'
+  return {
+    name: 'sqlite',
+    placeholder: () => '?',
+    asInteger: (expression) => `CAST(${expression} AS INTEGER)`,
+    asText: (expression) => `CAST(${expression} AS TEXT)`,
+    floor: () => ({ text: `SELECT CAST(token AS TEXT) AS floor FROM ${floor}`, values: [] }),
+    raise: (targets) => ({
+      text:
+        `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ` +
+        targets.map(() => `(?, ${integer}, ?, ?)`).join(', ') +
+        ' ON CONFLICT (resource) DO UPDATE SET token = excluded.token' +
+        ' WHERE g.token <= excluded.token AND g.kind = excluded.kind AND g.lock_name = excluded.lock_name RETURNING resource',
+      values: targets.flatMap(({ mark, token, kind, lock }) => [mark, token.toString(), kind, lock]),
+    }),
+    read: (marks) => ({
+      text:
+        `SELECT resource, CAST(token AS TEXT) AS token, kind, lock_name AS lock FROM ${guard} ` +
+        `WHERE resource IN (${marks.map(() => '?').join(', ')})`,
+      values: marks,
+    }),
+    kind: (resource) => ({
+      text: `SELECT kind, lock_name AS lock FROM ${guard} WHERE resource = ?`,
+      values: [resource],
+    }),
+    setKind: (resource, lock) => ({
+      text: `INSERT INTO ${guard} (resource, token, kind, lock_name) VALUES (?, 0, 'permits', ?) ON CONFLICT (resource) DO NOTHING`,
+      values: [resource, lock],
+    }),
+    readOnly: undefined,
+    lockFloor: () => ({ text: `SELECT CAST(token AS TEXT) AS floor FROM ${floor}`, values: [] }),
+    setFloor: (token) => ({ text: `UPDATE ${floor} SET token = ${integer}`, values: [token] }),
+    pruneSlots: (token) => ({
+      text: `DELETE FROM ${guard} WHERE kind = 'slot' AND token < ${integer} RETURNING resource`,
+      values: [token],
+    }),
+    pruneKinds: () => ({
+      text:
+        `DELETE FROM ${guard} WHERE kind = 'permits' AND NOT EXISTS (SELECT 1 FROM ${guard} AS s WHERE s.kind = 'slot' ` +
+        `AND s.lock_name = ${guard}.lock_name AND substr(s.resource, 1, length(${guard}.resource) + 1) = ${guard}.resource || '#') RETURNING resource`,
+      values: [],
+    }),
+    pruneMarks: (token, limit) => ({
+      text:
+        `DELETE FROM ${guard} WHERE resource IN (SELECT resource FROM ${guard} ` +
+        `WHERE kind = 'lock' AND token < ${integer} LIMIT ${limit}) RETURNING resource`,
+      values: [token],
+    }),
+  }
+}
