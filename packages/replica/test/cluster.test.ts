@@ -247,3 +247,22 @@ describe('any row of crashes, cuts and losses', () => {
     expect(cluster.sites.map(({ replica }) => replica?.status.failure)).toEqual([undefined, undefined, undefined])
   })
 })
+
+describe('a member that joins before anybody has taken a snapshot', () => {
+  it('is given one', () => {
+    const cluster = new Cluster(3, 7)
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    for (let i = 1; i <= 5; i++) cluster.submit(leader, acquire(session, i, `l${i}`))
+    const site = cluster.site(3)
+    cluster.sites.push(site)
+    cluster.start(site)
+    let result: ChangeResult | undefined
+    leader.replica?.changeMembership({ kind: 'add', member: site.info }, (answer) => {
+      result = answer
+    })
+    cluster.until(() => result !== undefined)
+    cluster.until(() => site.replica?.stale().state.machine.holds.size === 5)
+    expect(site.replica?.status.role).toBe('learner')
+  })
+})

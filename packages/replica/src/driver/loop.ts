@@ -221,6 +221,7 @@ export class Loop {
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
+        if (effects.snapshotWanted) this.snapshotting.take(this.meta)
         more = this.changeRole() || more
         const { log } = this.options.settings.platform
         for (const reader of this.reads.ready(this.applier.index)) guarded(log, () => reader(this.view()))

@@ -40,8 +40,13 @@ export class Snapshotting {
   /** Takes a snapshot if the log since the last one exceeds `bytesMax`, or the last one's size. */
   maybeTake(bytesMax: number, meta: ClusterMeta): void {
     const { storage, applier } = this.options
-    const bound = Math.max(bytesMax, storage.snapshots.lastBytes)
-    if (this.saving || applier.bytesSinceSnapshot < bound || applier.index <= this.last) return
+    if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take(meta)
+  }
+
+  /** Takes a snapshot now, if there is anything new and none is being written: a member that begins needs one. */
+  take(meta: ClusterMeta): void {
+    const { storage, applier } = this.options
+    if (this.saving || applier.index <= this.last) return
     const { index, term } = applier
     applier.bytesSinceSnapshot = 0
     this.save({ index, term, meta: encodeMeta(meta), state: applier.state.snapshot() }, (full) => {

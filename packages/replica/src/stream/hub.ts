@@ -1,6 +1,12 @@
 import type { SessionId } from '@leasehold/core'
 import type { AppliedBatch, Member } from '../api.js'
-import { STREAM_LIMITS, type StreamHubOptions, type StreamLimits, type StreamPeer, type StreamViews } from './options.js'
+import {
+  STREAM_LIMITS,
+  type StreamHubOptions,
+  type StreamLimits,
+  type StreamPeer,
+  type StreamViews,
+} from './options.js'
 import { ServiceStream } from './service-stream.js'
 
 /**

@@ -108,7 +108,8 @@ export class ServiceStream<State> {
 
   /** Entries were skipped (a snapshot was installed): watches cannot go on. */
   gap(): void {
-    for (const watch of [...this.#watches.values()]) this.#endWatch(watch, refusal('gap', 'this member has skipped events'))
+    for (const watch of [...this.#watches.values()])
+      this.#endWatch(watch, refusal('gap', 'this member has skipped events'))
   }
 
   flush(): void {
@@ -132,7 +133,9 @@ export class ServiceStream<State> {
     const { cluster, epoch, member: name, role, leaderUrl } = member.status
     if (role === 'stopped') return this.#endWith(refusal('unreachable', 'this member has stopped'))
     if (hello.epoch > epoch) {
-      return this.#endWith(refusal('no-quorum', `this member is of epoch ${epoch}, older than the client's ${hello.epoch}`))
+      return this.#endWith(
+        refusal('no-quorum', `this member is of epoch ${epoch}, older than the client's ${hello.epoch}`),
+      )
     }
     this.#state = 'open'
     this.#add({
@@ -248,7 +251,10 @@ export class ServiceStream<State> {
     // From now on: after everything that is applied.
     const watch: Watch = { correlation, prefix, from: from ?? { epoch, index, ordinal: LAST_ORDINAL } }
     if (watch.from.epoch !== epoch) {
-      return this.#refuse(correlation, refusal('epoch-changed', `the cursor is of epoch ${watch.from.epoch}, this is ${epoch}`))
+      return this.#refuse(
+        correlation,
+        refusal('epoch-changed', `the cursor is of epoch ${watch.from.epoch}, this is ${epoch}`),
+      )
     }
     const past = from === undefined || from.index > index ? [] : pastEvents(member, watch)
     if (!past) return this.#refuse(correlation, refusal('gap', 'events after this cursor are no longer in memory'))
@@ -285,7 +291,10 @@ export class ServiceStream<State> {
       case 'delete':
         if (command.session !== undefined) return this.#foreign(command.session)
         return command.ifVersion === undefined || command.ifVersion === 0n
-          ? refusal('invalid', `a ${command.kind} without a session needs ifVersion above 0: repeating it must have no effect`)
+          ? refusal(
+              'invalid',
+              `a ${command.kind} without a session needs ifVersion above 0: repeating it must have no effect`,
+            )
           : undefined
       case 'renew':
       case 'acquire':
