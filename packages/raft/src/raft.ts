@@ -43,8 +43,8 @@ export interface Effects {
   readonly messages: readonly Message[]
   /** May leave only when `persist` is durable (or now, if there is none). Those to this member itself are not here. */
   readonly gated: readonly Message[]
-  /** The own vote and acknowledgements, counted by `persisted`; only for showing. */
-  readonly own: readonly Message[]
+  /** All that waits for the write, in order: `gated`, and the own vote and acknowledgements, which `persisted` counts. */
+  readonly waiting: readonly Message[]
   /** To be applied, in order; then `applied(index)`. */
   readonly committed: readonly Entry[]
   readonly reads: readonly ReadReady[]
@@ -380,6 +380,7 @@ export class Raft {
     const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
     const last = committed[committed.length - 1]
     if (last !== undefined) core.log.applying = last.index
+    const waiting = core.gated
     const { messages, readsReady: reads, readsLost, snapshotWanted } = core
     core.snapshotWanted = false
     core.messages = []
@@ -388,7 +389,7 @@ export class Raft {
     core.readsLost = []
     if (hardState !== undefined) this.lastHard = hardState
     const { role, leader } = core
-    return { role, leader, hardState, persist, messages, gated, own, committed, reads, readsLost, snapshotWanted }
+    return { role, leader, hardState, persist, messages, gated, waiting, committed, reads, readsLost, snapshotWanted }
   }
 
   private handOut(
