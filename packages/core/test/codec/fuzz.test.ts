@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { CodecError, decodeClientMessages, decodeServerMessages, Reader } from '../../src/index.js'
+import { CodecError, decodeClientMessages, decodeCommand, decodeServerMessages, Reader } from '../../src/index.js'
 import { CODECS, type Codec, encode } from './codecs.js'
 
 /**
@@ -76,6 +76,17 @@ describe('malformed bytes are refused, and nothing else happens', () => {
       }),
       { numRuns: 100 },
     )
+  })
+
+  // What is absent when it is nothing may not be there as nothing: a second form of the same acquire.
+  it.each([
+    ['a lock delay of 0', [4, 8, 1, 1, 0, 0, 0, 0, 0], 8],
+    ['owner data of no bytes', [4, 32, 1, 1, 0, 0, 0, 0, 0], 8],
+    ['a flag that does not exist', [4, 64, 1, 1, 0, 0, 0, 0], 1],
+  ])('an acquire with %s', (_, bytes, offset) => {
+    const refuse = () => decodeCommand(Uint8Array.from(bytes))
+    expect(refuse).toThrow(CodecError)
+    expect(refuse).toThrow(expect.objectContaining({ offset }))
   })
 
   it('frames of noise', () => {
