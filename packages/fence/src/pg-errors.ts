@@ -40,7 +40,7 @@ export function isRetryable(error: unknown): boolean {
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof LeaseholdError) return false
   const code = codeOf(error)
-  if (code !== undefined) return UNAVAILABLE.has(code) || NETWORK.has(code) || /^08/.test(code)
+  if (code !== undefined) return UNAVAILABLE.has(code) || NETWORK.has(code) || code.startsWith('08')
   return error instanceof Error && LOST_CONNECTION.test(error.message)
 }
 

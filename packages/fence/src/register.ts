@@ -1,15 +1,11 @@
+import type { Hold, Register } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
 import { bodyOf, type Fenced, type Guard, type OpenOptions } from './guard.js'
 import { type GuardableHold, tracked } from './hold.js'
 import { openingOf } from './resource.js'
 
-/** What a guard needs of a register: every `Register` of the client fits. */
-export interface GuardableRegister<Value, Hold> {
-  readonly key: string
-  get(): Promise<{ readonly value: Value; readonly version: bigint; readonly lock?: string | undefined } | undefined>
-  put(value: Value, options: { fence: Hold; lock?: string; ifVersion?: bigint }): Promise<bigint>
-  delete(options: { fence: Hold; lock?: string; ifVersion?: bigint }): Promise<void>
-}
+/** What a guard needs of the client's `Register`. */
+export type GuardableRegister = Pick<Register, 'key' | 'get' | 'put' | 'delete'>
 
 /** A register under a lock: its reads and writes while the hold lasts. */
 export interface RegisterTx<Value> {
@@ -23,12 +19,10 @@ export interface RegisterTx<Value> {
  * mark is needed: get, then put, is one unit.
  *
  * @example
- * const guard = fence(locks.register('config/flags'))
+ * const guard = fence<Flags>(locks.register('config/flags'))
  * await guard.with(hold, async (register) => register.put({ ...(await register.get()), dark: true }))
  */
-export function fence<Value, Hold extends GuardableHold>(
-  register: GuardableRegister<Value, Hold>,
-): Guard<RegisterTx<Value>> {
+export function fence<Value = unknown>(register: GuardableRegister): Guard<RegisterTx<Value>> {
   if (typeof register?.put !== 'function' || typeof register.get !== 'function') {
     throw new InvalidError('a guard for a register takes a register: locks.register(key)')
   }
@@ -44,11 +38,7 @@ export function fence<Value, Hold extends GuardableHold>(
   }
 }
 
-function openRegister<Value, Hold extends GuardableHold>(
-  register: GuardableRegister<Value, Hold>,
-  hold: Hold,
-  options: OpenOptions,
-): Fenced<RegisterTx<Value>> {
+function openRegister<Value>(register: GuardableRegister, hold: Hold, options: OpenOptions): Fenced<RegisterTx<Value>> {
   const { targets } = openingOf(hold, { resource: (_hold, lock) => lock }, options)
   const [target, ...more] = targets
   if (target === undefined || more.length > 0) {
@@ -59,7 +49,7 @@ function openRegister<Value, Hold extends GuardableHold>(
   }
   hold.assertHeld()
   const fence = { fence: hold, lock: target.lock }
-  let seen: Awaited<ReturnType<typeof register.get>> | 'unknown' = 'unknown'
+  let seen: { readonly version: bigint; readonly lock: string | undefined } | null | 'unknown' = 'unknown'
   // The first fenced write of a register says which version it replaces: the one that was read. From then on the lock says enough.
   const condition = async (): Promise<{ ifVersion?: bigint }> => {
     const known = seen === 'unknown' ? await register.get() : seen
@@ -67,21 +57,22 @@ function openRegister<Value, Hold extends GuardableHold>(
   }
   const tx: RegisterTx<Value> = {
     async get() {
-      seen = await register.get()
-      return seen?.value
+      const entry = await register.get()
+      seen = entry
+      return entry?.value as Value | undefined
     },
     async put(value) {
       const when = await condition()
       hold.assertHeld()
-      const version = await register.put(value, { ...fence, ...when })
-      seen = { value, version, lock: target.lock }
+      const { version } = await register.put(value, { ...fence, ...when })
+      seen = { version, lock: target.lock }
       return version
     },
     async delete() {
       const when = await condition()
       hold.assertHeld()
       await register.delete({ ...fence, ...when })
-      seen = undefined
+      seen = null
     },
   }
   return tx as Fenced<RegisterTx<Value>>

@@ -19,6 +19,7 @@ const WORKERS = 16
 const UNITS = 2_000
 const UNITS_FEW = 400
 const LEASE_MIN_MS = 4
+const LEASE_MAX_MS = 15
 
 /** One resource as a worker sees it: read, later write what was computed from it. */
 interface Counter {
@@ -35,7 +36,8 @@ async function leaseFor(counter: Counter): Promise<number> {
     await counter.read(holdOf(1n), 0)
     await counter.write(holdOf(1n), 0, 0)
   }
-  return Math.max(LEASE_MIN_MS, (2 * (performance.now() - start)) / warmUp)
+  const unitMs = (performance.now() - start) / warmUp
+  return Math.min(Math.max(2 * unitMs, LEASE_MIN_MS), LEASE_MAX_MS)
 }
 
 /**

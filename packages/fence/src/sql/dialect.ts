@@ -1,4 +1,4 @@
-import { InvalidError } from '@leasehold/core'
+import { InvalidError, nameProblem } from '@leasehold/core'
 import type { Target } from '../resource.js'
 import type { Statement } from './steps.js'
 
@@ -37,9 +37,12 @@ export interface Dialect {
   pruneMarks(floor: string, limit: number): Statement
 }
 
+/** PostgreSQL cuts longer ones. */
+const IDENTIFIER_LENGTH_MAX = 63
+
 /** A quoted identifier. @throws InvalidError */
 export function identifier(name: unknown): string {
-  if (typeof name !== 'string' || name.length === 0 || name.length > 63 || /[\0-\x1f]/.test(name)) {
+  if (typeof name !== 'string' || name.length > IDENTIFIER_LENGTH_MAX || nameProblem(name) !== undefined) {
     throw new InvalidError(`not a name of a table, column or schema: ${JSON.stringify(name)}`)
   }
   return `"${name.replaceAll('"', '""')}"`
