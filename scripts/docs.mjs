@@ -19,7 +19,10 @@ function classComments() {
   const text = readFileSync(`${root}packages/core/src/errors.ts`, 'utf8')
   const comments = new Map()
   for (const match of text.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*export class (\w+)/g)) {
-    const words = match[1].replace(/^\s*\* ?/gm, '').trim().replace(/\s+/g, ' ')
+    const words = match[1]
+      .replace(/^\s*\* ?/gm, '')
+      .trim()
+      .replace(/\s+/g, ' ')
     comments.set(match[2], words)
   }
   return comments

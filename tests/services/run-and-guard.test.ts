@@ -14,18 +14,16 @@ import { describeWith } from './suite.js'
  */
 const CHILD = `
 import { existsSync } from 'node:fs'
+import { handHeld } from '@leasehold/fence'
 import { fence } from '@leasehold/fence/pg'
 import pg from 'pg'
 const [url, amount, gate] = process.argv.slice(2)
-const token = BigInt(process.env.LEASEHOLD_FENCING_TOKEN)
-const name = process.env.LEASEHOLD_LOCK
-const locks = [{ name, mode: 'exclusive', token }]
-const hold = { names: [name], mode: 'exclusive', locks, tokenOf: () => token, assertHeld() {} }
+const hold = handHeld(process.env.LEASEHOLD_LOCK, process.env.LEASEHOLD_FENCING_TOKEN)
 const pool = new pg.Pool({ connectionString: url, max: 1 })
 const guard = fence(pool)
 const read = (tx) => tx.query("SELECT total FROM invoice WHERE id = 'a'").then((result) => Number(result.rows[0].total))
 const total = await guard.with(hold, read)
-console.log(JSON.stringify({ token: String(token), total, pid: process.pid, supervisor: process.ppid }))
+console.log(JSON.stringify({ token: process.env.LEASEHOLD_FENCING_TOKEN, total, pid: process.pid, supervisor: process.ppid }))
 while (!existsSync(gate)) await new Promise((done) => setTimeout(done, 10))
 try {
   await guard.with(hold, (tx) => tx.query("UPDATE invoice SET total = $1 WHERE id = 'a'", [total + Number(amount)]))
@@ -103,7 +101,7 @@ describeWith('PostgreSQL', 'leasehold run with a guard in PostgreSQL', () => {
     a.kill('SIGCONT')
     expect((await a.finished).code).toBe(76)
     expect(await total()).toBe(150)
-  }, 40_000)
+  })
 
   test('leasehold demo --postgres shows both halves and leaves nothing behind', async () => {
     const end = await workshop.run(['demo', '--json', '--postgres', postgres.url])
@@ -117,5 +115,5 @@ describeWith('PostgreSQL', 'leasehold run with a guard in PostgreSQL', () => {
       "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'leasehold%'",
     )
     expect(rows).toEqual([])
-  }, 40_000)
+  })
 })

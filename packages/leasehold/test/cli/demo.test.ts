@@ -29,12 +29,12 @@ describe('leasehold demo', () => {
       { guarded: true, lostUpdate: false, refused: 'StaleTokenError' },
     ])
     for (const half of halves) expect(BigInt(half.tokens.B)).toBeGreaterThan(BigInt(half.tokens.A))
-  }, 30_000)
+  })
 
   test('draws both halves for people', async () => {
     const { code, stdout } = await workshop.run(['demo'])
     expect(code).toBe(0)
     expect(stdout).toMatch(/Without a guard[\s\S]*░░░[\s\S]*Lost:[\s\S]*With a guard[\s\S]*Right:/)
     for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
-  }, 30_000)
+  })
 })

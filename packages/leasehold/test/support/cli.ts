@@ -4,11 +4,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
 
 export const BIN = fileURLToPath(new URL('../../bin/leasehold.js', import.meta.url))
 
+// Every command is a process of its own, or three: on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+
 /** Bound for whatever should happen soon on a busy machine. */
-export const SOON_MS = 15_000
+export const SOON_MS = 30_000
 
 export interface Finished {
   readonly code: number | null

@@ -32,20 +32,31 @@ export function clusterCommand(): Command {
     .addHelpText('after', '\nExample:\n  $ leasehold cluster add n4=127.0.0.1:5104')
     .action(async (place: string, options: ServiceOptions) => {
       const [name = '', peer = ''] = place.split('=')
-      await change(options, '/v1/cluster/add', { name, peer }, `${name} is a learner; when it has caught up: leasehold cluster promote ${name}`)
+      await change(
+        options,
+        '/v1/cluster/add',
+        { name, peer },
+        `${name} is a learner; when it has caught up: leasehold cluster promote ${name}`,
+      )
     })
   serviceCommand(cluster.command('promote').argument('<name>', 'the learner'))
     .description('make a learner that has caught up a voter')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster promote n4')
-    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/promote', { name }, `${name} is a voter`))
+    .action((name: string, options: ServiceOptions) =>
+      change(options, '/v1/cluster/promote', { name }, `${name} is a voter`),
+    )
   serviceCommand(cluster.command('remove').argument('<name>', 'the member'))
     .description('remove a member; it never comes back under its old number')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster remove n2')
-    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/remove', { name }, `${name} is removed`))
+    .action((name: string, options: ServiceOptions) =>
+      change(options, '/v1/cluster/remove', { name }, `${name} is removed`),
+    )
   serviceCommand(cluster.command('transfer').argument('<name>', 'the voter that shall lead'))
     .description('hand leadership to another voter')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster transfer n3')
-    .action((name: string, options: ServiceOptions) => change(options, '/v1/cluster/transfer', { name }, `${name} was asked to lead`))
+    .action((name: string, options: ServiceOptions) =>
+      change(options, '/v1/cluster/transfer', { name }, `${name} was asked to lead`),
+    )
   return cluster
 }
 
@@ -66,7 +77,10 @@ async function call(options: ServiceOptions, method: string, path: string, body?
       response = await fetch(new URL(path, url.trim()), {
         method,
         signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-        headers: { 'content-type': 'application/json', ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) },
+        headers: {
+          'content-type': 'application/json',
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
     } catch (error) {
@@ -79,7 +93,9 @@ async function call(options: ServiceOptions, method: string, path: string, body?
     last = errorOf(code, answer.detail ?? `HTTP ${response.status}`, { hint: answer.hint })
     if (code !== 'no-quorum') throw last
   }
-  throw last instanceof UnavailableError ? last : new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause: last })
+  throw last instanceof UnavailableError
+    ? last
+    : new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause: last })
 }
 
 function statusText(answer: ClusterAnswer): string {
@@ -94,6 +110,11 @@ function statusText(answer: ClusterAnswer): string {
   if (rows.length === 0) return head
   const all = [['MEMBER', 'ROLE', 'BEHIND', 'PEERS AT', 'CLIENTS AT'], ...rows]
   const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => (row[column] as string).length)))
-  const lines = all.map((row) => row.map((cell, i) => (i < 4 ? cell.padEnd(widths[i] as number) : cell)).join('  ').trimEnd())
+  const lines = all.map((row) =>
+    row
+      .map((cell, i) => (i < 4 ? cell.padEnd(widths[i] as number) : cell))
+      .join('  ')
+      .trimEnd(),
+  )
   return [head, ...lines].join('\n')
 }

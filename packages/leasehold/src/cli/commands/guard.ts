@@ -1,4 +1,4 @@
-import { InvalidError } from '@leasehold/core'
+import type { GuardKind } from '@leasehold/fence'
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
 
@@ -13,8 +13,8 @@ export function guardCommand(): Command {
     .addHelpText('after', '\nExample:\n  $ leasehold guard sql pg | psql "$DATABASE_URL"')
     .action(async (kind: string, options: { json?: boolean }) => {
       const { guardSql } = await import('@leasehold/fence/migrations')
-      const sql = (guardSql as (kind: string) => string | undefined)(kind)
-      if (typeof sql !== 'string') throw new InvalidError(`no guard for ${JSON.stringify(kind)}`)
+      // An unknown kind is refused there, with those that exist.
+      const sql = guardSql(kind as GuardKind)
       if (options.json === true) printJson({ kind, sql })
       else print(sql.trimEnd())
     })

@@ -11,7 +11,12 @@ export interface ClusterOptions {
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
 export interface ClusterPlace {
   readonly peers: TcpPeers
-  readonly replica: { readonly name: string; readonly network: Network; readonly cluster: FoundingCluster; readonly epoch: number }
+  readonly replica: {
+    readonly name: string
+    readonly network: Network
+    readonly cluster: FoundingCluster
+    readonly epoch: number
+  }
   /** The member runs: it answers others that begin. */
   began(member: Replica): void
 }
@@ -31,10 +36,21 @@ export async function joinCluster(
   for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
   const peers = await TcpPeers.listen(parseAddress(peerListen, '--peer-listen'))
   try {
-    const { epoch, ...founding } = await muster({ dir: options.data, name, url, list, epoch: options.epoch ?? 1, peers, log, signal })
+    const { epoch, ...founding } = await muster({
+      dir: options.data,
+      name,
+      url,
+      list,
+      epoch: options.epoch ?? 1,
+      peers,
+      log,
+      signal,
+    })
     const began = (member: Replica): void => {
       const record = { id: founding.id, epoch, founders: founding.founders }
-      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, () => member.members.map((one) => one.node))
+      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, () =>
+        member.members.map((one) => one.node),
+      )
     }
     return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
   } catch (error) {

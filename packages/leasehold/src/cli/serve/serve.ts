@@ -126,7 +126,9 @@ const HAND_OVER_LIMIT_MS = 2000
 async function handOver(member: Member): Promise<void> {
   if (member.status.role !== 'leader') return
   const { member: self } = member.status
-  const others = member.members.filter(({ name, role, match }) => name !== self && role === 'voter' && match !== undefined)
+  const others = member.members.filter(
+    ({ name, role, match }) => name !== self && role === 'voter' && match !== undefined,
+  )
   const [next] = others.sort((a, b) => (b.match ?? 0) - (a.match ?? 0))
   if (next === undefined) return
   member.transferLeadership(next.name)
