@@ -155,7 +155,7 @@ describe('every command', () => {
       let help = ''
       command.configureOutput({ writeOut: (text) => (help += text) })
       command.outputHelp()
-      expect([command.name(), help]).toEqual([command.name(), expect.stringContaining('Example:\n  $ ')])
+      expect([command.name(), help]).toEqual([command.name(), expect.stringMatching(/Examples?:\n {2}\$ /)])
       expect([command.name(), help]).toEqual([command.name(), expect.stringContaining('--json')])
     }
   })

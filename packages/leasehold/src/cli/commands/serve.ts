@@ -4,17 +4,17 @@ import { numberOf } from '../numbers.js'
 import type { Listen, ServeOptions } from '../serve/serve.js'
 
 const EPOCH_MAX = 32_767
+const DEFAULT_LISTEN = '127.0.0.1:4100'
 
 /** `serve`: the lock service on one machine. */
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the lock service')
     .option('--data <dir>', 'data folder; made if it is not there', './data')
-    .option(
-      '--listen <host:port>',
-      'where clients connect; port 0 takes a free one',
-      readListen,
-      readListen('127.0.0.1:4100'),
+    .addOption(
+      new Option('--listen <host:port>', 'where clients connect; port 0 takes a free one')
+        .argParser(readListen)
+        .default(readListen(DEFAULT_LISTEN), DEFAULT_LISTEN),
     )
     .option('--advertise-url <url>', 'where clients reach the service, if not at the address it listens on')
     .option(
