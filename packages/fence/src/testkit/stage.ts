@@ -1,0 +1,132 @@
+import { HoldLostError, InvalidError, LeaseholdError, type Token } from '@leasehold/core'
+import type { GuardableHold } from '../hold.js'
+
+/** Your resource, as the test kit uses it. It keeps one number, which is 0 or anything else at the beginning. */
+export interface FencedResource {
+  /** Opens the resource under a hold: raises its mark. */
+  open(hold: GuardableHold): Promise<unknown>
+  /** Reads the number. */
+  read(hold: GuardableHold): Promise<number>
+  /** Writes the number. Must reject with a StaleTokenError, and write nothing, when a later token has been seen. */
+  write(hold: GuardableHold, value: number): Promise<unknown>
+  /** Deletes what was written. A later `write` may create it again. */
+  remove?(hold: GuardableHold): Promise<unknown>
+  /** Kills and restarts whatever checks the token. */
+  restart?(): Promise<unknown>
+  /** Says whether an error is the refusal of a stale token. Default: its code is `stale-token`. */
+  isStale?(error: unknown): boolean
+}
+
+/** A hold of the test kit. */
+export interface StageHold extends GuardableHold {
+  readonly token: Token
+  /** From now on its local deadline has passed. */
+  lose(): void
+}
+
+/** What a scenario found wrong with the resource. */
+export class Finding extends InvalidError {
+  static override readonly errorClass: string = 'FencingFinding'
+  constructor(message: string, cause?: unknown) {
+    super(message, { code: 'mismatch', cause })
+  }
+}
+
+/** Grants holds in the order in which a lock service would, and calls the resource for them. */
+export class Stage {
+  readonly resource: FencedResource
+  readonly #lock: string
+  #last: bigint
+
+  constructor(resource: FencedResource, lock: string, from: bigint) {
+    this.resource = resource
+    this.#lock = lock
+    this.#last = from - 1n
+  }
+
+  get last(): bigint {
+    return this.#last
+  }
+
+  /** The next hold of the lock; its token is the next one, or `token`, which must be greater than all before. */
+  grant(token: bigint = this.#last + 1n): StageHold {
+    if (token <= this.#last) throw new InvalidError(`token ${token} is not above ${this.#last}`)
+    this.#last = token
+    let lost = false
+    const name = this.#lock
+    return {
+      token: token as Token,
+      names: [name],
+      mode: 'exclusive',
+      locks: [{ name, mode: 'exclusive', token }],
+      tokenOf: () => token,
+      assertHeld() {
+        if (lost)
+          throw new HoldLostError('deadline', `the hold with token ${token} is lost: the test kit let its lease pass`)
+      },
+      lose() {
+        lost = true
+      },
+    }
+  }
+
+  async open(hold: StageHold): Promise<void> {
+    await this.#must(`open with token ${hold.token}`, this.resource.open(hold))
+  }
+
+  async read(hold: StageHold): Promise<number> {
+    const value: unknown = await this.#must(`read with token ${hold.token}`, this.resource.read(hold))
+    if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
+      throw new Finding(`read answers a whole number, not ${typeof value === 'number' ? value : typeof value}`)
+    }
+    return value
+  }
+
+  async write(hold: StageHold, value: number): Promise<void> {
+    await this.#must(`write ${value} with token ${hold.token}`, this.resource.write(hold, value))
+  }
+
+  /** Opens and reads. */
+  async begin(hold: StageHold): Promise<number> {
+    await this.open(hold)
+    return await this.read(hold)
+  }
+
+  /** A write that must be refused. */
+  async refused(hold: StageHold, value: number, seen: bigint): Promise<void> {
+    if (await this.attempt(() => this.resource.write(hold, value))) {
+      throw new Finding(`a write with token ${hold.token} was accepted after the resource had seen ${seen}`)
+    }
+  }
+
+  /** Whether an operation was accepted; false when it was refused as stale or its hold was lost. */
+  async attempt(operation: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await operation()
+      return true
+    } catch (error) {
+      if (this.isRefusal(error)) return false
+      throw new Finding(`an error that is no refusal of a stale token: ${String(error)}`, error)
+    }
+  }
+
+  async expectValue(expected: number): Promise<void> {
+    const value = await this.begin(this.grant())
+    if (value !== expected) throw new Finding(`the value is ${value}, and ${expected} was acknowledged`)
+  }
+
+  isRefusal(error: unknown): boolean {
+    if (error instanceof LeaseholdError && error.code === 'lost') return true
+    if (this.resource.isStale !== undefined) return this.resource.isStale(error)
+    return error instanceof LeaseholdError && error.code === 'stale-token'
+  }
+
+  async #must<T>(what: string, operation: Promise<T>): Promise<T> {
+    try {
+      return await operation
+    } catch (error) {
+      if (this.isRefusal(error)) throw new Finding(`a rightful holder was refused: ${what}: ${String(error)}`, error)
+      throw new Finding(`${what} failed: ${String(error)}`, error)
+    }
+  }
+}
