@@ -179,7 +179,7 @@ export class Core {
     const handedOn = isHandedOn(kind)
     const term = isVote ? fields.term : handedOn ? 0 : (fields.term ?? this.term)
     assert(term !== undefined && (handedOn || term >= 0), () => `${kind} of node ${this.id} has no term`)
-    const out = message({ ...fields, term, from: fields.from ?? this.id })
+    const out = message(fields, fields.from ?? this.id, term)
     if (isGated(kind)) this.gated.push(out)
     else {
       assert(out.to !== this.id, () => `node ${this.id} sends ${kind} to itself`)

@@ -52,12 +52,12 @@ export type MessageFields = Partial<Omit<Message, 'kind' | 'to'>> & Pick<Message
 
 const NO_ENTRIES: readonly Entry[] = []
 
-export function message(fields: MessageFields): Message {
+export function message(fields: MessageFields, from = fields.from ?? 0, term = fields.term ?? 0): Message {
   return {
     kind: fields.kind,
-    from: fields.from ?? 0,
+    from,
     to: fields.to,
-    term: fields.term ?? 0,
+    term,
     logTerm: fields.logTerm ?? 0,
     index: fields.index ?? 0,
     entries: fields.entries ?? NO_ENTRIES,

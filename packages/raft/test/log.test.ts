@@ -187,3 +187,40 @@ describe('compaction and applying', () => {
     expect(() => log.applyTo(1)).toThrow(/applied 1/)
   })
 })
+
+describe('a snapshot of the leader', () => {
+  const snapshot = (index: number, term: number) => ({
+    index,
+    term,
+    configuration: { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false },
+  })
+
+  it('takes the place of the log, and is applied once it is written', () => {
+    const log = logOf([1, 1], undefined, 1)
+    log.restore(snapshot(9, 3))
+    expect(log).toMatchObject({ lastIndex: 9, committed: 9, applied: 0, lastId: { index: 9, term: 3 } })
+    log.append([entry(3, 10)])
+    log.commitTo(10)
+    log.hand(1)
+    expect(log.nextCommitted(true, 100)).toEqual([])
+    log.written(1)
+    expect(log).toMatchObject({ applied: 9, durable: 10, pendingSnapshot: undefined })
+    expect(log.nextCommitted(false, 100).map(({ index }) => index)).toEqual([10])
+  })
+
+  it('that is not ahead of the commit is a broken invariant', () => {
+    expect(() => logOf([1, 1], undefined, 2).restore(snapshot(2, 1))).toThrow(/not ahead of commit 2/)
+  })
+
+  it('is not taken for written by the end of an earlier write', () => {
+    const log = logOf([])
+    log.append([entry(1, 1)])
+    log.hand(1)
+    log.restore(snapshot(5, 2))
+    log.written(1)
+    expect(log.pendingSnapshot).toBeDefined()
+    log.hand(2)
+    log.written(2)
+    expect(log.pendingSnapshot).toBeUndefined()
+  })
+})

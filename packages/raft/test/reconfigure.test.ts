@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ConfigurationChange, ConfigurationStep } from '../src/index.js'
+import { type ConfigurationChange, type ConfigurationStep, message, Raft } from '../src/index.js'
 import { Hand } from './hand.js'
 
 const change = (steps: ConfigurationStep[], transition: ConfigurationChange['transition'] = 'auto') => ({
@@ -68,5 +68,41 @@ describe('changes that could not be applied are refused when they are proposed',
     hand.settle()
     expect(hand.raft(1).lastIndex).toBe(before + 1)
     expect(hand.raft(1).entry(before + 1)).toMatchObject({ kind: 'normal', data: new Uint8Array(0) })
+  })
+})
+
+describe('a new leader', () => {
+  it('proposes no change before everything that it found in its log is applied', () => {
+    const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
+    const found = change([{ kind: 'addVoter', node: 4 }])
+    const raft = new Raft({
+      id: 1,
+      snapshot: { index: 0, term: 0, configuration },
+      hardState: { term: 1, vote: 0, commit: 0 },
+      entries: [{ term: 1, index: 1, kind: 'configuration', change: found }],
+      random: () => 0,
+      preVote: false,
+    })
+    const write = () => {
+      while (raft.hasEffects) {
+        const { persist, committed } = raft.takeEffects()
+        for (const entry of committed) {
+          if (entry.kind === 'configuration') raft.applyConfiguration(entry.change)
+          raft.applied(entry.index)
+        }
+        if (persist !== undefined) raft.persisted(persist.sequence)
+      }
+    }
+    raft.campaign()
+    write()
+    raft.step(message({ kind: 'voteReply', from: 2, to: 1, term: 2 }))
+    write()
+    expect(raft.role).toBe('leader')
+    const other = change([{ kind: 'addVoter', node: 5 }])
+    expect(raft.proposeConfiguration(other)).toEqual({ refused: expect.stringMatching(/may be pending at index 1/) })
+    raft.step(message({ kind: 'appendReply', from: 2, to: 1, term: 2, index: raft.lastIndex }))
+    write()
+    expect(raft.configuration.voters).toEqual([1, 2, 3, 4])
+    expect(raft.proposeConfiguration(other)).toHaveProperty('index')
   })
 })
