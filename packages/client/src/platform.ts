@@ -13,7 +13,7 @@ export interface ClientPlatform {
    * with `keepAlive`: for timers on which a caller waits. Returns a function that takes it back.
    */
   after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
-  /** Runs `callback` when the current synchronous work is done. */
+  /** Runs `callback` soon: after everything that goes on at once, so that what belongs together is sent together. */
   soon(callback: () => void): void
   /** Random bytes that nobody can guess. */
   randomBytes(length: number): Uint8Array
@@ -32,6 +32,8 @@ export const TIMER_MAX_MS = 2 ** 31 - 1
 const globalSetTimeout = globalThis.setTimeout
 const globalClearTimeout = globalThis.clearTimeout
 const globalQueueMicrotask = globalThis.queueMicrotask
+/** Node runs it when all microtasks of this turn are done: one frame for a whole burst. Elsewhere a microtask has to do. */
+const globalSetImmediate = (globalThis as { setImmediate?: (callback: () => void) => unknown }).setImmediate
 const globalPerformance = globalThis.performance
 const globalPerformanceNow = globalPerformance.now
 const globalDate = globalThis.Date
@@ -51,7 +53,10 @@ export const defaultPlatform: ClientPlatform = {
     }
     return () => globalClearTimeout(timer as ReturnType<typeof setTimeout>)
   },
-  soon: (callback) => globalQueueMicrotask(callback),
+  soon(callback) {
+    if (globalSetImmediate === undefined) globalQueueMicrotask(callback)
+    else globalSetImmediate(callback)
+  },
   randomBytes: (length) => globalCrypto.getRandomValues(new Uint8Array(length)),
   random: () => globalRandom(),
   abortController: () => new globalAbortController(),
