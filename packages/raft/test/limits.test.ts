@@ -94,8 +94,12 @@ describe('a snapshot on its way', () => {
 
   it('one that comes late, older than what is compacted here, changes nothing', () => {
     const hand = sending()
+    hand.raft(1).reportSnapshot(3, false)
+    hand.raft(1).beat()
+    hand.flush(1)
     hand.settle()
     const { configuration, commit, lastIndex } = hand.raft(1)
+    expect(hand.raft(3).status.first).toBe(commit + 1)
     hand.give([message({ kind: 'snapshot', from: 1, to: 3, term: 1, snapshot: { index: 1, term: 1, configuration } })])
     expect(hand.raft(3)).toMatchObject({ commit, lastIndex })
     expect(hand.take().map(({ kind, index }) => [kind, index])).toEqual([['appendReply', commit]])
