@@ -52,7 +52,10 @@ describe('elections and votes', () => {
     hand.raft(1).campaign()
     hand.flush(1)
     expect(hand.raft(1).term).toBe(2)
-    hand.give([message({ kind: 'voteReply', from: 2, to: 1, term: 1 }), message({ kind: 'voteReply', from: 3, to: 1, term: 1 })])
+    hand.give([
+      message({ kind: 'voteReply', from: 2, to: 1, term: 1 }),
+      message({ kind: 'voteReply', from: 3, to: 1, term: 1 }),
+    ])
     expect(hand.raft(1).role).toBe('candidate')
   })
 
@@ -61,11 +64,26 @@ describe('elections and votes', () => {
       for (let ourIndex = 0; ourIndex < 4; ourIndex++) {
         for (let term = 0; term < 4; term++) {
           for (let index = 0; index < 4; index++) {
-            const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
-            const raft = new Raft({ id: 1, snapshot: { index: ourIndex, term: ourTerm, configuration }, hardState: { term: 4, vote: 0, commit: ourIndex }, entries: [], random: () => 0, ...plain })
+            const configuration = {
+              voters: [1, 2, 3],
+              votersOutgoing: [],
+              learners: [],
+              learnersNext: [],
+              autoLeave: false,
+            }
+            const raft = new Raft({
+              id: 1,
+              snapshot: { index: ourIndex, term: ourTerm, configuration },
+              hardState: { term: 4, vote: 0, commit: ourIndex },
+              entries: [],
+              random: () => 0,
+              ...plain,
+            })
             raft.step(message({ kind: 'vote', from: 2, to: 1, term: 5, index, logTerm: term }))
             const granted = term > ourTerm || (term === ourTerm && index >= ourIndex)
-            expect(raft.takeEffects().gated, `${term}/${index} asks ${ourTerm}/${ourIndex}`).toMatchObject([{ reject: !granted }])
+            expect(raft.takeEffects().gated, `${term}/${index} asks ${ourTerm}/${ourIndex}`).toMatchObject([
+              { reject: !granted },
+            ])
           }
         }
       }
@@ -167,7 +185,10 @@ describe('replication and commit', () => {
   it('15: an entry of an earlier term is not committed by counting (figure 8)', () => {
     const hand = new Hand([1, 2, 3, 4, 5], plain)
     hand.elect(1)
-    const only = (...ids: number[]) => (one: Message) => !ids.includes(one.to) || !ids.includes(one.from)
+    const only =
+      (...ids: number[]) =>
+      (one: Message) =>
+        !ids.includes(one.to) || !ids.includes(one.from)
     hand.propose(1, 'old')
     hand.settle(only(1, 2))
     expect(hand.raft(1).commit).toBe(1)
@@ -177,7 +198,10 @@ describe('replication and commit', () => {
     hand.raft(1).step(message({ kind: 'vote', from: 5, to: 1, term: 2, index: 0 }))
     hand.flush(1)
     hand.inbox = []
-    hand.elect(1, (one) => only(1, 2, 3)(one) || (one.kind === 'append' && one.entries.some((entry) => entry.term === 3)))
+    hand.elect(
+      1,
+      (one) => only(1, 2, 3)(one) || (one.kind === 'append' && one.entries.some((entry) => entry.term === 3)),
+    )
     expect(hand.raft(1)).toMatchObject({ role: 'leader', term: 3, commit: 1 })
   })
 
@@ -192,7 +216,10 @@ describe('replication and commit', () => {
   it('17: an append that was overtaken does not cut what is acknowledged', () => {
     const hand = new Hand([1, 2, 3], plain)
     const entries = [1, 2, 3, 4, 5].map((index) => ({ term: 1, index, kind: 'normal' as const, data: noData }))
-    hand.give([append({ from: 2, to: 1, term: 1, entries }), append({ from: 2, to: 1, term: 1, entries: entries.slice(0, 3) })])
+    hand.give([
+      append({ from: 2, to: 1, term: 1, entries }),
+      append({ from: 2, to: 1, term: 1, entries: entries.slice(0, 3) }),
+    ])
     expect(hand.raft(1).lastIndex).toBe(5)
   })
 
@@ -200,7 +227,16 @@ describe('replication and commit', () => {
     const hand = new Hand([1, 2, 3], plain)
     const old = [1, 2, 3, 4, 5].map((index) => ({ term: 1, index, kind: 'normal' as const, data: noData }))
     hand.give([append({ from: 2, to: 1, term: 1, entries: old })])
-    hand.give([append({ from: 3, to: 1, term: 2, index: 1, logTerm: 1, entries: [{ term: 2, index: 2, kind: 'normal', data: noData }] })])
+    hand.give([
+      append({
+        from: 3,
+        to: 1,
+        term: 2,
+        index: 1,
+        logTerm: 1,
+        entries: [{ term: 2, index: 2, kind: 'normal', data: noData }],
+      }),
+    ])
     expect(hand.raft(1).lastIndex).toBe(2)
     expect(hand.raft(1).termAt(2)).toBe(2)
   })
@@ -210,7 +246,7 @@ describe('replication and commit', () => {
     hand.elect(1)
     hand.propose(1, 'a')
     hand.settle()
-    const before = { ...hand.raft(1).status.progress.get(2) }
+    const before = Object.assign({}, hand.raft(1).status.progress.get(2))
     hand.elect(1)
     hand.elect(2)
     hand.elect(1)
@@ -228,14 +264,24 @@ describe('replication and commit', () => {
   it('24: a member whose acknowledged tail is gone refuses to go on', () => {
     const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
     const snapshot = { index: 0, term: 0, configuration }
-    expect(() => new Raft({ id: 1, snapshot, hardState: { term: 2, vote: 0, commit: 7 }, entries: [], random: () => 0 })).toThrow(RaftInvariantError)
+    expect(
+      () => new Raft({ id: 1, snapshot, hardState: { term: 2, vote: 0, commit: 7 }, entries: [], random: () => 0 }),
+    ).toThrow(RaftInvariantError)
     const hand = new Hand([1, 2, 3], plain)
-    expect(() => hand.raft(1).step(message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 5 }))).toThrow(/acknowledged tail is lost/)
+    expect(() => hand.raft(1).step(message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 5 }))).toThrow(
+      /acknowledged tail is lost/,
+    )
   })
 
   it('25: diverging logs meet after few probes', () => {
     const hand = new Hand([1, 2], { ...plain })
-    const tail = (term: number, from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => ({ term, index: from + i, kind: 'normal' as const, data: noData }))
+    const tail = (term: number, from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, i) => ({
+        term,
+        index: from + i,
+        kind: 'normal' as const,
+        data: noData,
+      }))
     hand.give([append({ from: 2, to: 1, term: 2, entries: [...tail(1, 1, 10), ...tail(2, 11, 60)] })])
     hand.give([append({ from: 1, to: 2, term: 3, entries: [...tail(1, 1, 10), ...tail(3, 11, 80)] })])
     hand.inbox = []
@@ -352,7 +398,17 @@ describe('snapshots and compaction', () => {
     const hand = new Hand([1, 2, 3], plain)
     hand.autoWrite = false
     hand.give([message({ kind: 'snapshot', from: 2, to: 1, term: 1, snapshot: { index: 5, term: 1, configuration } })])
-    hand.give([append({ from: 2, to: 1, term: 1, index: 5, logTerm: 1, entries: [{ term: 1, index: 6, kind: 'normal', data: noData }], commit: 6 })])
+    hand.give([
+      append({
+        from: 2,
+        to: 1,
+        term: 1,
+        index: 5,
+        logTerm: 1,
+        entries: [{ term: 1, index: 6, kind: 'normal', data: noData }],
+        commit: 6,
+      }),
+    ])
     expect(hand.applied.get(1)).toEqual([])
     hand.write(1)
     hand.flush(1)
@@ -377,7 +433,11 @@ describe('snapshots and compaction', () => {
 })
 
 describe('membership', () => {
-  const add = (node: number) => ({ transition: 'auto' as const, steps: [{ kind: 'addVoter' as const, node }], context: noData })
+  const add = (node: number) => ({
+    transition: 'auto' as const,
+    steps: [{ kind: 'addVoter' as const, node }],
+    context: noData,
+  })
 
   it('47, 48: no change before the first entry of the term is applied, and one at a time', () => {
     const hand = new Hand([1, 2, 3, 4], plain, [1, 2, 3])
@@ -419,10 +479,17 @@ describe('membership', () => {
   it('50: a later leader leaves the joint configuration too', () => {
     const hand = new Hand([1, 2, 3, 4], plain, [1, 2, 3])
     hand.elect(1)
-    const steps = [{ kind: 'addVoter' as const, node: 4 }, { kind: 'remove' as const, node: 3 }]
+    const steps = [
+      { kind: 'addVoter' as const, node: 4 },
+      { kind: 'remove' as const, node: 3 },
+    ]
     hand.raft(1).proposeConfiguration({ transition: 'auto', steps, context: noData })
     hand.flush(1)
-    hand.settle((one) => one.kind === 'append' && one.entries.some((entry) => entry.kind === 'configuration' && entry.change.steps.length === 0))
+    hand.settle(
+      (one) =>
+        one.kind === 'append' &&
+        one.entries.some((entry) => entry.kind === 'configuration' && entry.change.steps.length === 0),
+    )
     expect(hand.raft(1).configuration.votersOutgoing.length).toBe(3)
     hand.elect(2)
     hand.settle()

@@ -1,4 +1,12 @@
-import { type Effects, type Entry, type HardState, type Message, Raft, type RaftOptions, type SnapshotMeta } from '../src/index.js'
+import {
+  type Effects,
+  type Entry,
+  type HardState,
+  type Message,
+  Raft,
+  type RaftOptions,
+  type SnapshotMeta,
+} from '../src/index.js'
 
 /** Members whose messages and writes are moved by hand: for tests that need one exact order of events. */
 export class Hand {
@@ -10,17 +18,33 @@ export class Hand {
   readonly writes = new Map<number, Effects[]>()
   autoWrite = true
 
-  constructor(ids: readonly number[], private readonly options: Partial<RaftOptions> = {}, voters: readonly number[] = ids, learners: readonly number[] = []) {
+  constructor(
+    ids: readonly number[],
+    private readonly options: Partial<RaftOptions> = {},
+    voters: readonly number[] = ids,
+    learners: readonly number[] = [],
+  ) {
     const configuration = { voters, votersOutgoing: [], learners, learnersNext: [], autoLeave: false }
     for (const id of ids) {
-      this.disks.set(id, { hard: { term: 0, vote: 0, commit: 0 }, entries: [], snapshot: { index: 0, term: 0, configuration } })
+      this.disks.set(id, {
+        hard: { term: 0, vote: 0, commit: 0 },
+        entries: [],
+        snapshot: { index: 0, term: 0, configuration },
+      })
       this.start(id)
     }
   }
 
   start(id: number): Raft {
     const disk = this.disks.get(id) as { hard: HardState; entries: Entry[]; snapshot: SnapshotMeta }
-    const raft = new Raft({ id, snapshot: disk.snapshot, hardState: disk.hard, entries: disk.entries, random: () => 0, ...this.options })
+    const raft = new Raft({
+      id,
+      snapshot: disk.snapshot,
+      hardState: disk.hard,
+      entries: disk.entries,
+      random: () => 0,
+      ...this.options,
+    })
     this.rafts.set(id, raft)
     this.applied.set(id, [])
     this.writes.set(id, [])
@@ -59,7 +83,8 @@ export class Hand {
       disk.hard = hardState
       if (snapshot !== undefined) Object.assign(disk, { snapshot, entries: [] })
       const first = entries[0]
-      if (first !== undefined) disk.entries = [...disk.entries.slice(0, first.index - disk.snapshot.index - 1), ...entries]
+      if (first !== undefined)
+        disk.entries = [...disk.entries.slice(0, first.index - disk.snapshot.index - 1), ...entries]
       this.raft(id).persisted(sequence)
       this.inbox.push(...effects.gated)
       if (this.autoWrite) this.flush(id)
@@ -110,6 +135,8 @@ export class Hand {
   }
 
   texts(id: number): string[] {
-    return (this.applied.get(id) ?? []).flatMap((entry) => (entry.kind === 'normal' && entry.data.length > 0 ? [String.fromCharCode(...entry.data)] : []))
+    return (this.applied.get(id) ?? []).flatMap((entry) =>
+      entry.kind === 'normal' && entry.data.length > 0 ? [String.fromCharCode(...entry.data)] : [],
+    )
   }
 }

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { changeMembers, enterJoint, leaveJoint, MembershipError, noMembers, simpleChange, type Tracked } from '../src/membership.js'
+import {
+  changeMembers,
+  enterJoint,
+  leaveJoint,
+  MembershipError,
+  noMembers,
+  simpleChange,
+  type Tracked,
+} from '../src/membership.js'
 import { Progress } from '../src/progress.js'
 import type { ConfigurationStep } from '../src/types.js'
 import { argument, parseCases } from './scripts/datadriven.js'
@@ -14,7 +22,10 @@ function text({ members, progress }: Tracked): string {
   const learners = members.learners.size > 0 ? ` learners=${list(members.learners)}` : ''
   const next = members.learnersNext.size > 0 ? ` learners_next=${list(members.learnersNext)}` : ''
   const peers = [...progress].sort(([a], [b]) => a - b).map(([id, one]) => `${id}: ${progressText(one)}`)
-  return [`voters=${list(members.voters)}${outgoing}${learners}${next}${members.autoLeave ? ' autoleave' : ''}`, ...peers].join('\n')
+  return [
+    `voters=${list(members.voters)}${outgoing}${learners}${next}${members.autoLeave ? ' autoleave' : ''}`,
+    ...peers,
+  ].join('\n')
 }
 
 describe.skipIf(!HAS_TESTDATA)(`membership cases of another core${WHERE}`, () => {
@@ -30,7 +41,8 @@ describe.skipIf(!HAS_TESTDATA)(`membership cases of another core${WHERE}`, () =>
         let got: string
         try {
           if (one.command === 'simple') tracked = simpleChange(tracked, steps, track)
-          else if (one.command === 'enter-joint') tracked = enterJoint(tracked, argument(one, 'autoleave')?.[0] === 'true', steps, track)
+          else if (one.command === 'enter-joint')
+            tracked = enterJoint(tracked, argument(one, 'autoleave')?.[0] === 'true', steps, track)
           else tracked = leaveJoint(tracked, track)
           got = text(tracked)
         } catch (error) {
@@ -60,7 +72,11 @@ describe('membership', () => {
     fc.assert(
       fc.property(fc.array(change, { maxLength: 12 }), (changes) => {
         const track = (isLearner: boolean) => new Progress(1, isLearner, 10, 0)
-        let tracked = simpleChange({ members: noMembers(), progress: new Map() }, [{ kind: 'addVoter', node: 1 }], track)
+        let tracked = simpleChange(
+          { members: noMembers(), progress: new Map() },
+          [{ kind: 'addVoter', node: 1 }],
+          track,
+        )
         for (const one of changes) {
           const before = tracked
           const shown = text(before)

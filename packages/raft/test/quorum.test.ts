@@ -71,7 +71,8 @@ describe('quorums', () => {
     fc.assert(
       fc.property(ids, fc.dictionary(fc.integer({ min: 1, max: 9 }).map(String), fc.boolean()), (voters, cast) => {
         const vote = (id: number) => cast[String(id)]
-        const won = (all: (id: number) => boolean) => voters.size === 0 || [...voters].filter(all).length > voters.size / 2
+        const won = (all: (id: number) => boolean) =>
+          voters.size === 0 || [...voters].filter(all).length > voters.size / 2
         const best = won((id) => vote(id) ?? true)
         const worst = won((id) => vote(id) ?? false)
         expect(majorityVote(voters, vote)).toBe(worst ? 'won' : best ? 'pending' : 'lost')

@@ -53,7 +53,12 @@ export interface Faults {
 }
 
 const PARCELS_MAX = 5000
-const LIMITS: Partial<RaftLimits> = { inflightsMax: 3, appendBytesMax: 64, uncommittedBytesMax: 4096, committedBytesMax: 100 }
+const LIMITS: Partial<RaftLimits> = {
+  inflightsMax: 3,
+  appendBytesMax: 64,
+  uncommittedBytesMax: 4096,
+  committedBytesMax: 100,
+}
 
 export function configurationFor(ids: readonly number[]): Configuration {
   return { voters: ids, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
@@ -79,7 +84,12 @@ export class Group {
     const nothing: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor([]) }
     for (const id of ids) {
       const founder = snapshot.configuration.voters.includes(id)
-      const disk: Disk = { hard: { term: 0, vote: 0, commit: 0 }, snapshot: founder ? snapshot : nothing, snapshotDigest: 0, entries: [] }
+      const disk: Disk = {
+        hard: { term: 0, vote: 0, commit: 0 },
+        snapshot: founder ? snapshot : nothing,
+        snapshotDigest: 0,
+        entries: [],
+      }
       const member: Member = { id, disk, raft: undefined, writes: [], applied: 0, digest: 0, down: 0 }
       this.members.set(id, member)
       this.start(member)
@@ -124,7 +134,8 @@ export class Group {
         continue
       }
       if (!faulty || !random.chance(10)) member.raft.tick()
-      if (!random.chance(faulty ? faults.slowDisk : 0)) for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
+      if (!random.chance(faulty ? faults.slowDisk : 0))
+        for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
     }
     if (faulty) this.cutLinks()
     this.deliver()
@@ -178,7 +189,11 @@ export class Group {
     const meta = message.snapshot
     const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
     for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
-      this.parcels.push({ at: this.now + 1 + random.below(this.calm ? Math.min(faults.delayMax, 2) : faults.delayMax), message, digest: digest ?? member.digest })
+      this.parcels.push({
+        at: this.now + 1 + random.below(this.calm ? Math.min(faults.delayMax, 2) : faults.delayMax),
+        message,
+        digest: digest ?? member.digest,
+      })
     }
   }
 
@@ -228,7 +243,8 @@ export class Group {
   private apply(member: Member, entries: readonly Entry[]): void {
     const raft = member.raft as Raft
     for (const entry of entries) {
-      if (entry.index !== member.applied + 1) throw new Error(`node ${member.id} applies ${entry.index} after ${member.applied}`)
+      if (entry.index !== member.applied + 1)
+        throw new Error(`node ${member.id} applies ${entry.index} after ${member.applied}`)
       if (entry.kind === 'configuration') raft.applyConfiguration(entry.change)
       member.applied = entry.index
       member.digest = this.safety.applied(member.id, entry, member.digest)
@@ -239,7 +255,11 @@ export class Group {
   private propose(): void {
     const member = this.members.get(this.random.pick(this.ids)) as Member
     if (member.raft === undefined) return
-    const data = Uint8Array.of(...String(++this.proposed).split('').map(Number))
+    const data = Uint8Array.of(
+      ...String(++this.proposed)
+        .split('')
+        .map(Number),
+    )
     const { raft } = member
     if (raft.role === 'leader') raft.propose([data])
     else if (this.random.chance(20)) raft.propose([data])
@@ -279,9 +299,14 @@ export class Group {
 
   private change(raft: Raft): void {
     const kinds = ['addVoter', 'addVoter', 'addLearner', 'remove'] as const
-    const steps = Array.from({ length: 1 + this.random.below(2) }, () => ({ kind: this.random.pick(kinds), node: this.random.pick(this.ids) }))
+    const steps = Array.from({ length: 1 + this.random.below(2) }, () => ({
+      kind: this.random.pick(kinds),
+      node: this.random.pick(this.ids),
+    }))
     const voters = new Set(raft.configuration.voters)
-    for (const { kind, node } of steps) if (kind === 'addVoter') voters.add(node); else voters.delete(node)
+    for (const { kind, node } of steps)
+      if (kind === 'addVoter') voters.add(node)
+      else voters.delete(node)
     if (voters.size < 1) return
     raft.proposeConfiguration({ transition: 'auto', steps, context: new Uint8Array(0) })
   }
@@ -289,16 +314,24 @@ export class Group {
   /** After healing: one leader, everybody who belongs caught up, new proposals applied, joint configuration left. */
   settled(): boolean {
     const up = [...this.members.values()].filter((member) => member.raft !== undefined)
-    const leader = up.find((member) => member.raft?.role === 'leader' && member.raft.term === Math.max(...up.map((one) => one.raft?.term ?? 0)))
+    const leader = up.find(
+      (member) =>
+        member.raft?.role === 'leader' && member.raft.term === Math.max(...up.map((one) => one.raft?.term ?? 0)),
+    )
     if (leader?.raft === undefined || !leader.raft.hasCommittedInTerm) return false
     const { configuration, commit } = leader.raft.status
     if (configuration.votersOutgoing.length > 0) return false
-    return [...configuration.voters, ...configuration.learners].every((id) => (this.members.get(id)?.applied ?? 0) >= commit - 5)
+    return [...configuration.voters, ...configuration.learners].every(
+      (id) => (this.members.get(id)?.applied ?? 0) >= commit - 5,
+    )
   }
 
   summary(): string {
     return [...this.members.values()]
-      .map(({ id, raft, applied, disk }) => `${id}: ${raft === undefined ? 'down' : `${raft.role} term ${raft.term} commit ${raft.commit} last ${raft.lastIndex}`} applied ${applied} snapshot ${disk.snapshot.index} ${JSON.stringify(raft?.configuration)}`)
+      .map(
+        ({ id, raft, applied, disk }) =>
+          `${id}: ${raft === undefined ? 'down' : `${raft.role} term ${raft.term} commit ${raft.commit} last ${raft.lastIndex}`} applied ${applied} snapshot ${disk.snapshot.index} ${JSON.stringify(raft?.configuration)}`,
+      )
       .join('\n')
   }
 }

@@ -20,7 +20,8 @@ export class Safety {
       for (let index = raft.status.first; index <= this.highest; index++) {
         const ours = raft.termAt(index)
         const theirs = this.log.get(index)?.term
-        if (theirs !== undefined && ours !== theirs) throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs} (has ${ours})`)
+        if (theirs !== undefined && ours !== theirs)
+          throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs} (has ${ours})`)
       }
     } else if (known !== id) throw new Error(`two leaders in term ${raft.term}: ${known} and ${id}`)
   }
@@ -28,13 +29,20 @@ export class Safety {
   /** State machine safety: the same entry at the same index, everywhere, for ever. */
   applied(id: number, entry: Entry, digest: number): number {
     const text = entry.kind === 'normal' ? entry.data.join(',') : JSON.stringify(entry.change.steps)
-    const next = (Math.imul(digest, 31) + entry.term * 7 + text.length * 13 + [...text].reduce((sum, c) => (sum * 33 + c.charCodeAt(0)) | 0, 7)) | 0
+    const next =
+      (Math.imul(digest, 31) +
+        entry.term * 7 +
+        text.length * 13 +
+        Array.from(text).reduce((sum, c) => (sum * 33 + c.charCodeAt(0)) | 0, 7)) |
+      0
     const known = this.log.get(entry.index)
     if (known === undefined) {
       this.log.set(entry.index, { term: entry.term, text, digest: next })
       this.highest = Math.max(this.highest, entry.index)
     } else if (known.term !== entry.term || known.text !== text || known.digest !== next) {
-      throw new Error(`node ${id} applied ${entry.term}/${entry.index} ${text}, another had ${known.term} ${known.text} (digests ${next}, ${known.digest})`)
+      throw new Error(
+        `node ${id} applied ${entry.term}/${entry.index} ${text}, another had ${known.term} ${known.text} (digests ${next}, ${known.digest})`,
+      )
     }
     return next
   }
@@ -50,7 +58,8 @@ export class Safety {
 
   readDone(context: number, index: number): void {
     const least = this.reads.get(context)
-    if (least !== undefined && index < least) throw new Error(`read ${context} at index ${index}, but ${least} was applied before`)
+    if (least !== undefined && index < least)
+      throw new Error(`read ${context} at index ${index}, but ${least} was applied before`)
     this.reads.delete(context)
   }
 
@@ -60,7 +69,8 @@ export class Safety {
       const index = a.commit
       const term = a.termAt(index)
       const known = this.log.get(index)
-      if (term !== undefined && known !== undefined && known.term !== term) throw new Error(`node ${a.id} committed ${term}/${index}, applied was ${known.term}`)
+      if (term !== undefined && known !== undefined && known.term !== term)
+        throw new Error(`node ${a.id} committed ${term}/${index}, applied was ${known.term}`)
     }
   }
 }

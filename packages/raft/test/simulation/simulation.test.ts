@@ -35,7 +35,9 @@ export function run(seed: number): Group {
     }
     throw new Error(`not settled after healing\n${group.summary()}`)
   } catch (error) {
-    throw new Error(`seed ${seed}: ${(error as Error).message}\n${JSON.stringify(faults)}\n${group.summary()}`, { cause: error })
+    throw new Error(`seed ${seed}: ${(error as Error).message}\n${JSON.stringify(faults)}\n${group.summary()}`, {
+      cause: error,
+    })
   }
 }
 
