@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
+import { cluster } from './cluster.js'
 import { local } from './local.js'
 
-const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = { local }
+const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = { local, cluster }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`
 
 async function main(): Promise<number> {

@@ -1,16 +1,16 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import type { Subject } from './measure.js'
+import { freePort } from './ports.js'
 
 const TTL_MS = 30_000
 /** How clients of the usual lock libraries wait for a taken lock: they ask again after a short while. */
-export const RETRY_MS = 10
+const RETRY_MS = 10
 const START_LIMIT_MS = 5_000
 const COMPARE_AND_DELETE = `if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end`
 
@@ -86,15 +86,4 @@ async function ready(redis: Redis): Promise<void> {
       await sleep(50)
     }
   }
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const { port } = probe.address() as { port: number }
-      probe.close(() => resolve(port))
-    })
-  })
 }

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { tmpdir } from 'node:os'
@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createLocks } from 'leasehold'
 import type { Subject } from './measure.js'
+import { freePort } from './ports.js'
 
 const BIN = fileURLToPath(new URL('../packages/leasehold/bin/leasehold.js', import.meta.url))
 const TTL = '30s'
@@ -13,18 +14,47 @@ const TTL = '30s'
 /** A real service in a process of its own, with all its flushes. */
 export async function startLeasehold(folder?: string) {
   const data = folder ?? mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
-  const child = spawn(
-    process.execPath,
-    [BIN, 'serve', '--data', data, '--listen', '127.0.0.1:0', '--json', '--log-level', 'error'],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
+  const child = startMember(['--data', data, '--listen', '127.0.0.1:0'])
+  return await underLoad([child], async () => {
+    if (folder === undefined) rmSync(data, { recursive: true, force: true })
+  })
+}
+
+/** A cluster of `count` members, each in a process of its own. */
+export async function startLeaseholdCluster(count: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-cluster-'))
+  const names = Array.from({ length: count }, (_, i) => `n${i + 1}`)
+  const peers = await Promise.all(names.map(async () => `127.0.0.1:${await freePort()}`))
+  const list = names.map((name, i) => `${name}=${peers[i]}`).join(',')
+  const children = await Promise.all(
+    names.map(async (name, i) => {
+      const listen = `127.0.0.1:${await freePort()}`
+      const place = ['--name', name, '--peer-listen', peers[i] as string, '--cluster', list]
+      return startMember(['--data', join(folder, name), '--listen', listen, ...place])
+    }),
   )
-  const url = await new Promise<string>((resolve, reject) => {
+  return await underLoad(children, async () => rmSync(folder, { recursive: true, force: true }))
+}
+
+interface Member {
+  readonly child: ChildProcess
+  readonly url: Promise<string>
+}
+
+function startMember(args: readonly string[]): Member {
+  const child = spawn(process.execPath, [BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const url = new Promise<string>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the service ended with ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => resolve((JSON.parse(line) as { url: string }).url))
   })
-  const locks = createLocks(url, { ttl: TTL, wait: Number.POSITIVE_INFINITY, clientName: 'bench' })
+  return { child, url }
+}
+
+async function underLoad(members: readonly Member[], cleanUp: () => Promise<void>) {
+  const urls = await Promise.all(members.map((member) => member.url))
+  const locks = createLocks(urls.join(','), { ttl: TTL, wait: Number.POSITIVE_INFINITY, clientName: 'bench' })
   await locks.connect()
   const pair = async (name: string) => {
     const start = performance.now()
@@ -49,10 +79,14 @@ export async function startLeasehold(folder?: string) {
   }
   const stop = async () => {
     await locks.close()
-    const gone = new Promise((resolve) => child.once('exit', resolve))
-    child.kill('SIGTERM')
-    await gone
-    if (folder === undefined) rmSync(data, { recursive: true, force: true })
+    await Promise.all(
+      members.map(({ child }) => {
+        const gone = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGTERM')
+        return gone
+      }),
+    )
+    await cleanUp()
   }
   return { distinct, oneName, stop }
 }

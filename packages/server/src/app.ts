@@ -6,6 +6,7 @@ import { type OriginRules, originProblem } from './origin.js'
 import { HttpError, isForeseen, problemOf } from './problems.js'
 import type { Call, HttpContext, Route } from './route.js'
 import { acquireRoutes } from './routes/acquire.js'
+import { backupRoutes } from './routes/backup.js'
 import { clusterRoutes } from './routes/cluster.js'
 import { healthRoutes } from './routes/health.js'
 import { holdRoutes } from './routes/holds.js'
@@ -24,6 +25,7 @@ export const ROUTES: readonly Route[] = [
   ...sessionRoutes,
   ...lockRoutes,
   ...clusterRoutes,
+  ...backupRoutes,
   ...registerRoutes,
   ...watchRoutes,
 ]

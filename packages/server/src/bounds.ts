@@ -31,6 +31,9 @@ export const ENDS_KEPT = 64
 /** Calls that may wait for the same request of a session. */
 export const REPEATS_MAX = 16
 
+/** Backups that may be under way: each holds a copy of the whole state until it is sent. */
+export const BACKUPS_MAX = 2
+
 /** How long a command may be without an outcome before its client is told `unknown-outcome`. */
 export const COMMAND_TIMEOUT_MS = 10_000
 

@@ -255,6 +255,8 @@ export const watchQuery = z.strictObject({
     .optional(),
 })
 
+export const backupQuery = z.strictObject({ stale: queryFlag.optional() })
+
 const memberName = z.string({ error: 'name is the name of a member, a string' }).min(1).max(64)
 
 export const clusterAddBody = z.strictObject({

@@ -57,6 +57,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
     acquiring: new Acquiring(desk, log),
     streams: new EventStreams(gateway),
     cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster),
+    backups: { underWay: 0 },
     log,
     authorize: options.authorize ?? (() => {}),
     url,

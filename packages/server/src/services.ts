@@ -14,6 +14,7 @@ export interface Services {
   readonly streams: EventStreams
   /** Of a member of a cluster. */
   readonly cluster: ClusterDesk | undefined
+  readonly backups: { underWay: number }
   readonly log: Logger
   readonly authorize: Authorize
   /** The server's own URL, as clients should use it. */

@@ -47,7 +47,8 @@ export class Lane {
     socket.cork()
     socket.write(frameHead(FRAME_REPLICA, frame.length))
     socket.write(frame)
-    process.nextTick(() => socket.uncork())
+    // Now, not at the end of the turn: a blocking flush of the own log may come before that.
+    socket.uncork()
   }
 
   private open(): void {

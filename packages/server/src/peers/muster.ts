@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
 import { InvalidError, StorageError } from '@leasehold/core'
 import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
+import { folderIdentity, wasAlwaysAlone } from '@leasehold/replica/node'
 import { askPeer, type TcpPeers } from './transport.js'
 
 /*
@@ -84,7 +85,7 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
   if (!options.list.has(options.name)) {
     throw new InvalidError(`--cluster does not list ${options.name}`, { hint: 'every member is started with the same full list' })
   }
-  let kept = readKept(options.dir)
+  let kept = keptOf(options)
   if (kept === undefined) {
     kept = { node: mintNode(RANDOM) }
     writeKept(options.dir, kept)
@@ -108,6 +109,36 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
     await pause(ASK_EVERY_MS, options.signal)
   }
   return { id: mine.id, node, founders: mine.founders, epoch: mine.epoch }
+}
+
+/**
+ * What is known about the member of a folder, which must be the one that is started. A service of one (such as a restored
+ * one) becomes the only founder of its cluster: now it is told where it listens to others.
+ */
+function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
+  const kept = readKept(dir)
+  const identity = folderIdentity(dir)
+  if (identity === undefined) return kept
+  if (identity.name !== name) {
+    throw new InvalidError(`${dir} belongs to the member ${identity.name}, and it is started as ${name}`, {
+      hint: `use --name ${identity.name}, or another folder`,
+    })
+  }
+  const { node, cluster, epoch } = identity
+  if (kept?.founding !== undefined) {
+    if (kept.node === node && kept.founding.id === cluster) return kept
+    throw new StorageError(`${join(dir, FILE)} is of another member than the folder's identity`, {
+      hint: 'files of two data folders were mixed: bring the files of one of them back',
+    })
+  }
+  if (!wasAlwaysAlone(dir)) {
+    throw new StorageError(`${dir} belongs to a member of a cluster, but ${FILE} is missing`, {
+      hint: 'bring it back, or remove this member and add it again with an empty folder',
+    })
+  }
+  const alone = { node, founding: { id: cluster, epoch, founders: [{ node, name, peer: list.get(name) as string, url }] } }
+  writeKept(dir, alone)
+  return alone
 }
 
 /** Goes on answering those that begin, once this member runs. */

@@ -1,0 +1,80 @@
+import { LimitError, type LockState } from '@leasehold/core'
+import { backupBytes, backupHeader, type BackupHeader, backupPieces } from '@leasehold/replica/node'
+import { BACKUPS_MAX } from '../bounds.js'
+import { type Route, route } from '../route.js'
+import { backupQuery } from '../schemas.js'
+import type { Services } from '../services.js'
+
+interface Copy {
+  readonly header: BackupHeader
+  readonly bytes: Uint8Array
+}
+
+export const backupRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/backup',
+    summary: 'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
+    query: backupQuery,
+    async handle({ services, query, allow }) {
+      allow('admin', [''])
+      const { header, pieces } = await begin(services, query.stale ?? false)
+      return new Response(pieces, {
+        status: 200,
+        headers: {
+          'content-type': 'application/octet-stream',
+          'content-length': String(backupBytes(header)),
+          'leasehold-index': String(header.index),
+        },
+      })
+    },
+  }),
+]
+
+/** Takes a copy of the state and begins to send it. It counts as under way until its last piece is sent, or nobody wants it. */
+async function begin(services: Services, stale: boolean): Promise<{ header: BackupHeader; pieces: ReadableStream<Uint8Array> }> {
+  const { backups } = services
+  if (backups.underWay >= BACKUPS_MAX) {
+    throw new LimitError(`${backups.underWay} backups are under way already`, { hint: 'try again when one is done' })
+  }
+  backups.underWay++
+  let ended = false
+  const end = (): void => {
+    if (!ended) backups.underWay--
+    ended = true
+  }
+  try {
+    const { header, bytes } = await services.gateway.read(stale, ({ state }) => copyOf(services, state, stale))
+    const source = backupPieces(header, bytes)
+    const pieces = new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          const next = source.next()
+          if (next.done !== true) return controller.enqueue(next.value)
+          end()
+          controller.close()
+        },
+        cancel: end,
+      },
+      { highWaterMark: 1 },
+    )
+    return { header, pieces }
+  } catch (error) {
+    end()
+    throw error
+  }
+}
+
+function copyOf({ gateway, cluster }: Services, state: LockState, stale: boolean): Copy {
+  const { cluster: id, term, member } = gateway.member.status
+  const bytes = state.snapshot()
+  const header = backupHeader(state, bytes, {
+    cluster: id,
+    term,
+    member,
+    read: stale ? 'stale' : 'linearizable',
+    takenAt: new Date().toISOString(),
+    members: cluster?.members.map(({ name, role }) => ({ name, role })) ?? [{ name: member, role: 'voter' }],
+  })
+  return { header, bytes }
+}
