@@ -1,4 +1,13 @@
-import { type Ack, type Command, errorOf, type LeaseholdError, type Refused, type Result } from '@leasehold/core'
+import {
+  type Ack,
+  type Command,
+  errorOf,
+  type LeaseholdError,
+  type Refused,
+  type Result,
+  UnavailableError,
+  UnknownOutcomeError,
+} from '@leasehold/core'
 
 /**
  * One numbered request of a session. It is *open* from its number being taken until its final answer, and is sent again
@@ -6,7 +15,7 @@ import { type Ack, type Command, errorOf, type LeaseholdError, type Refused, typ
  */
 export interface OpenRequest {
   readonly number: number
-  /** An acquire or a put: such requests keep to half of the window. */
+  /** The command to send, which also tells the service what has arrived. */
   command(ack: Ack): Command
   /** Its answer. False: that was not the last word (it waits in a queue). */
   answer(result: Result): boolean
@@ -24,4 +33,15 @@ export function errorOfRefusal(refused: Refused): LeaseholdError {
 /** Refusals after which the same message may be sent again elsewhere: nothing was done, or a repeat is recognised. */
 export function worthRepeating(refused: Refused): boolean {
   return refused.code === 'no-quorum' || refused.code === 'unknown-outcome' || refused.code === 'unreachable'
+}
+
+/** A request was sent, and nobody will ever say what became of it. */
+export function unknownOutcome(what: string, cause: LeaseholdError): LeaseholdError {
+  return new UnknownOutcomeError(`the ${what} was sent, and its answer is lost: it may have taken effect`, { cause })
+}
+
+/** The error of an answer that does not fit its question: a refusal, or another kind than expected. */
+export function unexpected(what: string, result: Result): LeaseholdError {
+  if (result.kind === 'refused') return errorOfRefusal(result)
+  return new UnavailableError(`the service has answered ${what} with ${result.kind}`, { hint: 'update the older side' })
 }

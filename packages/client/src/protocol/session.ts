@@ -3,9 +3,7 @@ import {
   type Ack,
   type Change,
   type Command,
-  EpochChangedError,
   type EndReason,
-  type Grant,
   type Hex128,
   LimitError,
   type LeaseholdError,
@@ -14,16 +12,14 @@ import {
   type Result,
   SessionEndedError,
   type SessionId,
-  splitToken,
   tokenOf,
-  UnavailableError,
-  UnknownOutcomeError,
   WAIT_FOREVER,
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import { ChangeLog } from './changes.js'
 import { PendingAcquire } from './pending-acquire.js'
-import { errorOfRefusal, type OpenRequest } from './request.js'
+import { Ids } from './ids.js'
+import { errorOfRefusal, type OpenRequest, unexpected, unknownOutcome } from './request.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './window.js'
 
@@ -66,6 +62,7 @@ export class ProtocolSession implements EngineSession {
   readonly identity: SessionIdentity
   listener: EngineSessionListener = NOBODY
   readonly #wire: Wire
+  readonly #ids: Ids
   readonly #window = new RequestWindow()
   readonly #changes = new ChangeLog()
   readonly #open = new Map<number, OpenRequest>()
@@ -79,6 +76,7 @@ export class ProtocolSession implements EngineSession {
   constructor(wire: Wire, identity: SessionIdentity) {
     this.#wire = wire
     this.identity = identity
+    this.#ids = new Ids(identity.epoch)
     this.ttlMs = identity.ttlMs
     this.id = tokenOf(identity.epoch, identity.session)
   }
@@ -122,7 +120,7 @@ export class ProtocolSession implements EngineSession {
         number: this.#window.take(),
         wire: this.#wire,
         options,
-        resolve: (grant) => resolve(this.#grant(grant)),
+        resolve: (grant) => resolve(this.#ids.grant(grant)),
         reject,
         giveUp: (error) => this.#giveUp(pending, error),
         command: (number, ack) => ({
@@ -149,7 +147,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   async adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
-    const hold = this.#serial(options.id, 'hold')
+    const hold = this.#ids.serial(options.id, 'hold')
     const result = await this.#request(
       'adoption',
       options.timeoutMs,
@@ -163,18 +161,18 @@ export class ProtocolSession implements EngineSession {
       // Nobody waits for it any more: it must not stay behind without an owner.
       (late) => {
         if (late.kind !== 'granted') return
-        const grant = this.#grant(late.grant)
+        const grant = this.#ids.grant(late.grant)
         const secret = grant.secret === undefined ? {} : { secret: grant.secret }
         this.release(grant.id, { timeoutMs: this.ttlMs, ...secret }).catch(() => {})
       },
     )
-    if (result.kind === 'granted') return this.#grant(result.grant)
+    if (result.kind === 'granted') return this.#ids.grant(result.grant)
     throw unexpected('adopt', result)
   }
 
   async release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { secret } = options
-    const hold = this.#serial(id, 'hold')
+    const hold = this.#ids.serial(id, 'hold')
     const withSecret = secret === undefined ? {} : { secret }
     try {
       const result =
@@ -196,7 +194,7 @@ export class ProtocolSession implements EngineSession {
 
   async put(options: Parameters<EngineSession['put']>[0]): Promise<bigint> {
     const { key, value, ifVersion, timeoutMs } = options
-    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#fence(options.fence) }
+    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#ids.fence(options.fence) }
     this.#checkRoom()
     const result = await this.#request('put', timeoutMs, (request, ack) => {
       return { kind: 'put', ...this.#numbered(request, ack), key, value, ...terms }
@@ -207,7 +205,7 @@ export class ProtocolSession implements EngineSession {
 
   async delete(options: Parameters<EngineSession['delete']>[0]): Promise<void> {
     const { key, ifVersion, timeoutMs } = options
-    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#fence(options.fence) }
+    const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#ids.fence(options.fence) }
     this.#checkRoom()
     const result = await this.#request('delete', timeoutMs, (request, ack) => {
       return { kind: 'delete', ...this.#numbered(request, ack), key, ...terms }
@@ -484,27 +482,6 @@ export class ProtocolSession implements EngineSession {
     then()
   }
 
-  // --- Ids ---
-
-  #grant(grant: Grant): EngineGrant {
-    const { epoch } = this.identity
-    return {
-      id: tokenOf(epoch, grant.hold),
-      locks: grant.locks.map((lock) => ({ ...lock, token: tokenOf(epoch, lock.token) })),
-      ...(grant.secret === undefined ? {} : { secret: grant.secret }),
-    }
-  }
-
-  #serial(id: bigint, what: string) {
-    const { epoch, serial } = splitToken(id)
-    if (epoch === this.identity.epoch) return serial
-    throw new EpochChangedError(`the ${what} ${id} is of epoch ${epoch}, the service of ${this.identity.epoch}`)
-  }
-
-  #fence(fence: { hold: bigint; lock: string } | undefined) {
-    return fence === undefined ? {} : { fence: { hold: this.#serial(fence.hold, 'hold'), lock: fence.lock } }
-  }
-
   #checkRoom(): void {
     if (!this.#ended && this.congested) throw new LimitError('too many requests of this session are open')
   }
@@ -512,12 +489,3 @@ export class ProtocolSession implements EngineSession {
 
 /** The leader mints it; the field is filled in there. */
 const NO_SECRET: Hex128 = '0'.repeat(32)
-
-function unknownOutcome(what: string, cause: LeaseholdError): LeaseholdError {
-  return new UnknownOutcomeError(`the ${what} was sent, and its answer is lost: it may have taken effect`, { cause })
-}
-
-function unexpected(what: string, result: Result): LeaseholdError {
-  if (result.kind === 'refused') return errorOfRefusal(result)
-  return new UnavailableError(`the service has answered ${what} with ${result.kind}`, { hint: 'update the older side' })
-}

@@ -34,6 +34,9 @@ export class TestNetwork implements Connector {
   readonly received: ServerMessage[] = []
   /** Every connection is cut after this many messages, counted in both directions over all of them. */
   cutAfter = Number.POSITIVE_INFINITY
+  /** Every connection becomes half-open after this many messages. */
+  loseAfter = Number.POSITIVE_INFINITY
+  onLost: () => void = () => {}
   #held: (() => void)[] = []
 
   connect(url: string, events: ChannelEvents): Channel {
@@ -56,7 +59,7 @@ export class TestNetwork implements Connector {
       const deliver = () =>
         queueMicrotask(() => {
           for (const message of frame) {
-            if (over) return
+            if (over || connection.dead) return
             this.toClient++
             this.received.push(message)
             events.received([message])
@@ -80,7 +83,7 @@ export class TestNetwork implements Connector {
         const frame = decodeClientMessages(encodeClientMessages(messages))
         queueMicrotask(() => {
           for (const message of frame) {
-            if (over) return
+            if (over || connection.dead) return
             network.toServer++
             stream?.receive([message])
             if (network.#counted()) cut(new Error('cut by the test'))
@@ -110,6 +113,11 @@ export class TestNetwork implements Connector {
   }
 
   #counted(): boolean {
+    if (this.toServer + this.toClient >= this.loseAfter) {
+      this.loseAfter = Number.POSITIVE_INFINITY
+      this.freeze()
+      this.onLost()
+    }
     if (this.toServer + this.toClient < this.cutAfter) return false
     this.cutAfter = Number.POSITIVE_INFINITY
     return true

@@ -1,0 +1,30 @@
+import { EpochChangedError, type Fence, type Grant, type Serial, splitToken, tokenOf } from '@leasehold/core'
+import type { EngineGrant } from '../engine.js'
+
+/** Full 63-bit ids for the client, counter values for the service: the epoch of a session is the difference. */
+export class Ids {
+  readonly #epoch: number
+
+  constructor(epoch: number) {
+    this.#epoch = epoch
+  }
+
+  grant(grant: Grant): EngineGrant {
+    return {
+      id: tokenOf(this.#epoch, grant.hold),
+      locks: grant.locks.map((lock) => ({ ...lock, token: tokenOf(this.#epoch, lock.token) })),
+      ...(grant.secret === undefined ? {} : { secret: grant.secret }),
+    }
+  }
+
+  /** @throws EpochChangedError for an id of another epoch: it names nothing here */
+  serial(id: bigint, what: string): Serial {
+    const { epoch, serial } = splitToken(id)
+    if (epoch === this.#epoch) return serial
+    throw new EpochChangedError(`the ${what} ${id} is of epoch ${epoch}, the service of ${this.#epoch}`)
+  }
+
+  fence(fence: { hold: bigint; lock: string } | undefined): { fence?: Fence } {
+    return fence === undefined ? {} : { fence: { hold: this.serial(fence.hold, 'hold'), lock: fence.lock } }
+  }
+}
