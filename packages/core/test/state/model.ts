@@ -121,7 +121,15 @@ export class Model {
   }
 
   clone(): Model {
-    return Object.assign(new Model(this.epoch), structuredClone({ ...this }))
+    const sessions = this.sessions.map((one) => ({
+      ...one,
+      acked: [...one.acked],
+      answers: one.answers.map((answer) => ({ ...answer })),
+      changes: [...one.changes],
+    }))
+    const holds = this.holds.map((one) => ({ ...one }))
+    const lists = { waiters: [...this.waiters], delays: [...this.delays], registers: [...this.registers], sizes: [...this.sizes] }
+    return Object.assign(new Model(this.epoch), this, { sessions, holds, ...lists })
   }
 
   apply(entry: Entry): ModelApplied {
