@@ -2,6 +2,7 @@ import { StorageError } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
 import { type Identity, identitySeed, readIdentity, writeIdentity } from './identity.js'
 import { Log } from './log/log.js'
+import { decodeMeta } from './members.js'
 import type { Disk } from './platform.js'
 import { type Snapshot, Snapshots } from './snapshots/snapshots.js'
 import { writeFailed } from './storage-errors.js'
@@ -17,6 +18,10 @@ export interface StorageOptions {
 }
 
 const DATA = /^(log|snapshot)-/
+/** Lies in a folder while a backup is restored into it: what is there is not whole yet. */
+export const RESTORING = 'restoring'
+/** Lies in a folder while a single member is made of it: what is there may be of both lives. */
+export const RECOVERING = 'recovering'
 
 /** Everything that a member keeps in its data folder: who it is, its snapshots and its log. */
 export interface Storage {
@@ -26,10 +31,24 @@ export interface Storage {
   readonly log: Log
 }
 
-/** Whether a data folder belongs to a member already. Data without an identity is damage, not an empty folder. */
+/**
+ * Whether a data folder belongs to a member already. Data without an identity is damage, not an empty folder.
+ * @throws StorageError on damage, and when a restore or recover of the folder was interrupted
+ */
 export function isFounded(disk: Disk): boolean {
+  const names = disk.list()
+  if (names.includes(RECOVERING)) {
+    throw new StorageError(`a recover of ${disk.path} was interrupted`, {
+      hint: 'run leasehold recover --force-single again with the same --epoch: it goes on where it was',
+    })
+  }
   if (readIdentity(disk)) return true
-  const data = disk.list().filter((name) => DATA.test(name) && !/^snapshot-0{16}-/.test(name))
+  if (names.includes(RESTORING)) {
+    throw new StorageError(`a restore into ${disk.path} was interrupted`, {
+      hint: 'run leasehold restore again with the next --epoch: it starts over',
+    })
+  }
+  const data = names.filter((name) => DATA.test(name) && !/^snapshot-0{16}-/.test(name))
   if (data.length === 0) return false
   throw new StorageError(`${disk.path} has ${data[0]}, but no identity file`, {
     hint: 'the folder is incomplete: bring the missing files back, or start with an empty folder',
@@ -74,6 +93,8 @@ export function openStorage(
   }
   const snapshot = snapshots.loaded
   if (!identity || !snapshot) return done(new StorageError(`${disk.path} has no ${identity ? 'snapshot' : 'identity'}`))
+  const foreign = foreignSnapshot(disk, identity, snapshot)
+  if (foreign) return done(foreign)
   const { index, term }: { index: Index; term: Term } = snapshot
   const logOptions = {
     identity: identitySeed(identity),
@@ -91,4 +112,14 @@ export function openStorage(
     snapshots.prepare()
     done(undefined, { identity, snapshot, snapshots, log })
   })
+}
+
+/** Why a snapshot cannot be this member's: files of two folders were mixed. */
+export function foreignSnapshot(disk: Disk, identity: Identity, snapshot: Snapshot): StorageError | undefined {
+  const { cluster } = decodeMeta(snapshot.meta)
+  if (cluster === identity.cluster) return undefined
+  return new StorageError(
+    `${disk.path} has a snapshot of cluster ${cluster}, and its identity is of cluster ${identity.cluster}`,
+    { hint: 'files of two data folders were mixed: bring the files of one of them back' },
+  )
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { VERSION } from '../version.js'
 import { acquireCommand } from './commands/acquire.js'
+import { backupCommand } from './commands/backup.js'
 import { clusterCommand } from './commands/cluster.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
@@ -9,12 +10,15 @@ import { guardCommand } from './commands/guard.js'
 import { inspectCommand } from './commands/inspect.js'
 import { lsCommand } from './commands/ls.js'
 import { putCommand } from './commands/put.js'
+import { recoverCommand } from './commands/recover.js'
 import { releaseCommand } from './commands/release.js'
 import { renewCommand } from './commands/renew.js'
+import { restoreCommand } from './commands/restore.js'
 import { runCommand } from './commands/run.js'
 import { serveCommand } from './commands/serve.js'
 import { sessionCommand } from './commands/session.js'
 import { stealCommand } from './commands/steal.js'
+import { verifyCommand } from './commands/verify.js'
 import { watchCommand } from './commands/watch.js'
 
 /** Where a command leaves its exit code when it is not 0 and nothing was thrown. */
@@ -55,6 +59,10 @@ export function createProgram(outcome: Outcome): Command {
     getCommand(outcome),
     putCommand(),
     clusterCommand(),
+    backupCommand(),
+    restoreCommand(),
+    verifyCommand(),
+    recoverCommand(),
     guardCommand(),
     doctorCommand(outcome),
     demoCommand(outcome),

@@ -18,6 +18,11 @@ import type { TransferContent } from './snapshot-transfer.js'
 /** An entry of consensus itself: it moves the index, and nothing else. */
 const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
 
+/** What an entry of the log says to the lock state. */
+export function lockEntryOf(entry: Entry): LockEntry {
+  return entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
+}
+
 /** The lock state of this member, fed with committed entries in log order. State and index are one unit. */
 export class Applier {
   index: Index
@@ -40,7 +45,7 @@ export class Applier {
   apply(entry: Entry): { readonly batch: AppliedBatch; readonly results: readonly Result[] } {
     assert(entry.index === this.index + 1, () => `entry ${entry.index} is applied after ${this.index}`)
     const index = entry.index as Index
-    const content = entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
+    const content = lockEntryOf(entry)
     const { results, pushes, events } = this.state.apply(content, index)
     assert(
       results.length === content.commands.length,

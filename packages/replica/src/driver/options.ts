@@ -81,6 +81,14 @@ function definedOf(options: ReplicaOptions): ReplicaOptions {
   ) as unknown as ReplicaOptions
 }
 
+/** @throws InvalidError */
+export function checkMemberName(name: string): void {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) return
+  throw new InvalidError(`not a member's name: ${JSON.stringify(name)}`, {
+    hint: 'letters, digits, dots, dashes and underscores, at most 64',
+  })
+}
+
 /** Fills in the defaults. @throws InvalidError */
 export function settingsOf(options: ReplicaOptions): ReplicaSettings {
   const settings: ReplicaSettings = {
@@ -100,11 +108,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     ...definedOf(options),
     founding: options.founding,
   }
-  if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(settings.name)) {
-    throw new InvalidError(`not a member's name: ${JSON.stringify(settings.name)}`, {
-      hint: 'letters, digits, dots, dashes and underscores, at most 64',
-    })
-  }
+  checkMemberName(settings.name)
   const atLeast = (what: Numeric, least: number): void => {
     const value = settings[what]
     if (!Number.isSafeInteger(value) || value < least) throw new InvalidError(`${what} is ${value}; at least ${least}`)

@@ -2,9 +2,10 @@ import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import type { StorageError } from '@leasehold/core'
 import { assert } from '../assert.js'
 import type { Disk, DiskFile, Done } from '../platform.js'
-import { damaged, writeFailed } from '../storage-errors.js'
+import { writeFailed } from '../storage-errors.js'
 import { entryBytes } from './entries.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
+import { checkHardState, joinSnapshot } from './joining.js'
 import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
 import { Spares } from './spares.js'
 
@@ -318,33 +319,4 @@ export class Log {
 
 function noRoom(disk: Disk): StorageError {
   return writeFailed(disk.path, 'no space left on the disk, and the reserve is used up')
-}
-
-/** The log after the snapshot. A log that ends before it, or contradicts it, is void: a snapshot was being installed. */
-function joinSnapshot(
-  recovered: Recovered,
-  snapshot: { readonly index: Index; readonly term: Term },
-): { readonly entries: Entry[]; readonly needBase: boolean } {
-  const { entries, base } = recovered
-  const begin = entries[0]?.index ?? (base ? base.index + 1 : snapshot.index + 1)
-  const last = begin + entries.length - 1
-  const at = entries[snapshot.index - begin]
-  const conflict = at !== undefined && at.term !== snapshot.term
-  if (last < snapshot.index || conflict) return { entries: [], needBase: snapshot.index > 0 }
-  return { entries: entries.slice(snapshot.index + 1 - begin), needBase: false }
-}
-
-function checkHardState(
-  disk: Disk,
-  hardState: HardState | undefined,
-  snapshot: { readonly index: Index; readonly term: Term },
-  last: Index,
-): HardState {
-  const found = hardState ?? { term: snapshot.term, vote: 0, commit: snapshot.index }
-  if (found.commit > last) {
-    throw damaged(disk.path, 0, `the log ends at entry ${last}, but entry ${found.commit} was committed here`)
-  }
-  const commit = Math.max(found.commit, snapshot.index)
-  // In the snapshot's term this member has not voted, if its own term was lower.
-  return found.term < snapshot.term ? { term: snapshot.term, vote: 0, commit } : { ...found, commit }
 }

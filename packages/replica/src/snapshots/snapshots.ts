@@ -217,6 +217,12 @@ function nameOf(snapshot: Snapshot): string {
   return `snapshot-${String(snapshot.index).padStart(16, '0')}-${String(snapshot.term).padStart(16, '0')}`
 }
 
+/** The names of a folder's snapshot files, oldest first. */
+export function snapshotNames(disk: Disk): string[] {
+  const found = disk.list().flatMap((name) => parseName(name) ?? [])
+  return found.sort((a, b) => a.index - b.index).map(({ name }) => name)
+}
+
 function parseName(name: string): Kept | undefined {
   const match = SNAPSHOT.exec(name)
   return match ? { name, index: Number(match[1]) } : undefined

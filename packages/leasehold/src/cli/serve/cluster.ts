@@ -1,5 +1,6 @@
-import { InvalidError } from '@leasehold/core'
-import type { FoundingCluster, Logger, Network, Replica } from '@leasehold/replica'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { InvalidError, UnavailableError } from '@leasehold/core'
+import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
 import { answerAsMember, muster, parseAddress, parseClusterList, TcpPeers } from '@leasehold/server'
 
 export interface ClusterOptions {
@@ -18,7 +19,7 @@ export interface ClusterPlace {
     readonly epoch: number
   }
   /** The member runs: it answers others that begin. */
-  began(member: Replica): void
+  began(member: Replica): Promise<void>
 }
 
 /** Listens for the other members, and waits until this one may begin. */
@@ -46,7 +47,8 @@ export async function joinCluster(
       log,
       signal,
     })
-    const began = (member: Replica): void => {
+    const began = async (member: Replica): Promise<void> => {
+      await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const record = { id: founding.id, epoch, founders: founding.founders }
       answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, () =>
         member.members.map((one) => one.node),
@@ -57,4 +59,22 @@ export async function joinCluster(
     await peers.close()
     throw error
   }
+}
+
+const ANNOUNCE_ATTEMPTS = 50
+const ANNOUNCE_RETRY_MS = 100
+
+/** A service of one that may get company says where it listens: the members that are added must find it. */
+async function announce(member: Replica, self: MemberInfo): Promise<void> {
+  const [known, ...others] = member.members
+  if (known === undefined || known.node !== self.node || others.length > 0) return
+  if (known.peer === self.peer && known.url === self.url) return
+  let result: ChangeResult | undefined
+  for (let attempt = 0; attempt < ANNOUNCE_ATTEMPTS; attempt++) {
+    result = await new Promise<ChangeResult>((done) => member.changeMembership({ kind: 'update', member: self }, done))
+    if (result.kind === 'changed') return
+    await sleep(ANNOUNCE_RETRY_MS)
+  }
+  const why = result?.kind === 'refused' ? result.message : 'no answer'
+  throw new UnavailableError(`${self.name} could not say where it listens: ${why}`, { code: 'no-quorum' })
 }

@@ -48,7 +48,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       ...(url === undefined ? {} : { url }),
       ...place?.replica,
     })
-    place?.began(member)
+    await place?.began(member)
     checkEpoch(member.status, options.epoch)
     if (place === undefined) await ready(member)
     server = await createServer({

@@ -1,0 +1,40 @@
+import { countsOf } from '@leasehold/core'
+import { Command } from 'commander'
+import { downloadBackup, type DownloadOptions } from '../backup/download.js'
+import { count, size } from '../backup/texts.js'
+import { note, print, printJson } from '../output.js'
+import { serviceCommand } from '../service.js'
+
+/** A large backup says every so many bytes how far it is. */
+const PROGRESS_BYTES = 32 * 1024 * 1024
+
+/** `backup`: the whole state of the service in one file. */
+export function backupCommand(): Command {
+  return serviceCommand(new Command('backup').argument('<file>', 'where to write it'))
+    .description('write the whole state of the service into a file')
+    .option('--stale', 'take what one member has, when there is no quorum')
+    .option('--force', 'replace the file if it is there')
+    .addHelpText(
+      'after',
+      `
+The state is that of one moment, and has everything that was acknowledged before. The file holds the secrets of holds:
+keep it as safe as the data folder. Restore it with: leasehold restore
+
+Example:
+  $ leasehold backup locks.backup`,
+    )
+    .action(async (file: string, options: DownloadOptions) => {
+      let said = 0
+      const { header, state, bytes } = await downloadBackup(file, options, (got, total) => {
+        if (options.json === true || got - said < PROGRESS_BYTES) return
+        said = got
+        note(`${size(got)} of ${size(total)}`)
+      })
+      const counts = countsOf(state)
+      const { cluster, epoch, index, member, read, hash } = header
+      if (options.json === true) return printJson({ file, bytes, cluster, epoch, index, member, read, hash, counts })
+      const what = [count(counts.sessions, 'session'), count(counts.holds, 'hold'), count(counts.registers, 'register')]
+      print(`${file}: epoch ${epoch}, entry ${index}, ${size(bytes)} (${what.join(', ')})`)
+      if (read === 'stale') print(`it is what ${member} has: without a quorum, newer entries may be missing`)
+    })
+}

@@ -1,0 +1,127 @@
+import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { InvalidError, StorageError } from '@leasehold/core'
+import { IDENTITY_FILE, readIdentity } from '../../identity.js'
+import { RECOVERING } from '../../storage.js'
+import { NodeDisk } from '../disk.js'
+import { NodeRandom } from '../random.js'
+import { type Backup, backupHeader, backupPieces, readBackup } from './backup-file.js'
+import { checkEpoch, type KnownEpoch } from './epochs.js'
+import { examineFolder } from './examine.js'
+import { syncFolder, writeWhole } from './files.js'
+import { type MovedHold, raise } from './raise.js'
+import { foundRaised } from './restore.js'
+import { asOwner, type OfflineOptions } from './verify.js'
+
+export interface RecoverOptions extends OfflineOptions {
+  /** Above every epoch that was ever used. */
+  readonly epoch: number | undefined
+}
+
+export interface RecoverReport {
+  readonly member: string
+  /** The new cluster, and the one that the folder was of. */
+  readonly cluster: string
+  readonly oldCluster: string
+  readonly epoch: number
+  readonly oldEpoch: number
+  /** The last entry that this folder had; what others had beyond it is lost. */
+  readonly lastIndex: number
+  readonly lastTerm: number
+  readonly known: readonly KnownEpoch[]
+  readonly holds: readonly MovedHold[]
+  /** Where the old files are now. */
+  readonly keptIn: string
+}
+
+const BEFORE = /^before-epoch-(\d{1,5})$/
+/** What belongs to a member's life; spare and reserve files go on into the next. The identity is moved last. */
+const OLD = /^(log|snapshot)-|^muster\.json$/
+
+/**
+ * Makes a service of one, in a higher epoch and with a new identity, of the folder of a member whose cluster has lost its
+ * majority. Every entry in its log counts, known to be committed or not, as if it had been elected.
+ *
+ * Crash safe: the state is first written whole into the file `recovering`. From then on nothing starts on the folder, and
+ * a repeated call goes on: the old files move into `before-epoch-N`, the old identity last, and the new ones are made.
+ *
+ * @throws InvalidError when the epoch is not above all known ones; StorageError on damage, an owner, or a failing disk
+ */
+export async function recoverFolder(options: RecoverOptions): Promise<RecoverReport> {
+  return await asOwner(options, async (dir) => {
+    const disk = new NodeDisk(dir)
+    const file = join(dir, RECOVERING)
+    const begun = existsSync(file) ? readBackup(file) : undefined
+    const known = begun ? [{ epoch: begun.header.epoch, from: 'the folder' }] : knownEpochs(disk)
+    const epoch = checkEpoch(options.epoch, known)
+    if (begun && begun.header.raiseTo !== epoch) {
+      throw new InvalidError(`the recover of ${dir} was begun with --epoch ${begun.header.raiseTo}`, {
+        hint: 'repeat it with the same epoch',
+      })
+    }
+    const backup = begun ?? begin(disk, file, epoch)
+    const keptIn = join(dir, `before-epoch-${epoch}`)
+    const { header } = backup
+    setAside(dir, keptIn, header.cluster)
+    const raised = raise(backup.state, { epoch, term: header.term, name: header.member }, new NodeRandom())
+    await foundRaised(dir, raised)
+    disk.remove(RECOVERING)
+    syncFolder(dir)
+    return {
+      member: header.member,
+      cluster: raised.identity.cluster,
+      oldCluster: header.cluster,
+      epoch,
+      oldEpoch: header.epoch,
+      lastIndex: header.index,
+      lastTerm: header.term,
+      known,
+      holds: raised.holds,
+      keptIn,
+    }
+  })
+}
+
+function knownEpochs(disk: NodeDisk): KnownEpoch[] {
+  const identity = readIdentity(disk)
+  if (!identity) throw new StorageError(`${disk.path} has no identity`, { hint: 'check the path: it is no member’s folder' })
+  const earlier = readdirSync(disk.path).flatMap((name) => {
+    const match = BEFORE.exec(name)
+    return match ? [{ epoch: Number(match[1]), from: 'an earlier recover' }] : []
+  })
+  return [{ epoch: identity.epoch, from: 'the folder' }, ...earlier]
+}
+
+/** Checks the folder, and writes what it holds into one file. From then on there is no way back. */
+function begin(disk: NodeDisk, file: string, epoch: number): Backup {
+  const { identity, meta, state, term } = examineFolder(disk)
+  const bytes = state.snapshot()
+  const header = backupHeader(state, bytes, {
+    cluster: identity.cluster,
+    term,
+    member: identity.name,
+    read: 'stale',
+    takenAt: new Date().toISOString(),
+    members: meta.members.map(({ node, name }) => {
+      return { name, role: meta.configuration.voters.includes(node) ? 'voter' : 'learner' }
+    }),
+    raiseTo: epoch,
+  })
+  writeWhole(file, backupPieces(header, bytes))
+  return { header, state }
+}
+
+/** Moves the old life's files away. Once its identity has gone, what is in the folder belongs to the new one. */
+function setAside(dir: string, to: string, cluster: string): void {
+  const disk = new NodeDisk(dir)
+  const identity = readIdentity(disk)
+  if (identity?.cluster !== cluster) return
+  mkdirSync(to, { recursive: true, mode: 0o700 })
+  const move = (names: readonly string[]): void => {
+    for (const name of names) renameSync(join(dir, name), join(to, name))
+    syncFolder(to)
+    syncFolder(dir)
+  }
+  move(disk.list().filter((name) => OLD.test(name)))
+  move([IDENTITY_FILE])
+}

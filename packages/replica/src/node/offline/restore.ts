@@ -1,0 +1,107 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { InvalidError, StorageError } from '@leasehold/core'
+import { checkMemberName } from '../../driver/options.js'
+import { IDENTITY_FILE } from '../../identity.js'
+import { found, RESTORING } from '../../storage.js'
+import { NodeDisk } from '../disk.js'
+import { claimFolder } from '../owner.js'
+import { NodeRandom } from '../random.js'
+import { readBackup } from './backup-file.js'
+import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './epochs.js'
+import { syncFolder, writeWhole } from './files.js'
+import { type MovedHold, type Raised, raise } from './raise.js'
+
+export interface RestoreOptions {
+  readonly file: string
+  /** Empty, or not there yet. */
+  readonly dir: string
+  /** Above every epoch that was ever used. */
+  readonly epoch: number | undefined
+  /** Name of the new member; default `n1`. */
+  readonly name?: string
+}
+
+export interface RestoreReport {
+  /** What the backup was of. */
+  readonly backup: { readonly cluster: string; readonly epoch: number; readonly index: number; readonly read: string }
+  readonly cluster: string
+  readonly member: string
+  readonly epoch: number
+  readonly index: number
+  /** The epochs that were known before. */
+  readonly known: readonly KnownEpoch[]
+  /** Persistent holds, under their new ids. */
+  readonly holds: readonly MovedHold[]
+}
+
+/** What may lie in a folder that counts as empty: who had it. */
+const OWNER = /^owner[.-]/
+
+/**
+ * Makes a new service of one from a backup, in a higher epoch: its tokens are above all tokens of the backed-up service.
+ *
+ * Order: the marker of an unfinished restore, the note beside the backup, the snapshot, the identity, and the marker away.
+ * A crash before the identity leaves a folder that nothing starts on; a repeated restore, in a later epoch, starts over.
+ *
+ * @throws InvalidError when the epoch is not above all known ones, or the folder is in use; StorageError on a damaged
+ *   backup or a disk that fails
+ */
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { file, name = 'n1' } = options
+  const dir = resolve(options.dir)
+  checkMemberName(name)
+  const { header, state } = readBackup(file)
+  const known = [{ epoch: header.epoch, from: 'the backup' }, ...notedEpochs(file), ...folderEpochs(dir)]
+  const epoch = checkEpoch(options.epoch, known)
+  refuseUsed(dir)
+  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  const owner = await claimFolder(dir, { name })
+  try {
+    refuseUsed(dir)
+    const raised = raise(state, { epoch, term: header.term, name }, new NodeRandom())
+    const { cluster } = raised.identity
+    const at = new Date().toISOString()
+    writeWhole(join(dir, RESTORING), [Buffer.from(`${JSON.stringify({ epoch, file: resolve(file), at })}\n`)])
+    noteEpoch(file, { epoch, at, data: dir, cluster })
+    await foundRaised(dir, raised)
+    const disk = new NodeDisk(dir)
+    disk.remove(RESTORING)
+    syncFolder(dir)
+    const backup = { cluster: header.cluster, epoch: header.epoch, index: header.index, read: header.read }
+    return { backup, cluster, member: name, epoch, index: raised.snapshot.index, known, holds: raised.holds }
+  } finally {
+    await owner.release()
+  }
+}
+
+/** Writes snapshot and identity of a new member; the identity last. */
+export async function foundRaised(dir: string, { identity, snapshot }: Raised): Promise<void> {
+  await new Promise<void>((done, failed) => {
+    found(new NodeDisk(dir), identity, snapshot, (error) => {
+      if (error === undefined) done()
+      else if (error instanceof StorageError) failed(error)
+      else failed(new StorageError(`writing ${dir} failed: ${error.message}`, { cause: error }))
+    })
+  })
+}
+
+/** A folder that is not empty may tell of another epoch; damage is told when it is refused. */
+function folderEpochs(dir: string): KnownEpoch[] {
+  try {
+    const [json = ''] = readFileSync(join(dir, IDENTITY_FILE), 'utf8').split('\n')
+    const { epoch } = JSON.parse(json) as { epoch: number }
+    return Number.isSafeInteger(epoch) ? [{ epoch, from: `the folder ${dir}` }] : []
+  } catch {
+    return []
+  }
+}
+
+function refuseUsed(dir: string): void {
+  const names = existsSync(dir) ? readdirSync(dir).filter((name) => !OWNER.test(name)) : []
+  const unfinished = names.includes(RESTORING) && !names.includes(IDENTITY_FILE)
+  if (names.length === 0 || unfinished) return
+  throw new InvalidError(`${dir} is not empty: it has ${names[0]}`, {
+    hint: 'a backup is restored into an empty folder; move the old one aside, and keep it until all is well',
+  })
+}

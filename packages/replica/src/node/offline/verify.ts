@@ -1,0 +1,32 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { StorageError } from '@leasehold/core'
+import { NodeDisk } from '../disk.js'
+import { claimFolder } from '../owner.js'
+import { examineFolder, type FolderContent } from './examine.js'
+
+export interface OfflineOptions {
+  readonly dir: string
+  /** Takes the folder from an owner on another machine, when you know that it is dead. */
+  readonly takeOver?: boolean
+}
+
+/**
+ * Checks all that is in a member's folder; nobody else may have it meanwhile.
+ * @throws StorageError on damage, with file and offset, or when the folder has an owner
+ */
+export async function verifyFolder(options: OfflineOptions): Promise<FolderContent> {
+  return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir)))
+}
+
+/** Does something with a folder that must exist, as its only owner. */
+export async function asOwner<T>(options: OfflineOptions, work: (dir: string) => T | Promise<T>): Promise<T> {
+  const dir = resolve(options.dir)
+  if (!existsSync(dir)) throw new StorageError(`there is no folder ${dir}`, { hint: 'check the path' })
+  const owner = await claimFolder(dir, { name: 'offline', takeOver: options.takeOver ?? false })
+  try {
+    return await work(dir)
+  } finally {
+    await owner.release()
+  }
+}
