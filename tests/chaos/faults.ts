@@ -1,0 +1,210 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLocks, type Locks } from 'leasehold'
+import type { ClientProcesses } from './clients.js'
+import type { ChaosCluster } from './cluster.js'
+import type { ClusterMember, mountSmallDisk } from './member.js'
+import { describeFault, type Fault, type Storm, type Target } from './plan.js'
+import type { Journal } from './work/journal.js'
+
+export type SmallDisk = NonNullable<ReturnType<typeof mountSmallDisk>>
+
+export interface FaultStage {
+  readonly cluster: ChaosCluster
+  readonly clients: ClientProcesses
+  readonly journal: Journal
+  /** Members whose disk can be filled. */
+  readonly disks: ReadonlyMap<string, SmallDisk>
+  say(line: string): void
+}
+
+const LEADER_LIMIT_MS = 5_000
+const ACK_LIMIT_MS = 5_000
+const TRANSFER_LIMIT_MS = 3_000
+
+/** Makes faults happen, and ends them. A member has one fault of its process at a time; links have theirs besides. */
+export class Faults {
+  /** How many of each kind were made. */
+  readonly counts = new Map<string, number>()
+  /** Members with an empty disk, which are no members any more. */
+  readonly wiped = new Set<ClusterMember>()
+  readonly #busy = new Set<ClusterMember>()
+  #acks = 0
+
+  constructor(private readonly stage: FaultStage) {}
+
+  /** Resolves when all faults of the storm are over. */
+  async play(storm: Storm): Promise<void> {
+    await Promise.all(
+      storm.faults.map(async (fault) => {
+        await sleep(fault.afterMs)
+        const what = await this.#make(fault)
+        this.stage.say(`  ${describeFault(fault)}${what === '' ? '' : ` (${what})`}`)
+        if (!what.startsWith('left out')) this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1)
+      }),
+    )
+  }
+
+  /** @returns what it came to, for the reader */
+  async #make(fault: Fault): Promise<string> {
+    const { cluster, clients } = this.stage
+    switch (fault.kind) {
+      case 'kill':
+      case 'stop':
+      case 'restart': {
+        const member = await this.#find(fault.target)
+        return await this.#withMember(member, (one) => this.#process(fault.kind, one, fault.forMs))
+      }
+      case 'kill-after-ack':
+        return await this.#withMember(await this.#find('leader'), (one) => this.#killAfterAck(one, fault.forMs))
+      case 'kill-all':
+        return await this.#killAll(fault.forMs)
+      case 'wipe':
+        return await this.#wipe(fault.forMs)
+      case 'transfer': {
+        const member = await this.#find('follower')
+        return member === undefined ? 'left out' : ((await cluster.change('transfer', member.name)) ?? member.name)
+      }
+      case 'links': {
+        const member = await this.#find(fault.target)
+        if (member === undefined) return 'left out'
+        const others = cluster.members.filter((one) => one !== member)
+        const pairs = others.flatMap((other): [string, string][] => [
+          ...(fault.ways === 'out' ? [] : [[other.name, member.name] as [string, string]]),
+          ...(fault.ways === 'in' ? [] : [[member.name, other.name] as [string, string]]),
+        ])
+        await this.#disturb(pairs, fault.mode, fault.forMs)
+        return member.name
+      }
+      case 'link': {
+        const [from, to] = [cluster.members[fault.from], cluster.members[fault.to]] as [ClusterMember, ClusterMember]
+        const pairs: [string, string][] = [[from.name, to.name]]
+        if (fault.twoWay) pairs.push([to.name, from.name])
+        await this.#disturb(pairs, fault.mode, fault.forMs)
+        return ''
+      }
+      case 'halves': {
+        const side = cluster.members.filter((_, place) => fault.side.includes(place))
+        const rest = cluster.members.filter((_, place) => !fault.side.includes(place))
+        const across = side.flatMap((a) => rest.flatMap((b): [string, string][] => [[a.name, b.name], [b.name, a.name]]))
+        await this.#disturb(across, 'cut', fault.forMs)
+        return ''
+      }
+      case 'full-disk':
+        return await this.#fullDisk(fault.forMs)
+      case 'stop-clients':
+        clients.pauseAll()
+        await sleep(fault.forMs)
+        clients.resumeAll()
+        return ''
+      case 'kill-client':
+        await clients.killOne()
+        return ''
+    }
+  }
+
+  async #process(kind: 'kill' | 'stop' | 'restart', member: ClusterMember, forMs: number): Promise<string> {
+    if (kind === 'stop') {
+      member.pause()
+      await sleep(forMs)
+      member.resume()
+      return member.name
+    }
+    if (kind === 'restart') {
+      const clean = await member.end()
+      member.start()
+      return clean ? member.name : `${member.name}, killed because it did not stop by itself`
+    }
+    await member.kill()
+    await sleep(forMs)
+    member.start()
+    return member.name
+  }
+
+  /** The leader acknowledges a hold that outlives everything, and dies at once. */
+  async #killAfterAck(leader: ClusterMember, forMs: number): Promise<string> {
+    const locks = createLocks(leader.url, { clientName: 'acknowledged', connectTimeout: ACK_LIMIT_MS })
+    const lock = `kept/ack-${++this.#acks}`
+    try {
+      const hold = await acquireInTime(locks, lock)
+      leader.killNow()
+      this.stage.journal.note({ note: 'kept', lock, id: String(hold.id) })
+    } catch (error) {
+      return `left out: ${error instanceof Error ? error.message : String(error)}`
+    } finally {
+      void locks.close().catch(() => {})
+    }
+    await leader.kill()
+    await sleep(forMs)
+    leader.start()
+    return leader.name
+  }
+
+  async #killAll(forMs: number): Promise<string> {
+    const members = this.stage.cluster.members.filter((one) => one.running && !this.#busy.has(one) && !this.wiped.has(one))
+    for (const member of members) this.#busy.add(member)
+    for (const member of members) member.killNow()
+    await Promise.all(members.map((member) => member.kill()))
+    await sleep(forMs / 2)
+    for (const member of members) {
+      member.start()
+      this.#busy.delete(member)
+    }
+    return members.map(({ name }) => name).join(' ')
+  }
+
+  async #wipe(forMs: number): Promise<string> {
+    if (this.wiped.size > 0) return 'left out: another disk is being replaced'
+    return await this.#withMember(await this.#find('follower'), async (member) => {
+      this.wiped.add(member)
+      await member.kill()
+      member.wipe()
+      await sleep(forMs)
+      member.start()
+      return member.name
+    })
+  }
+
+  async #fullDisk(forMs: number): Promise<string> {
+    const { cluster, disks } = this.stage
+    const [name] = disks.keys()
+    const disk = disks.get(name ?? '')
+    if (name === undefined || disk === undefined) return 'left out: no disk that can be filled'
+    await cluster.change('transfer', name)
+    await sleep(TRANSFER_LIMIT_MS / 3)
+    disk.fill()
+    await sleep(forMs)
+    disk.empty()
+    return `${name}, led by ${(await cluster.leaderNow())?.name ?? 'nobody'}`
+  }
+
+  async #disturb(pairs: readonly [string, string][], mode: 'cut' | 'clog' | 'swallow' | 'slow', forMs: number): Promise<void> {
+    const { links } = this.stage.cluster
+    for (const [from, to] of pairs) links.set(from, to, mode)
+    await sleep(forMs)
+    for (const [from, to] of pairs) links.set(from, to, 'open')
+  }
+
+  async #withMember(member: ClusterMember | undefined, act: (member: ClusterMember) => Promise<string>): Promise<string> {
+    if (member === undefined || this.#busy.has(member) || this.wiped.has(member) || !member.running) return 'left out'
+    this.#busy.add(member)
+    try {
+      return await act(member)
+    } finally {
+      this.#busy.delete(member)
+    }
+  }
+
+  async #find(target: Target): Promise<ClusterMember | undefined> {
+    const { cluster } = this.stage
+    if (typeof target === 'number') return cluster.members[target]
+    const end = performance.now() + LEADER_LIMIT_MS
+    let leader = await cluster.leaderNow()
+    while (leader === undefined && performance.now() < end) leader = await cluster.leaderNow()
+    if (target === 'leader') return leader
+    return cluster.members.find((one) => one !== leader && one.running && !this.#busy.has(one) && !this.wiped.has(one))
+  }
+}
+
+async function acquireInTime(locks: Locks, lock: string) {
+  return await locks.acquire(lock, { persistent: true, wait: ACK_LIMIT_MS })
+}
