@@ -593,29 +593,41 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
   })
 
   it('never lets a stale writer pass between the floor and the pruned mark', async () => {
-    await guard().open(holdOf(33n))
-    const stale = await pool.connect()
-    await stale.query('BEGIN')
-    // The writer has read the floor, and is paused before it looks at the mark.
-    await stale.query('SELECT token FROM leasehold_guard_floor FOR SHARE')
+    await guard().open(holdOf(40n))
+    const client = await pool.connect()
+    let resume: () => void = () => {}
+    const resumed = new Promise<void>((resolve) => {
+      resume = resolve
+    })
+    let queries = 0
+    // Stopped between the statement that reads the floor and the one that looks at the mark.
+    const stopped = {
+      async query(text: string, values?: unknown[]) {
+        const answer = await client.query(text, values)
+        if (++queries === 1) await resumed
+        return answer
+      },
+    }
+    await client.query('BEGIN')
+    const stale = guard()
+      .enter(stopped, holdOf(33n))
+      .catch((e: unknown) => e)
+    await expect.poll(() => queries).toBe(1)
     let pruned = false
     const prune = guard()
-      .raiseFloor(40n)
+      .raiseFloor(41n)
       .then((result) => {
         pruned = true
         return result
       })
-    await expect
-      .poll(
-        async () =>
-          (await pool.query("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'")).rows[0]
-            .n,
-      )
-      .toBe(1)
+    const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    await expect.poll(async () => pruned || (await pool.query(waiting)).rows[0].n === 1).toBe(true)
     expect(pruned).toBe(false)
-    await stale.query('COMMIT')
-    stale.release()
-    expect(await prune).toEqual({ floor: 40n, deleted: 1 })
+    resume()
+    expect(await stale).toMatchObject({ code: 'stale-token', token: 33n, mark: 40n })
+    await client.query('ROLLBACK')
+    client.release()
+    expect(await prune).toEqual({ floor: 41n, deleted: 1 })
 
     for (let round = 0n; round < 25n; round++) {
       const live = 100n + round * 10n

@@ -21,7 +21,7 @@ export interface Dialect {
   raise(targets: readonly Target[]): Statement
   /** Reads marks as `resource`, `token`, `kind`, `lock`. */
   read(marks: readonly string[]): Statement
-  /** Reads a bare resource as `kind`, `lock`, and keeps it from changing until the commit. */
+  /** Reads a bare resource as `kind`, `lock`. Only `prune` deletes it, which the floor keeps away until the commit. */
   kind(resource: string): Statement
   /** Says that a resource is guarded by permits, unless something is said already. */
   setKind(resource: string, lock: string): Statement
@@ -33,7 +33,7 @@ export interface Dialect {
   /** Deletes marks of permits below the floor, then kinds that no permit's mark needs any more: rows `resource`. */
   pruneSlots(floor: string): Statement
   pruneKinds(): Statement
-  /** Deletes at most `limit` marks of locks below the floor: rows `resource`. */
+  /** Deletes at most `limit` marks of locks below the floor, without waiting for those that are being raised: rows `resource`. */
   pruneMarks(floor: string, limit: number): Statement
 }
 
@@ -89,7 +89,7 @@ export function pgDialect(schema?: string): Dialect {
       values: marks,
     }),
     kind: (resource) => ({
-      text: `SELECT kind, lock_name AS lock FROM ${guard} WHERE resource = $1 FOR SHARE`,
+      text: `SELECT kind, lock_name AS lock FROM ${guard} WHERE resource = $1`,
       values: [resource],
     }),
     setKind: (resource, lock) => ({
@@ -112,7 +112,7 @@ export function pgDialect(schema?: string): Dialect {
     pruneMarks: (token, limit) => ({
       text:
         `DELETE FROM ${guard} WHERE kind = 'lock' AND token < $1::bigint AND resource IN (SELECT resource FROM ${guard} ` +
-        `WHERE kind = 'lock' AND token < $1::bigint LIMIT ${limit}) RETURNING resource`,
+        `WHERE kind = 'lock' AND token < $1::bigint LIMIT ${limit} FOR UPDATE SKIP LOCKED) RETURNING resource`,
       values: [token],
     }),
   }

@@ -36,7 +36,7 @@ function checkFloor(targets: readonly Target[], rows: readonly Row[]): void {
   for (const { mark, token } of targets) if (token < floor) throw staleToken(mark, token, floor)
 }
 
-/** A permit's resource is marked as one, and stays so until the commit. */
+/** A permit's resource is marked as one. */
 function* holdKind(dialect: Dialect, target: Target): Steps<void> {
   let rows = yield dialect.kind(target.resource)
   if (rows.length === 0) {
