@@ -51,7 +51,11 @@ function report(workload: Workload, rounds: ReadonlyMap<string, readonly Round[]
     print({ workload: workload.name, system, ...figures, rounds: all.map((one) => rounded(one.opsPerSecond)) })
   }
   const [, other] = [...rounds.keys()]
-  print({ workload: workload.name, ratio: rounded((rates[0] as number) / (rates[1] as number)), of: `leasehold to ${other}` })
+  print({
+    workload: workload.name,
+    ratio: rounded((rates[0] as number) / (rates[1] as number)),
+    of: `leasehold to ${other}`,
+  })
 }
 
 function print(value: unknown): void {

@@ -3,7 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
-import { AcquireTimeoutError, BusyError, connect, HoldLostError, InvalidError, StaleTokenError, UnavailableError } from 'leasehold'
+import {
+  AcquireTimeoutError,
+  BusyError,
+  connect,
+  HoldLostError,
+  InvalidError,
+  StaleTokenError,
+  UnavailableError,
+} from 'leasehold'
 import { guardSql } from '@leasehold/fence/migrations'
 import { fence } from '@leasehold/fence/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -32,7 +40,11 @@ describe('the promises, on one machine', () => {
   }
   const client = (options = {}) => connect(url, { clientName: 'promises', ...options })
   const post = async (path: string, body: object): Promise<Record<string, string>> => {
-    const answer = await fetch(`${url}${path}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    const answer = await fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
     return (await answer.json()) as Record<string, string>
   }
 
@@ -48,7 +60,8 @@ describe('the promises, on one machine', () => {
     const modes = [{}, { mode: 'shared' as const }]
     await Promise.all(
       Array.from({ length: 60 }, async (_, i) => {
-        const hold = i % 5 === 4 ? await locks.acquire('p1/gpu', { permits: 3 }) : await locks.acquire('p1/x', modes[i % 2] ?? {})
+        const hold =
+          i % 5 === 4 ? await locks.acquire('p1/gpu', { permits: 3 }) : await locks.acquire('p1/x', modes[i % 2] ?? {})
         await sleep(i % 7)
         await hold.release()
       }),
@@ -111,11 +124,18 @@ describe('the promises, on one machine', () => {
     const first = await locks.acquire('p3')
     const unit = await guard.with(first, () => read())
     // A process that was paused keeps its tokens and does not know: it has the lock as far as it can tell.
-    const paused = { names: first.names, mode: first.mode, tokenOf: (name: string) => first.tokenOf(name), assertHeld() {} }
+    const paused = {
+      names: first.names,
+      mode: first.mode,
+      tokenOf: (name: string) => first.tokenOf(name),
+      assertHeld() {},
+    }
     await locks.steal('p3', { reason: 'the holder seems to be gone' })
     const second = await locks.acquire('p3')
     const other = await guard.with(second, () => read())
-    await expect(guard.with(paused, () => db.prepare('UPDATE account SET total = ?').run(unit + 1))).rejects.toThrow(StaleTokenError)
+    await expect(guard.with(paused, () => db.prepare('UPDATE account SET total = ?').run(unit + 1))).rejects.toThrow(
+      StaleTokenError,
+    )
     await guard.with(second, () => db.prepare('UPDATE account SET total = ?').run(other + 10))
     expect(read()).toBe(110)
     await second.release()

@@ -1,5 +1,16 @@
 import type { Index, SessionId } from './brand.js'
-import type { Command, Cursor, Event, Hex128, Push, Query, QueryResult, Refused, RegisterView, Result } from './operations.js'
+import type {
+  Command,
+  Cursor,
+  Event,
+  Hex128,
+  Push,
+  Query,
+  QueryResult,
+  Refused,
+  RegisterView,
+  Result,
+} from './operations.js'
 
 /**
  * The messages of the stream between client and server. A WebSocket binary message is one frame: any number of messages,

@@ -221,7 +221,13 @@ export type Result =
 export type Change =
   | { readonly kind: 'granted'; readonly number: number; readonly request: number; readonly grant: Grant }
   | { readonly kind: 'refused'; readonly number: number; readonly request: number; readonly refused: Refused }
-  | { readonly kind: 'ended'; readonly number: number; readonly hold: HoldId; readonly reason: EndReason; readonly text: string }
+  | {
+      readonly kind: 'ended'
+      readonly number: number
+      readonly hold: HoldId
+      readonly reason: EndReason
+      readonly text: string
+    }
 
 /** A push: `change` for `session`. `change` undefined: the session itself has ended. */
 export interface Push {
@@ -233,9 +239,27 @@ export interface Push {
 /** What watchers see. `names` are locks, `key` is a register. */
 export type Event =
   | { readonly kind: 'held'; readonly grant: Grant; readonly session: SessionId; readonly client: string }
-  | { readonly kind: 'freed'; readonly hold: HoldId; readonly locks: readonly HeldLock[]; readonly reason: EndReason; readonly actor: string; readonly text: string }
-  | { readonly kind: 'queued'; readonly session: SessionId; readonly request: number; readonly names: readonly string[] }
-  | { readonly kind: 'unqueued'; readonly session: SessionId; readonly request: number; readonly names: readonly string[]; readonly reason: 'timeout' | 'cancelled' | 'session-ended' }
+  | {
+      readonly kind: 'freed'
+      readonly hold: HoldId
+      readonly locks: readonly HeldLock[]
+      readonly reason: EndReason
+      readonly actor: string
+      readonly text: string
+    }
+  | {
+      readonly kind: 'queued'
+      readonly session: SessionId
+      readonly request: number
+      readonly names: readonly string[]
+    }
+  | {
+      readonly kind: 'unqueued'
+      readonly session: SessionId
+      readonly request: number
+      readonly names: readonly string[]
+      readonly reason: 'timeout' | 'cancelled' | 'session-ended'
+    }
   | { readonly kind: 'sessionOpened'; readonly session: SessionId; readonly client: string }
   | { readonly kind: 'sessionEnded'; readonly session: SessionId; readonly reason: EndReason }
   | { readonly kind: 'put'; readonly key: string; readonly version: bigint }

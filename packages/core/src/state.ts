@@ -23,7 +23,10 @@ export class LockState {
 
   static create(options: { epoch: number; limits?: Partial<Limits> }): LockState {
     const { epoch, limits } = options
-    assert(Number.isSafeInteger(epoch) && epoch >= 1 && epoch <= EPOCH_MAX, `an epoch is 1 to ${EPOCH_MAX}, not ${epoch}`)
+    assert(
+      Number.isSafeInteger(epoch) && epoch >= 1 && epoch <= EPOCH_MAX,
+      `an epoch is 1 to ${EPOCH_MAX}, not ${epoch}`,
+    )
     return new LockState(new Machine(epoch, { ...DEFAULT_LIMITS, ...limits }))
   }
 

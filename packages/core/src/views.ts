@@ -74,7 +74,15 @@ export function registerOf(state: LockState, key: string): RegisterView | undefi
 export function sessionOf(
   state: LockState,
   id: number,
-): { readonly secret: string; readonly ttlMs: Millis; readonly local: boolean; readonly client: string; readonly highestRequest: number } | undefined {
+):
+  | {
+      readonly secret: string
+      readonly ttlMs: Millis
+      readonly local: boolean
+      readonly client: string
+      readonly highestRequest: number
+    }
+  | undefined {
   const session = state.machine.sessions.get(id)
   if (session === undefined) return undefined
   let highestRequest = session.lowest - 1
@@ -162,7 +170,8 @@ function holdView(hold: Hold, now: number): HoldView {
     data: hold.data,
     persistent: hold.persistent,
     ageMs: left(now, hold.grantedAt),
-    remainingMs: hold.session === undefined || hold.confirmed && hold.persistent ? undefined : left(hold.session.expiresAt, now),
+    remainingMs:
+      hold.session === undefined || (hold.confirmed && hold.persistent) ? undefined : left(hold.session.expiresAt, now),
   }
 }
 

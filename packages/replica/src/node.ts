@@ -3,7 +3,14 @@ export { NodeDisk } from './node/disk.js'
 export { type NodeReplicaOptions, openNodeReplica } from './node/open.js'
 export { type ClaimOptions, claimFolder, type FolderOwner } from './node/owner.js'
 export { NodeRandom } from './node/random.js'
-export { type Backup, backupBytes, backupHeader, type BackupHeader, backupPieces, readBackup } from './node/offline/backup-file.js'
+export {
+  type Backup,
+  backupBytes,
+  backupHeader,
+  type BackupHeader,
+  backupPieces,
+  readBackup,
+} from './node/offline/backup-file.js'
 export type { KnownEpoch } from './node/offline/epochs.js'
 export type { FolderContent } from './node/offline/examine.js'
 export type { MovedHold } from './node/offline/raise.js'

@@ -152,7 +152,8 @@ function failure(services: Services, error: unknown, context: HttpContext): Resp
   }
   const { cluster, epoch, role, leaderUrl } = services.gateway.member.status
   const problem = { ...problemOf(error), cluster, epoch }
-  if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '') return redirect(problem, leaderUrl, context)
+  if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '')
+    return redirect(problem, leaderUrl, context)
   const headers = error instanceof HttpError ? error.headers : {}
   return new Response(`${JSON.stringify(problem)}\n`, {
     status: problem.status,
@@ -163,6 +164,9 @@ function failure(services: Services, error: unknown, context: HttpContext): Resp
 /** Nothing was done here: the same request goes to the leader. `307` keeps method and body. */
 function redirect(problem: object, leaderUrl: string, context: HttpContext): Response {
   const { pathname, search } = new URL(context.req.url)
-  const headers = { 'content-type': 'application/problem+json', location: `${leaderUrl.replace(/\/$/, '')}${pathname}${search}` }
+  const headers = {
+    'content-type': 'application/problem+json',
+    location: `${leaderUrl.replace(/\/$/, '')}${pathname}${search}`,
+  }
   return new Response(`${JSON.stringify(problem)}\n`, { status: 307, headers })
 }

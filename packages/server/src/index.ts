@@ -3,5 +3,14 @@ export { createLogger } from './logger.js'
 export { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
 export { createServer, type LeaseholdServer } from './server.js'
 export type { ClusterMember } from './cluster.js'
-export { answerAsMember, type FoundingRecord, keptFounding, muster, type MusterOptions, parseClusterList, type Standing, standingAt } from './peers/muster.js'
+export {
+  answerAsMember,
+  type FoundingRecord,
+  keptFounding,
+  muster,
+  type MusterOptions,
+  parseClusterList,
+  type Standing,
+  standingAt,
+} from './peers/muster.js'
 export { type Address, parseAddress, TcpPeers } from './peers/transport.js'

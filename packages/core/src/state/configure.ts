@@ -5,7 +5,8 @@ import { refused } from './model.js'
 
 /** An operator's settings: checked as a whole, then set as a whole. */
 export function configure(machine: Machine, command: Configure): Result {
-  const problem = limitsProblem(command.limits) ?? levelProblem(machine, command.level) ?? permitsProblem(machine, command)
+  const problem =
+    limitsProblem(command.limits) ?? levelProblem(machine, command.level) ?? permitsProblem(machine, command)
   if (problem !== undefined) return problem
   if (command.limits !== undefined) machine.limits = { ...machine.limits, ...command.limits }
   if (command.level !== undefined) machine.level = command.level
@@ -23,8 +24,10 @@ export function configure(machine: Machine, command: Configure): Result {
 
 function limitsProblem(limits: Partial<Limits> | undefined): Refused | undefined {
   for (const [name, value] of Object.entries(limits ?? {})) {
-    if (!(LIMIT_NAMES as string[]).includes(name)) return refused('invalid', `there is no limit ${JSON.stringify(name)}`)
-    if (!Number.isSafeInteger(value) || value < 0) return refused('invalid', `the limit ${name} is a whole number, not ${value}`)
+    if (!(LIMIT_NAMES as string[]).includes(name))
+      return refused('invalid', `there is no limit ${JSON.stringify(name)}`)
+    if (!Number.isSafeInteger(value) || value < 0)
+      return refused('invalid', `the limit ${name} is a whole number, not ${value}`)
   }
   return undefined
 }

@@ -15,7 +15,17 @@ import { ArrivalHeap } from './arrivals.js'
 import { assert } from './assert.js'
 import { DUE_DELAY, DUE_WAIT, later } from './due.js'
 import type { Machine } from './machine.js'
-import { type Delay, type Hold, isIdle, type Lock, newAnswer, permitsOf, refused, type Session, type Waiter } from './model.js'
+import {
+  type Delay,
+  type Hold,
+  isIdle,
+  type Lock,
+  newAnswer,
+  permitsOf,
+  refused,
+  type Session,
+  type Waiter,
+} from './model.js'
 import { Queue } from './queue.js'
 import { settle } from './requests.js'
 import { leaveQueues } from './waiters.js'
@@ -74,7 +84,11 @@ function acquireProblem(machine: Machine, command: Acquire): Refused | undefined
   if (waitMs !== WAIT_FOREVER && (!Number.isSafeInteger(waitMs) || waitMs < 0)) {
     return refused('invalid', `a wait is whole milliseconds, not ${waitMs}`)
   }
-  if (!Number.isSafeInteger(command.lockDelayMs) || command.lockDelayMs < 0 || command.lockDelayMs > limits.lockDelayMaxMs) {
+  if (
+    !Number.isSafeInteger(command.lockDelayMs) ||
+    command.lockDelayMs < 0 ||
+    command.lockDelayMs > limits.lockDelayMaxMs
+  ) {
     return refused('invalid', `a lock delay is 0 to ${limits.lockDelayMaxMs} ms, not ${command.lockDelayMs}`)
   }
   if (command.data.length > limits.dataBytes) {
@@ -101,7 +115,11 @@ export function sessionLimit(machine: Machine, session: Session): Refused | unde
     return refused('limit', `the session has ${limits.holdsPerSession} holds and waiters, and no room for more`)
   }
   if (session.changes.size >= CHANGES_MAX) {
-    return refused('limit', `${session.changes.size} changes were not seen by this session`, 'renew it, with what it has seen')
+    return refused(
+      'limit',
+      `${session.changes.size} changes were not seen by this session`,
+      'renew it, with what it has seen',
+    )
   }
   if (!machine.canDraw) return refused('limit', `the counter of epoch ${machine.epoch} is full`)
   return undefined
@@ -251,7 +269,10 @@ export function addHold(machine: Machine, hold: Hold): void {
   hold.held.forEach((held, i) => {
     const lock = hold.places[i] as Lock
     if (held.mode === 'exclusive') {
-      assert(lock.exclusive === undefined && !lock.shared?.size, `two holds of ${JSON.stringify(lock.name)}, one exclusive`)
+      assert(
+        lock.exclusive === undefined && !lock.shared?.size,
+        `two holds of ${JSON.stringify(lock.name)}, one exclusive`,
+      )
       lock.exclusive = hold
     } else if (held.mode === 'shared') {
       assert(lock.exclusive === undefined, `a shared hold of ${JSON.stringify(lock.name)} beside an exclusive one`)
@@ -412,7 +433,14 @@ export function adoptHold(machine: Machine, hold: Hold, session: Session, secret
     machine.change(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
   }
   addHold(machine, moved)
-  machine.events.push({ kind: 'freed', hold: hold.id, locks: hold.held, reason: 'moved', actor: session.client, text: '' })
+  machine.events.push({
+    kind: 'freed',
+    hold: hold.id,
+    locks: hold.held,
+    reason: 'moved',
+    actor: session.client,
+    text: '',
+  })
   machine.events.push({ kind: 'held', grant: withoutSecret(moved), session: session.id, client: session.client })
   return moved
 }

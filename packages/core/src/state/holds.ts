@@ -19,7 +19,9 @@ export function release(machine: Machine, command: Release): Result {
   if (request === undefined) {
     return machine.sessions.has(session) ? releaseNow(machine, command) : noSession(session)
   }
-  return once(machine, { session, request, ack: ack ?? { lowest: 1, also: [] } }, 'full', () => releaseNow(machine, command))
+  return once(machine, { session, request, ack: ack ?? { lowest: 1, also: [] } }, 'full', () =>
+    releaseNow(machine, command),
+  )
 }
 
 function releaseNow(machine: Machine, command: Release): Result {

@@ -52,10 +52,17 @@ function fenceProblem(
   const name = JSON.stringify(command.key)
   if (fence === undefined) {
     if (lock === undefined) return undefined
-    return refused('mismatch', `register ${name} is fenced by the lock ${JSON.stringify(lock)}`, 'write it with a fence')
+    return refused(
+      'mismatch',
+      `register ${name} is fenced by the lock ${JSON.stringify(lock)}`,
+      'write it with a fence',
+    )
   }
   if (lock !== undefined && lock !== fence.lock) {
-    return refused('mismatch', `register ${name} is fenced by the lock ${JSON.stringify(lock)}, not ${JSON.stringify(fence.lock)}`)
+    return refused(
+      'mismatch',
+      `register ${name} is fenced by the lock ${JSON.stringify(lock)}, not ${JSON.stringify(fence.lock)}`,
+    )
   }
   if (lock === undefined && command.ifVersion === undefined) {
     return refused('invalid', `the first fenced write of register ${name} needs ifVersion`)
@@ -66,7 +73,10 @@ function fenceProblem(
     return refused('not-holder', `hold ${fence.hold} of ${JSON.stringify(fence.lock)} does not exist (any more)`)
   }
   if (held.mode !== 'exclusive') {
-    return refused('mismatch', `a fence is an exclusive hold; ${fence.hold} has ${JSON.stringify(fence.lock)} in another mode`)
+    return refused(
+      'mismatch',
+      `a fence is an exclusive hold; ${fence.hold} has ${JSON.stringify(fence.lock)} in another mode`,
+    )
   }
   return undefined
 }

@@ -88,7 +88,8 @@ function numberProblem(session: Session, { request, ack }: Numbered): string | u
   if (ack.also.includes(request)) return `request ${request} acknowledges itself`
   // The window begins at the lowest number that is open once this request has said what has arrived.
   const lowest = Math.max(session.lowest, ack.lowest)
-  if (request > lowest + REQUEST_WINDOW) return `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${lowest}`
+  if (request > lowest + REQUEST_WINDOW)
+    return `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${lowest}`
   return undefined
 }
 

@@ -38,7 +38,11 @@ export function encodeState(machine: Machine): Uint8Array {
   writeList(writer, [...machine.sessions.values()], writeSession)
   writeList(writer, [...machine.holds.values()], writeHold)
   writeList(writer, [...machine.waiters.values()], writeWaiter)
-  writeList(writer, [...machine.delays.values()].sort((a, b) => a.dueId - b.dueId), writeDelay)
+  writeList(
+    writer,
+    [...machine.delays.values()].sort((a, b) => a.dueId - b.dueId),
+    writeDelay,
+  )
   writeList(writer, [...machine.sessions.values()], writeAnswers)
   writeList(writer, [...machine.registers.values()].sort(byText((register) => register.key)), (w, register) => {
     w.string(register.key)
@@ -64,7 +68,11 @@ function writeSession(writer: Writer, session: Session): void {
   writer.varuint(session.expiresAt)
   writer.varuint(session.lowest)
   writer.varuint(session.changeNumber)
-  writeList(writer, [...session.acknowledged].sort((a, b) => a - b), (w, request) => w.varuint(request))
+  writeList(
+    writer,
+    [...session.acknowledged].sort((a, b) => a - b),
+    (w, request) => w.varuint(request),
+  )
   writeList(writer, [...session.changes.values()], writeChange)
 }
 
@@ -75,7 +83,12 @@ function writeHold(writer: Writer, hold: Hold): void {
   writer.string(hold.client)
   writer.bytes(hold.data)
   writer.varuint(hold.lockDelayMs)
-  writer.u8((hold.persistent ? 1 : 0) + (hold.portable ? 2 : 0) + (hold.confirmed ? 4 : 0) + (hold.secret === undefined ? 0 : 8))
+  writer.u8(
+    (hold.persistent ? 1 : 0) +
+      (hold.portable ? 2 : 0) +
+      (hold.confirmed ? 4 : 0) +
+      (hold.secret === undefined ? 0 : 8),
+  )
   if (hold.secret !== undefined) writer.hex128(hold.secret)
   writer.varuint(hold.grantedAt)
   writer.varuint(hold.grantChange)
@@ -98,20 +111,24 @@ function writeDelay(writer: Writer, delay: Delay): void {
 }
 
 function writeAnswers(writer: Writer, session: Session): void {
-  writeList(writer, [...session.answers.values()].sort((a, b) => a.request - b.request), (w, answer) => {
-    w.varuint(answer.request)
-    if (answer.waiter !== undefined) {
-      w.u8(1)
-      w.varuint(answer.waiter.arrival)
-    } else if (answer.hold !== undefined) {
-      w.u8(2)
-      w.varuint(answer.hold.id)
-    } else {
-      assert(answer.result !== undefined, `answer ${answer.request} of session ${session.id} is empty`)
-      w.u8(3)
-      writeResult(w, answer.result)
-    }
-  })
+  writeList(
+    writer,
+    [...session.answers.values()].sort((a, b) => a.request - b.request),
+    (w, answer) => {
+      w.varuint(answer.request)
+      if (answer.waiter !== undefined) {
+        w.u8(1)
+        w.varuint(answer.waiter.arrival)
+      } else if (answer.hold !== undefined) {
+        w.u8(2)
+        w.varuint(answer.hold.id)
+      } else {
+        assert(answer.result !== undefined, `answer ${answer.request} of session ${session.id} is empty`)
+        w.u8(3)
+        writeResult(w, answer.result)
+      }
+    },
+  )
 }
 
 /** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */

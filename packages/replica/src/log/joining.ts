@@ -15,7 +15,11 @@ export interface ReadLog {
  * Reads and checks a log without changing anything.
  * @throws StorageError that names file and offset when complete data has changed or is missing.
  */
-export function readLog(disk: Disk, identity: number, snapshot: { readonly index: Index; readonly term: Term }): ReadLog {
+export function readLog(
+  disk: Disk,
+  identity: number,
+  snapshot: { readonly index: Index; readonly term: Term },
+): ReadLog {
   const recovered = recoverLog(disk, identity, snapshot.index)
   const { entries } = joinSnapshot(recovered, snapshot)
   const last = entries.at(-1)?.index ?? snapshot.index

@@ -63,7 +63,8 @@ export function parseClusterList(text: string): Map<string, string> {
     const at = part.indexOf('=')
     const name = part.slice(0, at).trim()
     const address = part.slice(at + 1).trim()
-    if (at < 1 || address === '') throw new InvalidError(`a cluster is listed as n1=HOST:PORT,n2=HOST:PORT, not ${JSON.stringify(part)}`)
+    if (at < 1 || address === '')
+      throw new InvalidError(`a cluster is listed as n1=HOST:PORT,n2=HOST:PORT, not ${JSON.stringify(part)}`)
     if (list.has(name)) throw new InvalidError(`the member ${name} is listed twice`)
     list.set(name, address)
   }
@@ -71,7 +72,10 @@ export function parseClusterList(text: string): Map<string, string> {
 }
 
 function canonical(list: ReadonlyMap<string, string>): string {
-  return [...list].sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, address]) => `${name}=${address}`).join(',')
+  return [...list]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, address]) => `${name}=${address}`)
+    .join(',')
 }
 
 /** The record that a member of this folder was founded with; undefined for an empty one or a service of one. */
@@ -83,7 +87,9 @@ export function keptFounding(dir: string): FoundingRecord | undefined {
 export async function muster(options: MusterOptions): Promise<FoundingCluster & { readonly epoch: number }> {
   mkdirSync(options.dir, { recursive: true })
   if (!options.list.has(options.name)) {
-    throw new InvalidError(`--cluster does not list ${options.name}`, { hint: 'every member is started with the same full list' })
+    throw new InvalidError(`--cluster does not list ${options.name}`, {
+      hint: 'every member is started with the same full list',
+    })
   }
   let kept = keptOf(options)
   if (kept === undefined) {
@@ -136,7 +142,10 @@ function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
       hint: 'bring it back, or remove this member and add it again with an empty folder',
     })
   }
-  const alone = { node, founding: { id: cluster, epoch, founders: [{ node, name, peer: list.get(name) as string, url }] } }
+  const alone = {
+    node,
+    founding: { id: cluster, epoch, founders: [{ node, name, peer: list.get(name) as string, url }] },
+  }
   writeKept(dir, alone)
   return alone
 }
@@ -144,11 +153,17 @@ function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
 /** Goes on answering those that begin, once this member runs. */
 export function answerAsMember(
   peers: TcpPeers,
-  options: Pick<MusterOptions, 'name' | 'url'> & { node: number; founding: FoundingRecord; list: ReadonlyMap<string, string> },
+  options: Pick<MusterOptions, 'name' | 'url'> & {
+    node: number
+    founding: FoundingRecord
+    list: ReadonlyMap<string, string>
+  },
   members: () => readonly number[],
 ): void {
   const { name, url, node, founding, list } = options
-  peers.onQuestion(async () => encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members: members() }))
+  peers.onQuestion(async () =>
+    encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members: members() }),
+  )
 }
 
 /** Asks the member at `address` how it stands. @throws UnavailableError */
@@ -159,7 +174,9 @@ export async function standingAt(address: string): Promise<Standing> {
 function standingOf(options: MusterOptions, node: number, founding: FoundingRecord | undefined): Standing {
   const { name, url, list, epoch } = options
   const standing = { name, node, url, list: canonical(list), epoch }
-  return founding === undefined ? standing : { ...standing, founding, members: founding.founders.map((one) => one.node) }
+  return founding === undefined
+    ? standing
+    : { ...standing, founding, members: founding.founders.map((one) => one.node) }
 }
 
 async function askAll({ list, name }: MusterOptions): Promise<Map<string, Standing>> {
@@ -177,21 +194,31 @@ async function askAll({ list, name }: MusterOptions): Promise<Map<string, Standi
   return answers
 }
 
-function decide(options: MusterOptions, node: number, answers: ReadonlyMap<string, Standing>): { record: FoundingRecord } | { waiting: string } {
+function decide(
+  options: MusterOptions,
+  node: number,
+  answers: ReadonlyMap<string, Standing>,
+): { record: FoundingRecord } | { waiting: string } {
   const { name, list, epoch } = options
   for (const [other, answer] of answers) {
-    if (answer.name !== other) return { waiting: `the member at ${list.get(other)} is ${answer.name}, not ${other}: check --cluster` }
+    if (answer.name !== other)
+      return { waiting: `the member at ${list.get(other)} is ${answer.name}, not ${other}: check --cluster` }
   }
   const begun = [...answers.values()].find((answer) => answer.founding !== undefined)
   if (begun !== undefined) {
-    const member = [...answers.values()].find((answer) => answer.founding !== undefined && answer.members?.includes(node))
+    const member = [...answers.values()].find(
+      (answer) => answer.founding !== undefined && answer.members?.includes(node),
+    )
     if (member?.founding !== undefined) return { record: member.founding }
-    return { waiting: `the cluster exists and does not know this member: leasehold cluster add ${name}=${list.get(name)}` }
+    return {
+      waiting: `the cluster exists and does not know this member: leasehold cluster add ${name}=${list.get(name)}`,
+    }
   }
   const missing = [...list.keys()].filter((other) => other !== name && !answers.has(other))
   if (missing.length > 0) return { waiting: `waiting for ${missing.join(', ')} to begin the cluster` }
   const odd = [...answers.values()].find((answer) => answer.list !== canonical(list) || answer.epoch !== epoch)
-  if (odd !== undefined) return { waiting: `${odd.name} was started with another --cluster or --epoch: ${odd.list}, epoch ${odd.epoch}` }
+  if (odd !== undefined)
+    return { waiting: `${odd.name} was started with another --cluster or --epoch: ${odd.list}, epoch ${odd.epoch}` }
   const lowest = [...list.keys()].sort()[0]
   if (lowest !== name) return { waiting: `waiting for ${lowest} to begin the cluster` }
   const founders: MemberInfo[] = [...list].map(([member, peer]) => {
@@ -213,7 +240,8 @@ function encode(standing: Partial<Standing>): Uint8Array {
 function decode(bytes: Uint8Array, address: string): Standing {
   try {
     const standing = JSON.parse(new TextDecoder().decode(bytes)) as Standing
-    if (typeof standing.name !== 'string' || !Number.isSafeInteger(standing.node) || typeof standing.list !== 'string') throw new Error('fields')
+    if (typeof standing.name !== 'string' || !Number.isSafeInteger(standing.node) || typeof standing.list !== 'string')
+      throw new Error('fields')
     return standing
   } catch (cause) {
     throw new InvalidError(`what listens on ${address} is no member`, { cause })
@@ -228,7 +256,10 @@ function readKept(dir: string): Kept | undefined {
     if (!Number.isSafeInteger(kept.node) || kept.node < 1) throw new Error('no node number')
     return kept
   } catch (cause) {
-    throw new StorageError(`${file} is damaged`, { cause, hint: 'if this member never ran, delete it; otherwise bring it back from its backup' })
+    throw new StorageError(`${file} is damaged`, {
+      cause,
+      hint: 'if this member never ran, delete it; otherwise bring it back from its backup',
+    })
   }
 }
 

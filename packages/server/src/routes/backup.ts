@@ -14,7 +14,8 @@ export const backupRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/v1/backup',
-    summary: 'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
+    summary:
+      'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
     query: backupQuery,
     async handle({ services, query, allow }) {
       allow('admin', [''])
@@ -32,7 +33,10 @@ export const backupRoutes: readonly Route[] = [
 ]
 
 /** Takes a copy of the state and begins to send it. It counts as under way until its last piece is sent, or nobody wants it. */
-async function begin(services: Services, stale: boolean): Promise<{ header: BackupHeader; pieces: ReadableStream<Uint8Array> }> {
+async function begin(
+  services: Services,
+  stale: boolean,
+): Promise<{ header: BackupHeader; pieces: ReadableStream<Uint8Array> }> {
   const { backups } = services
   if (backups.underWay >= BACKUPS_MAX) {
     throw new LimitError(`${backups.underWay} backups are under way already`, { hint: 'try again when one is done' })

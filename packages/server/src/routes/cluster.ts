@@ -8,7 +8,8 @@ import type { Services } from '../services.js'
 /** The desk of a leader; other members name the leader instead. */
 function deskOf({ cluster, gateway }: Services): ClusterDesk {
   if (cluster === undefined) throw new InvalidError('this is a service of one, not a cluster')
-  if (gateway.member.status.role !== 'leader') throw new UnavailableError('this member does not lead', { code: 'no-quorum' })
+  if (gateway.member.status.role !== 'leader')
+    throw new UnavailableError('this member does not lead', { code: 'no-quorum' })
   return cluster
 }
 
@@ -35,7 +36,15 @@ export const clusterRoutes: readonly Route[] = [
         ...(match === undefined ? {} : { matchIndex: match }),
       }))
       const rest = { term, commitIndex, appliedIndex, disk, ...(failure === undefined ? {} : { failure }) }
-      return json(status, { member, role, leader, leaderUrl, url: services.url, ...rest, ...(members === undefined ? {} : { members }) })
+      return json(status, {
+        member,
+        role,
+        leader,
+        leaderUrl,
+        url: services.url,
+        ...rest,
+        ...(members === undefined ? {} : { members }),
+      })
     },
   }),
   route({

@@ -1,7 +1,15 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ERRORS, type ErrorCode, errorOf, InvalidError, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
+import {
+  ERRORS,
+  type ErrorCode,
+  errorOf,
+  InvalidError,
+  LeaseholdError,
+  StorageError,
+  UnavailableError,
+} from '@leasehold/core'
 import type { Backup } from '@leasehold/replica/node'
 import { apiKeyOf, type ServiceOptions, urlOf } from '../service.js'
 
@@ -72,7 +80,9 @@ async function ask(options: DownloadOptions, stall: Stall): Promise<Response> {
 async function problem(response: Response): Promise<LeaseholdError> {
   const answer = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; hint?: string }
   if (answer.code === undefined || !(answer.code in ERRORS)) {
-    return new UnavailableError(`the service answered ${response.status}`, { hint: 'is this the URL of a Leasehold service?' })
+    return new UnavailableError(`the service answered ${response.status}`, {
+      hint: 'is this the URL of a Leasehold service?',
+    })
   }
   const code = answer.code as ErrorCode
   const hint = code === 'no-quorum' ? 'without a quorum, --stale takes what one member has' : answer.hint
@@ -103,7 +113,9 @@ async function receive(response: Response, draft: string, stall: Stall, got: (by
   }
 }
 
-async function read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<{ done: true; value?: undefined } | { done: false; value: Uint8Array }> {
+async function read(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<{ done: true; value?: undefined } | { done: false; value: Uint8Array }> {
   try {
     return (await reader.read()) as { done: false; value: Uint8Array }
   } catch (cause) {

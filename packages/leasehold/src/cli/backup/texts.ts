@@ -38,5 +38,9 @@ export function holdLines(holds: readonly MovedHold[]): string[] {
   })
   const rest = holds.length - shown.length
   const more = rest > 0 ? [`  and ${rest} more: see --json`] : []
-  return [`${count(holds.length, 'persistent hold')} stayed, under new ids (end one with leasehold steal):`, ...shown, ...more]
+  return [
+    `${count(holds.length, 'persistent hold')} stayed, under new ids (end one with leasehold steal):`,
+    ...shown,
+    ...more,
+  ]
 }

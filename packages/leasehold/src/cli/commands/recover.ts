@@ -42,7 +42,9 @@ Example:
       const report = await recoverFolder({ dir: data, epoch, takeOver: takeOver === true })
       if (json === true) return printJson({ data, ...report })
       print(`${data} is now a service of one, as member ${report.member} of a new cluster`)
-      print(`it has everything up to entry ${report.lastIndex} of term ${report.lastTerm}; what others had beyond that is lost`)
+      print(
+        `it has everything up to entry ${report.lastIndex} of term ${report.lastTerm}; what others had beyond that is lost`,
+      )
       for (const line of [...epochLines(report.epoch, report.known), ...holdLines(report.holds)]) print(line)
       print(`the old files are in ${report.keptIn}`)
       return print('the other members must never be started with their old folders again')

@@ -36,7 +36,9 @@ Examples:
       const report = await restoreBackup({ file, dir: data, epoch, ...(name === undefined ? {} : { name }) })
       if (json === true) return printJson({ data, ...report })
       const { backup } = report
-      print(`${data} has the state of entry ${backup.index} of epoch ${backup.epoch}, as member ${report.member} of a new service`)
+      print(
+        `${data} has the state of entry ${backup.index} of epoch ${backup.epoch}, as member ${report.member} of a new service`,
+      )
       for (const line of [...epochLines(report.epoch, report.known), ...holdLines(report.holds)]) print(line)
       if (backup.read === 'stale') print('the backup was taken without a quorum: newer entries may be missing')
       print(`start it with: leasehold serve --data ${data}`)

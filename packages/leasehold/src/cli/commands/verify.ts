@@ -37,11 +37,14 @@ Example:
       }
       const newest = snapshots.at(-1)
       print(`${data} is whole`)
-      print(`  member     ${identity.name}, node ${identity.node}, of cluster ${identity.cluster}, epoch ${identity.epoch}`)
+      print(
+        `  member     ${identity.name}, node ${identity.node}, of cluster ${identity.cluster}, epoch ${identity.epoch}`,
+      )
       print(`  snapshots  ${snapshots.length}, the newest after entry ${newest?.index} (${size(newest?.bytes ?? 0)})`)
       const entries = log.first === undefined ? 'no entries' : `entries ${log.first} to ${log.last}`
       print(`  log        ${count(log.files, 'file')}, ${entries}; known as committed: up to ${commit}`)
-      if (log.torn) print('             its last write was cut off before it was acknowledged; the next start clears it')
+      if (log.torn)
+        print('             its last write was cut off before it was acknowledged; the next start clears it')
       print(`  state      after entry ${index} of term ${term}: hash ${hash}`)
       const parts = Object.entries(counts).map(([words, number]) => count(number, words.slice(0, -1)))
       print(`             ${parts.join(', ')}`)

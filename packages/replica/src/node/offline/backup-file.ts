@@ -125,14 +125,20 @@ function parseHeader(file: string, line: string): BackupHeader {
     // Said below.
   }
   if (header?.format !== BACKUP_FORMAT) {
-    throw new StorageError(`${file} is no backup of a lock service`, { hint: 'backups are written by: leasehold backup FILE' })
+    throw new StorageError(`${file} is no backup of a lock service`, {
+      hint: 'backups are written by: leasehold backup FILE',
+    })
   }
   if (header.version !== BACKUP_VERSION) {
     throw new StorageError(`${file} has format ${header.version}; this program reads ${BACKUP_VERSION}`, {
       hint: 'restore it with the version that wrote it, or a later one',
     })
   }
-  if (!Number.isSafeInteger(header.stateBytes) || !Number.isSafeInteger(header.term) || typeof header.cluster !== 'string') {
+  if (
+    !Number.isSafeInteger(header.stateBytes) ||
+    !Number.isSafeInteger(header.term) ||
+    typeof header.cluster !== 'string'
+  ) {
     throw damaged(file, 0, 'its header is incomplete')
   }
   return header

@@ -14,7 +14,12 @@ export interface FolderContent {
   readonly identity: Identity
   /** Members and configuration at the newest snapshot. */
   readonly meta: ClusterMeta
-  readonly snapshots: readonly { readonly name: string; readonly index: number; readonly term: number; readonly bytes: number }[]
+  readonly snapshots: readonly {
+    readonly name: string
+    readonly index: number
+    readonly term: number
+    readonly bytes: number
+  }[]
   readonly log: {
     readonly files: number
     /** First and last entry in the files; undefined: none. */

@@ -84,7 +84,8 @@ export async function recoverFolder(options: RecoverOptions): Promise<RecoverRep
 
 function knownEpochs(disk: NodeDisk): KnownEpoch[] {
   const identity = readIdentity(disk)
-  if (!identity) throw new StorageError(`${disk.path} has no identity`, { hint: 'check the path: it is no member’s folder' })
+  if (!identity)
+    throw new StorageError(`${disk.path} has no identity`, { hint: 'check the path: it is no member’s folder' })
   const earlier = readdirSync(disk.path).flatMap((name) => {
     const match = BEFORE.exec(name)
     return match ? [{ epoch: Number(match[1]), from: 'an earlier recover' }] : []
