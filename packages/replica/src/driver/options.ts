@@ -30,9 +30,9 @@ export interface ReplicaOptions {
   readonly url?: string
   /** What to do with an empty folder; without it, an empty folder is refused. */
   readonly founding?: Founding
-  /** Length of a tick; default 100 ms. */
+  /** Length of a tick; default 50 ms. */
   readonly tickMs?: number
-  /** Ticks without a leader before an election; default 10, and up to twice as many by chance. */
+  /** Ticks without a leader before an election; default 16, and up to twice as many by chance. */
   readonly electionTicks?: number
   /** Size of a log file; default 16 MiB. */
   readonly segmentBytes?: number
@@ -93,8 +93,8 @@ export function checkMemberName(name: string): void {
 export function settingsOf(options: ReplicaOptions): ReplicaSettings {
   const settings: ReplicaSettings = {
     url: '',
-    tickMs: 100,
-    electionTicks: 10,
+    tickMs: 50,
+    electionTicks: 16,
     segmentBytes: 16 * MIB,
     spares: 2,
     reserveBytes: 4 * MIB,

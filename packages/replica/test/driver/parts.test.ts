@@ -100,7 +100,7 @@ describe('options', () => {
   })
 
   it('that are undefined take their default', () => {
-    expect(settingsOf({ platform, name: 'n1', tickMs: undefined as unknown as number }).tickMs).toBe(100)
+    expect(settingsOf({ platform, name: 'n1', tickMs: undefined as unknown as number }).tickMs).toBe(50)
   })
 })
 

@@ -3,13 +3,14 @@ import { join, resolve } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
 import { checkMemberName } from '../../driver/options.js'
 import { IDENTITY_FILE } from '../../identity.js'
+import { writeFailed } from '../../storage-errors.js'
 import { found, RESTORING } from '../../storage.js'
 import { NodeDisk } from '../disk.js'
 import { claimFolder } from '../owner.js'
 import { NodeRandom } from '../random.js'
 import { readBackup } from './backup-file.js'
 import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './epochs.js'
-import { syncFolder, writeWhole } from './files.js'
+import { appendDurably, syncFolder } from './files.js'
 import { type MovedHold, type Raised, raise } from './raise.js'
 
 export interface RestoreOptions {
@@ -41,7 +42,7 @@ const OWNER = /^owner[.-]/
 /**
  * Makes a new service of one from a backup, in a higher epoch: its tokens are above all tokens of the backed-up service.
  *
- * Order: the marker of an unfinished restore, the note beside the backup, the snapshot, the identity, and the marker away.
+ * Order: the marker of an unfinished restore, the note beside the backup, the snapshot, the identity, the marker away.
  * A crash before the identity leaves a folder that nothing starts on; a repeated restore, in a later epoch, starts over.
  *
  * @throws InvalidError when the epoch is not above all known ones, or the folder is in use; StorageError on a damaged
@@ -62,7 +63,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const raised = raise(state, { epoch, term: header.term, name }, new NodeRandom())
     const { cluster } = raised.identity
     const at = new Date().toISOString()
-    writeWhole(join(dir, RESTORING), [Buffer.from(`${JSON.stringify({ epoch, file: resolve(file), at })}\n`)])
+    mark(dir, `${JSON.stringify({ epoch, file: resolve(file), at })}\n`)
     noteEpoch(file, { epoch, at, data: dir, cluster })
     await foundRaised(dir, raised)
     const disk = new NodeDisk(dir)
@@ -72,6 +73,16 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     return { backup, cluster, member: name, epoch, index: raised.snapshot.index, known, holds: raised.holds }
   } finally {
     await owner.release()
+  }
+}
+
+/** That the marker is there is all that counts; its text is for people. */
+function mark(dir: string, text: string): void {
+  const file = join(dir, RESTORING)
+  try {
+    appendDurably(file, text)
+  } catch (error) {
+    throw writeFailed(file, error)
   }
 }
 
