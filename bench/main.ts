@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.js'
 import { local } from './local.js'
+import { memory } from './memory.js'
 
-const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = { local, cluster }
+const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = { local, cluster, memory }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`
 
 async function main(): Promise<number> {

@@ -88,5 +88,5 @@ async function underLoad(members: readonly Member[], cleanUp: () => Promise<void
     )
     await cleanUp()
   }
-  return { distinct, oneName, stop }
+  return { distinct, oneName, stop, url: urls.join(','), pid: members[0]?.child.pid as number }
 }
