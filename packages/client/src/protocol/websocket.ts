@@ -117,7 +117,9 @@ function* framesOf(
       refuse(message, error)
       continue
     }
-    if (writer.length >= FRAME_BYTES) yield writer.take()
+    if (writer.length < FRAME_BYTES) continue
+    yield writer.take()
+    writer.reset()
   }
   if (writer.length > 0) yield writer.take()
 }

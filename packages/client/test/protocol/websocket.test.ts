@@ -75,6 +75,25 @@ describe('a stream over a WebSocket', () => {
     expect(frames).toBeLessThan(10)
   })
 
+  it('a large burst leaves in several frames, and no request twice', async () => {
+    const { url, sockets } = await listen()
+    let acquires = 0
+    let largest = 0
+    sockets.on('connection', (socket) =>
+      socket.on('message', (data: Buffer) => {
+        largest = Math.max(largest, data.length)
+        for (const message of decodeClientMessages(data)) {
+          if (message.kind === 'command' && message.command.kind === 'acquire') acquires++
+        }
+      }),
+    )
+    const locks = client(url)
+    const data = new Uint8Array(4_000)
+    await Promise.all(Array.from({ length: 150 }, (_, i) => locks.acquire(`n${i}`, { data })))
+    expect(acquires).toBe(150)
+    expect(largest).toBeLessThan(300_000)
+  })
+
   it('that nobody answers is unreachable', async () => {
     const { url } = await listen()
     for (const server of open.servers.splice(0)) await new Promise((resolve) => server.close(resolve))
