@@ -79,7 +79,8 @@ export function explain(error: unknown, opening?: Opening): unknown {
       })
     case '42P01':
     case '42703':
-      if (!/leasehold_/.test(message)) return error
+    case '3F000':
+      if (!/leasehold_|schema/.test(message)) return error
       return new InvalidError(`the guard is not set up: ${message}`, {
         cause: error,
         hint: 'run the migration that `leasehold guard sql pg` prints',

@@ -11,10 +11,10 @@ import {
 import { type GuardableHold, tracked } from './hold.js'
 import { explain, isAnswerLost, isRetryable } from './pg-errors.js'
 import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './pg-transaction.js'
-import { type Opening, openingOf, type Target } from './resource.js'
+import { openingOf, type Target } from './resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
 import { pgDialect } from './sql/dialect.js'
-import { openSteps } from './sql/open.js'
+import { openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
 import { type Row, runSteps, type Statement } from './sql/steps.js'
 
@@ -61,8 +61,8 @@ const ATTEMPTS_DEFAULT = 10
 const ATTEMPTS_MAX = 100
 const BACKOFF_FIRST_MS = 2
 const BACKOFF_MAX_MS = 200
-/** How long `prune` waits for running checks, which wait for it meanwhile. */
-const PRUNE_LOCK_TIMEOUT_MS = 5_000
+/** How long `prune` waits for running units; new ones wait behind it meanwhile. */
+const PRUNE_LOCK_TIMEOUT_MS = 1_000
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /**
@@ -82,7 +82,6 @@ const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): PgGuard<ClientOf<P>> {
   const { begin, attempts } = checked(pool, options)
   const dialect = pgDialect(options.schema)
-  const openOn = (tx: PgQueries, opening: Opening) => runSteps(openSteps(dialect, opening), runner(tx))
 
   const guarded = async <T>(hold: GuardableHold, open: OpenOptions, body: (tx: PgClient) => Promise<T> | T) => {
     const opening = openingOf(hold, options, open)
@@ -90,8 +89,8 @@ export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): 
     check()
     for (let attempt = 1; ; attempt++) {
       try {
-        return await transaction(pool, begin, check, async (tx) => {
-          await openOn(tx, opening)
+        return await transaction(pool, `${begin}; ${dialect.lockShared}`, check, async (tx) => {
+          await runSteps(openLockedSteps(dialect, opening), runner(tx))
           return await body(tx)
         })
       } catch (error) {
@@ -104,10 +103,8 @@ export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): 
   const raiseFloor = async (floor: bigint): Promise<Pruned> => {
     const free = () => {}
     try {
-      const raised = await transaction(pool, 'BEGIN', free, async (tx) => {
-        await tx.query(`SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}`)
-        return await runSteps(raiseFloorSteps(dialect, floor), runner(tx))
-      })
+      const alone = `BEGIN; SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}; ${dialect.lockExclusive}`
+      const raised = await transaction(pool, alone, free, (tx) => runSteps(raiseFloorSteps(dialect, floor), runner(tx)))
       let deleted = raised.deleted
       for (let batch = PRUNE_BATCH_ROWS; batch === PRUNE_BATCH_ROWS; deleted += batch) {
         const steps = () => pruneMarksSteps(dialect, raised.floor)
@@ -134,7 +131,7 @@ export function fence<P extends PgPool>(pool: P, options: PgGuardOptions = {}): 
       const opening = openingOf(hold, options, open)
       hold.assertHeld()
       try {
-        await openOn(tx, opening)
+        await runSteps(openSteps(dialect, opening), runner(tx))
       } catch (error) {
         await poison(tx)
         throw explain(error, opening)

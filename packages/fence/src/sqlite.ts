@@ -19,7 +19,7 @@ import { type GuardableHold, tracked } from './hold.js'
 import { type Opening, openingOf, type Target } from './resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
 import { sqliteDialect } from './sql/dialect.js'
-import { openSteps } from './sql/open.js'
+import { openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
 import { type Row, runStepsSync, type Statement, type Steps } from './sql/steps.js'
 
@@ -87,7 +87,7 @@ export function fence<Db extends SqliteDatabase>(db: Db, options: SqliteGuardOpt
       const opening = openingOf(hold, options, open)
       hold.assertHeld()
       return await inTurn(db, busyTimeoutMs, () =>
-        unit({ db, hold, opening, busyTimeoutMs, steps: openSteps(dialect, opening), body }),
+        unit({ db, hold, opening, busyTimeoutMs, steps: openLockedSteps(dialect, opening), body }),
       )
     })
 

@@ -17,6 +17,7 @@ import { holdOf, holdOfLocks } from './support/holds.js'
 import { proxyTo } from './support/proxy.js'
 
 const R = 'billing/invoice-42'
+const WAITING = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
   let server: Service
@@ -592,6 +593,25 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await guard().open(holdOf(60n, 'cpu'))
   })
 
+  it.each(['read committed', 'repeatable read', 'serializable'] as const)(
+    'sees the new floor when it had to wait for a prune (%s)',
+    async (isolation) => {
+      await guard().open(holdOf(40n))
+      const client = await pool.connect()
+      await client.query('BEGIN; LOCK TABLE leasehold_guard_floor IN ACCESS EXCLUSIVE MODE')
+      await client.query('UPDATE leasehold_guard_floor SET token = 41')
+      await client.query('DELETE FROM leasehold_guard')
+      const late = fence(pool, { isolation })
+        .with(holdOf(33n), set(6))
+        .catch((e: unknown) => e)
+      await expect.poll(async () => (await pool.query(WAITING)).rows[0].n).toBe(1)
+      await client.query('COMMIT')
+      client.release()
+      expect(await late).toMatchObject({ code: 'stale-token', token: 33n, mark: 41n })
+      expect(await total()).toBe(5)
+    },
+  )
+
   it('never lets a stale writer pass between the floor and the pruned mark', async () => {
     await guard().open(holdOf(40n))
     const client = await pool.connect()
@@ -620,8 +640,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
         pruned = true
         return result
       })
-    const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-    await expect.poll(async () => pruned || (await pool.query(waiting)).rows[0].n === 1).toBe(true)
+    await expect.poll(async () => pruned || (await pool.query(WAITING)).rows[0].n === 1).toBe(true)
     expect(pruned).toBe(false)
     resume()
     expect(await stale).toMatchObject({ code: 'stale-token', token: 33n, mark: 40n })

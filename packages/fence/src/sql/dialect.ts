@@ -17,6 +17,13 @@ export interface Dialect {
    * Also leaves `token` and `resources` in the transaction where triggers can see them.
    */
   floor(opening: { token: string; resources: string }): Statement
+  /**
+   * Keeps `prune` away until the commit, without a snapshot: to be run right behind BEGIN. Undefined where BEGIN does it.
+   * After it one statement can do the work of `floor` and `raise`: {@link Dialect.raiseLocked}.
+   */
+  readonly lockShared: string | undefined
+  /** `floor` and `raise` in one, after `lockShared`: raises nothing below the floor. */
+  raiseLocked(proof: { token: string; resources: string }, targets: readonly Target[]): Statement
   /** Raises the marks where the rule allows it. Answers one row `resource` for each that was raised. */
   raise(targets: readonly Target[]): Statement
   /** Reads marks as `resource`, `token`, `kind`, `lock`. */
@@ -27,8 +34,10 @@ export interface Dialect {
   setKind(resource: string, lock: string): Statement
   /** Refuses all writes of the rest of this transaction; undefined where the adapter does it. */
   readonly readOnly: Statement | undefined
-  /** Keeps all checks away until the commit, and reads the floor as `floor`. */
-  lockFloor(): Statement
+  /** Keeps all checks away until the commit. Undefined where BEGIN does it. */
+  readonly lockExclusive: string | undefined
+  /** Reads the floor as `floor`. */
+  readFloor(): Statement
   setFloor(floor: string): Statement
   /** Deletes marks of permits below the floor, then kinds that no permit's mark needs any more: rows `resource`. */
   pruneSlots(floor: string): Statement
@@ -59,8 +68,13 @@ function guardTables(schema: string | undefined): { guard: string; floor: string
   return { guard: tableName(GUARD_TABLE, schema), floor: tableName(FLOOR_TABLE, schema) }
 }
 
+const valuesOf = ({ mark, token, kind, lock }: Target): string[] => [mark, token.toString(), kind, lock]
+
 export function pgDialect(schema?: string): Dialect {
   const { guard, floor } = guardTables(schema)
+  const raised =
+    'ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token WHERE g.token <= EXCLUDED.token ' +
+    'AND g.kind = EXCLUDED.kind AND g.lock_name = EXCLUDED.lock_name RETURNING g.resource'
   return {
     name: 'pg',
     placeholder: (n) => `$${n}`,
@@ -73,14 +87,22 @@ export function pgDialect(schema?: string): Dialect {
         `'{}')::jsonb || $2::jsonb)::text, true) FROM ${floor} AS f FOR SHARE`,
       values: [token, resources],
     }),
+    lockShared: `LOCK TABLE ${floor} IN ACCESS SHARE MODE`,
+    raiseLocked: ({ token, resources }, targets) => ({
+      text:
+        `WITH f AS MATERIALIZED (SELECT token, set_config('leasehold.token', $1, true), ` +
+        `set_config('leasehold.resources', $2, true) FROM ${floor}) ` +
+        `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) SELECT v.* FROM f, (VALUES ` +
+        targets.map((_, i) => `($${i * 4 + 3}, $${i * 4 + 4}::bigint, $${i * 4 + 5}, $${i * 4 + 6})`).join(', ') +
+        `) AS v (resource, token, kind, lock_name) WHERE v.token >= f.token ${raised}`,
+      values: [token, resources, ...targets.flatMap(valuesOf)],
+    }),
     raise: (targets) => ({
       text:
         `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ` +
         targets.map((_, i) => `($${i * 4 + 1}, $${i * 4 + 2}::bigint, $${i * 4 + 3}, $${i * 4 + 4})`).join(', ') +
-        ' ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token' +
-        ' WHERE g.token <= EXCLUDED.token AND g.kind = EXCLUDED.kind AND g.lock_name = EXCLUDED.lock_name' +
-        ` RETURNING g.resource, current_setting('leasehold.token', true) AS inside`,
-      values: targets.flatMap(({ mark, token, kind, lock }) => [mark, token.toString(), kind, lock]),
+        ` ${raised}, current_setting('leasehold.token', true) AS inside`,
+      values: targets.flatMap(valuesOf),
     }),
     read: (marks) => ({
       text:
@@ -97,7 +119,8 @@ export function pgDialect(schema?: string): Dialect {
       values: [resource, lock],
     }),
     readOnly: { text: 'SET TRANSACTION READ ONLY', values: [] },
-    lockFloor: () => ({ text: `SELECT token::text AS floor FROM ${floor} FOR UPDATE`, values: [] }),
+    lockExclusive: `LOCK TABLE ${floor} IN ACCESS EXCLUSIVE MODE`,
+    readFloor: () => ({ text: `SELECT token::text AS floor FROM ${floor}`, values: [] }),
     setFloor: (token) => ({ text: `UPDATE ${floor} SET token = $1::bigint`, values: [token] }),
     pruneSlots: (token) => ({
       text: `DELETE FROM ${guard} WHERE kind = 'slot' AND token < $1::bigint RETURNING resource`,
@@ -121,19 +144,29 @@ export function pgDialect(schema?: string): Dialect {
 export function sqliteDialect(schema?: string): Dialect {
   const { guard, floor } = guardTables(schema)
   const integer = 'CAST(? AS INTEGER)'
+  const raised =
+    'ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE g.token <= excluded.token ' +
+    'AND g.kind = excluded.kind AND g.lock_name = excluded.lock_name RETURNING resource'
   return {
     name: 'sqlite',
     placeholder: () => '?',
     asInteger: (expression) => `CAST(${expression} AS INTEGER)`,
     asText: (expression) => `CAST(${expression} AS TEXT)`,
     floor: () => ({ text: `SELECT CAST(token AS TEXT) AS floor FROM ${floor}`, values: [] }),
+    lockShared: undefined,
+    raiseLocked: (_proof, targets) => ({
+      text:
+        `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) SELECT v.column1, v.column2, v.column3, v.column4 ` +
+        `FROM ${floor} AS f, (VALUES ${targets.map(() => `(?, ${integer}, ?, ?)`).join(', ')}) AS v ` +
+        `WHERE v.column2 >= f.token ${raised}`,
+      values: targets.flatMap(valuesOf),
+    }),
     raise: (targets) => ({
       text:
         `INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ` +
         targets.map(() => `(?, ${integer}, ?, ?)`).join(', ') +
-        ' ON CONFLICT (resource) DO UPDATE SET token = excluded.token' +
-        ' WHERE g.token <= excluded.token AND g.kind = excluded.kind AND g.lock_name = excluded.lock_name RETURNING resource',
-      values: targets.flatMap(({ mark, token, kind, lock }) => [mark, token.toString(), kind, lock]),
+        ` ${raised}`,
+      values: targets.flatMap(valuesOf),
     }),
     read: (marks) => ({
       text:
@@ -150,7 +183,8 @@ export function sqliteDialect(schema?: string): Dialect {
       values: [resource, lock],
     }),
     readOnly: undefined,
-    lockFloor: () => ({ text: `SELECT CAST(token AS TEXT) AS floor FROM ${floor}`, values: [] }),
+    lockExclusive: undefined,
+    readFloor: () => ({ text: `SELECT CAST(token AS TEXT) AS floor FROM ${floor}`, values: [] }),
     setFloor: (token) => ({ text: `UPDATE ${floor} SET token = ${integer}`, values: [token] }),
     pruneSlots: (token) => ({
       text: `DELETE FROM ${guard} WHERE kind = 'slot' AND token < ${integer} RETURNING resource`,

@@ -35,12 +35,12 @@ export async function oldestLiveToken(locks: PruneLocks): Promise<bigint> {
 }
 
 /**
- * Raises the floor, in a transaction of its own: from its commit on, every token below is refused, and whoever read the old
+ * Raises the floor, in a transaction of its own that has begun with `lockExclusive`: from its commit on, every token below is refused, and whoever read the old
  * floor has finished. Marks of permits go in the same step, since a kind may only be forgotten while nobody checks it.
  * Answers the floor and the number of deleted rows.
  */
 export function* raiseFloorSteps(dialect: Dialect, floor: bigint): Steps<{ floor: bigint; deleted: number }> {
-  const [row] = yield dialect.lockFloor()
+  const [row] = yield dialect.readFloor()
   if (row === undefined) throw new InvalidError("the guard's floor is missing: the migration has not run to its end")
   const old = bigintOf(row.floor)
   const raised = floor > old ? floor : old
