@@ -1,7 +1,17 @@
-import type { Index, Millis } from './brand.js'
+import type { HoldId, Index, Millis, SessionId } from './brand.js'
 import { InvalidError } from './errors.js'
 import { covers } from './names.js'
-import type { DelayView, HoldView, Query, QueryResult, RegisterView, SessionView, WaiterView } from './operations.js'
+import type {
+  DelayView,
+  HeldLock,
+  Hex128,
+  HoldView,
+  Query,
+  QueryResult,
+  RegisterView,
+  SessionView,
+  WaiterView,
+} from './operations.js'
 import type { Delay, Hold, Lock, Session, Waiter } from './state/model.js'
 import type { LockState } from './state.js'
 
@@ -9,15 +19,17 @@ export const QUERY_LIMIT_DEFAULT = 100
 export const QUERY_LIMIT_MAX = 1000
 const DELAYS_SHOWN_MAX = 1000
 
-/** The place in both lists where the next page begins: after this hold id and this arrival. */
+/** The place in the lists where the next page begins: after this hold id, this arrival and this session id. */
 interface Page {
   readonly hold: number
   readonly arrival: number
+  readonly session: number
 }
 
 /**
  * What is held and what waits, by name or prefix (whole path segments), a page at a time: holds by id, waiters by arrival.
- * `sessions` has the sessions that the page names, and all others too when neither name nor prefix narrows the query.
+ * `sessions` has the sessions that the page names. When neither name nor prefix narrows the query it has all others too,
+ * by id and a page at a time, so that a session may be shown on more than one page.
  * @throws InvalidError for a limit or cursor that makes no sense
  */
 export function queryState(state: LockState, query: Query, index: Index): QueryResult {
@@ -37,26 +49,23 @@ export function queryState(state: LockState, query: Query, index: Index): QueryR
   const waiterSource = query.name === undefined ? machine.waiters.values() : waitersOf(lock)
   const held = take(holdSource, limit, (hold) => hold.id > page.hold && wanted(hold.held))
   const pending = take(waiterSource, limit, (waiter) => waiter.arrival > page.arrival && wanted(waiter.acquire.locks))
-  const sessions = new Set<Session>()
+  const everything = query.name === undefined && !query.prefix
+  const listed = take(everything ? machine.sessions.values() : [], limit, (session) => session.id > page.session)
+  const sessions = new Set(listed.items)
   for (const hold of held.items) if (hold.session !== undefined) sessions.add(hold.session)
   for (const waiter of pending.items) sessions.add(waiter.session)
-  if (query.name === undefined && !query.prefix && query.cursor === undefined) {
-    for (const session of machine.sessions.values()) {
-      if (sessions.size >= 2 * limit) break
-      sessions.add(session)
-    }
-  }
-  const more = held.more || pending.more
+  const more = held.more || pending.more || listed.more
   const last: Page = {
     hold: held.items.at(-1)?.id ?? page.hold,
     arrival: pending.items.at(-1)?.arrival ?? page.arrival,
+    session: listed.items.at(-1)?.id ?? page.session,
   }
   return {
     held: held.items.map((hold) => holdView(hold, now)),
     pending: pending.items.map((waiter) => waiterView(waiter, now)),
     delays: delayViews(machine.delays.values(), now, wanted),
     sessions: [...sessions].sort((a, b) => a.id - b.id).map((session) => sessionView(session, now)),
-    next: more ? `${last.hold}.${last.arrival}` : undefined,
+    next: more ? `${last.hold}.${last.arrival}.${last.session}` : undefined,
     at: { epoch: machine.epoch, index, ordinal: LAST_ORDINAL },
   }
 }
@@ -70,25 +79,79 @@ export function registerOf(state: LockState, key: string): RegisterView | undefi
   return { key, value: register.value, version: register.version, lock: register.lock }
 }
 
-/** A session's secret and the numbers it has used, for the border that checks who may speak for it. */
-export function sessionOf(
-  state: LockState,
-  id: number,
-):
-  | {
-      readonly secret: string
-      readonly ttlMs: Millis
-      readonly local: boolean
-      readonly client: string
-      readonly highestRequest: number
-    }
-  | undefined {
+/** What the border that checks who may speak for a session, and numbers its requests, needs to know of it. */
+export interface SessionFacts {
+  readonly id: SessionId
+  readonly secret: Hex128
+  readonly ttlMs: Millis
+  /** Until its end if nothing renews it. */
+  readonly remainingMs: Millis
+  readonly local: boolean
+  readonly client: string
+  /** The highest request number that the state knows of; 0: none. */
+  readonly highestRequest: number
+  /** Requests whose answer is kept, in rising order. */
+  readonly answered: readonly number[]
+  /** Acquires that are queued, in rising order. */
+  readonly waiting: readonly number[]
+}
+
+/** A session as its border sees it, or undefined. A copy: it may be kept. */
+export function sessionOf(state: LockState, id: number): SessionFacts | undefined {
   const session = state.machine.sessions.get(id)
   if (session === undefined) return undefined
+  const answered: number[] = []
+  const waiting: number[] = []
   let highestRequest = session.lowest - 1
-  for (const request of session.answers.keys()) if (request > highestRequest) highestRequest = request
   for (const request of session.acknowledged) if (request > highestRequest) highestRequest = request
-  return { secret: session.secret, ttlMs: session.ttlMs, local: session.local, client: session.client, highestRequest }
+  for (const [request, answer] of session.answers) {
+    if (request > highestRequest) highestRequest = request
+    if (answer.waiter === undefined) answered.push(request)
+    else waiting.push(request)
+  }
+  const { secret, ttlMs, local, client } = session
+  const remainingMs = left(session.expiresAt, state.machine.now)
+  answered.sort((a, b) => a - b)
+  waiting.sort((a, b) => a - b)
+  return { id: session.id, secret, ttlMs, remainingMs, local, client, highestRequest, answered, waiting }
+}
+
+/** A session's secret alone, or undefined when there is no such session. Costs nothing. */
+export function sessionSecretOf(state: LockState, id: number): Hex128 | undefined {
+  return state.machine.sessions.get(id)?.secret
+}
+
+/** What the border that checks who may end or adopt a hold needs to know of it. */
+export interface HoldFacts {
+  readonly id: HoldId
+  readonly locks: readonly HeldLock[]
+  /** Undefined for a persistent hold that has left its session. */
+  readonly session: SessionId | undefined
+  /** Of a persistent or portable hold. */
+  readonly secret: Hex128 | undefined
+  readonly persistent: boolean
+  /** It is persistent, and its grant was acknowledged: it outlives its session. */
+  readonly confirmed: boolean
+}
+
+/** A hold with its secret, or undefined. A copy: it may be kept. */
+export function holdFactsOf(state: LockState, id: number): HoldFacts | undefined {
+  const hold = state.machine.holds.get(id)
+  if (hold === undefined) return undefined
+  const { secret, persistent } = hold
+  return {
+    id: hold.id,
+    locks: hold.held,
+    session: hold.session?.id,
+    secret,
+    persistent,
+    confirmed: persistent && hold.confirmed,
+  }
+}
+
+/** Ids of the holds of one lock, oldest first. */
+export function holdsOfLock(state: LockState, name: string): HoldId[] {
+  return holdsOf(state.machine.locks.get(name)).map((hold) => hold.id)
 }
 
 /** One hold, or undefined. */
@@ -130,10 +193,10 @@ export function oldestLiveSerial(state: LockState): number {
 }
 
 function parsePage(cursor: string | undefined): Page {
-  if (cursor === undefined) return { hold: 0, arrival: 0 }
-  const match = /^(\d{1,16})\.(\d{1,16})$/.exec(cursor)
+  if (cursor === undefined) return { hold: 0, arrival: 0, session: 0 }
+  const match = /^(\d{1,16})\.(\d{1,16})\.(\d{1,16})$/.exec(cursor)
   if (match === null) throw new InvalidError(`not a cursor of a query: ${JSON.stringify(cursor.slice(0, 40))}`)
-  return { hold: Number(match[1]), arrival: Number(match[2]) }
+  return { hold: Number(match[1]), arrival: Number(match[2]), session: Number(match[3]) }
 }
 
 function take<T>(source: Iterable<T>, limit: number, wanted: (item: T) => boolean): { items: T[]; more: boolean } {

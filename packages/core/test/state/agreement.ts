@@ -1,11 +1,28 @@
 import { expect } from 'vitest'
-import { type Applied, type Change, type Event, LockState, queryState, registerOf, type Result } from '../../src/index.js'
-import type { Model, ModelApplied, ModelResult } from './model.js'
+import {
+  type Applied,
+  type Change,
+  type Event,
+  LockState,
+  queryState,
+  registerOf,
+  type Result,
+} from '../../src/index.js'
+import type { Model } from './model.js'
+import type { ModelApplied, ModelResult } from './model-state.js'
 
 /** Compares what an entry did with what the model says it does, and then everything that a query shows. */
-export function checkAgreement(state: LockState, applied: Applied, model: Model, expected: ModelApplied, where = ''): void {
+export function checkAgreement(
+  state: LockState,
+  applied: Applied,
+  model: Model,
+  expected: ModelApplied,
+  where = '',
+): void {
   expect(applied.results.length).toBe(expected.results.length)
-  applied.results.forEach((result, i) => checkResult(result, expected.results[i] as ModelResult, `${where} result ${i}`))
+  applied.results.forEach((result, i) =>
+    checkResult(result, expected.results[i] as ModelResult, `${where} result ${i}`),
+  )
   same(pushesOf(applied.pushes), pushesOf(expected.pushes), `${where} pushes`)
   same(eventsOf(applied.events), eventsOf(expected.events), `${where} events`)
   same(stateOf(state, model), modelOf(model), `${where} state`)
@@ -17,7 +34,9 @@ function same(actual: unknown, expected: unknown, where: string): void {
 }
 
 function text(value: unknown): string {
-  return JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? `${one}n` : one instanceof Uint8Array ? [...one] : one))
+  return JSON.stringify(value, (_, one) =>
+    typeof one === 'bigint' ? `${one}n` : one instanceof Uint8Array ? [...one] : one,
+  )
 }
 
 function checkResult(actual: Result, expected: ModelResult, where: string): void {
@@ -27,7 +46,8 @@ function checkResult(actual: Result, expected: ModelResult, where: string): void
     } else expect(sorted(actual), where).toEqual(sorted(expected))
     return
   }
-  if (!expected.codes.includes(actual.code)) expect.fail(`${where}: ${actual.code} (${actual.message}), not ${expected.codes}`)
+  if (!expected.codes.includes(actual.code))
+    expect.fail(`${where}: ${actual.code} (${actual.message}), not ${expected.codes}`)
   if (actual.code === 'version-conflict') expect(actual.version, where).toBe(expected.version)
   // A repeat must answer the same.
   expected.codes = [actual.code]
@@ -65,7 +85,8 @@ function eventsOf(events: readonly Event[]): string[] {
   return events
     .map((event) => {
       if (event.kind === 'held') return text(['held', grantOf(event.grant), event.session, event.client])
-      if (event.kind === 'freed') return text(['freed', event.hold, event.locks.map(lockOf), event.reason, event.actor, event.text])
+      if (event.kind === 'freed')
+        return text(['freed', event.hold, event.locks.map(lockOf), event.reason, event.actor, event.text])
       return text(sorted(event))
     })
     .sort()
@@ -77,7 +98,14 @@ function stateOf(state: LockState, model: Model): unknown {
     now: state.now,
     limits: sorted(state.limits),
     due: state.nextDue(),
-    held: shown.held.map((one) => [one.id, one.locks.map(lockOf), one.session, one.client, one.persistent, one.remainingMs]),
+    held: shown.held.map((one) => [
+      one.id,
+      one.locks.map(lockOf),
+      one.session,
+      one.client,
+      one.persistent,
+      one.remainingMs,
+    ]),
     pending: shown.pending.map((one) => [one.session, one.request, one.remainingMs]),
     delays: shown.delays.map((one) => text([one.name, one.mode, one.slot, one.remainingMs])).sort(),
     sessions: shown.sessions.map((one) => [one.id, one.ttlMs, one.remainingMs, one.holds, one.waiters]),
@@ -103,7 +131,11 @@ function modelOf(model: Model): unknown {
       one.persistent,
       one.session === undefined || (one.persistent && one.confirmed) ? undefined : expiry(one.session) - now,
     ]),
-    pending: model.waiters.map((one) => [one.command.session, one.command.request, one.due < 0 ? undefined : one.due - now]),
+    pending: model.waiters.map((one) => [
+      one.command.session,
+      one.command.request,
+      one.due < 0 ? undefined : one.due - now,
+    ]),
     delays: model.delays
       .flatMap((delay) => delay.locks.map((one) => text([one.name, one.mode, one.slot, delay.due - now])))
       .sort(),

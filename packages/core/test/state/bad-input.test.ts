@@ -1,14 +1,30 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Command, decodeEntry, ERRORS, encodeEntry, type Index, LockState, type Millis, queryState, type Result } from '../../src/index.js'
+import {
+  type Command,
+  decodeEntry,
+  ERRORS,
+  encodeEntry,
+  type Index,
+  LockState,
+  type Millis,
+  queryState,
+  type Result,
+} from '../../src/index.js'
 import { commandsByKind, wholeNumbers } from '../arbitraries.js'
 import { hex } from './script.js'
 import { Bench } from './support.js'
 
 const SECRET = hex(0xabc)
 /** Ids that exist in {@link furnished}, and some that do not. */
-const serial = fc.oneof({ weight: 8, arbitrary: fc.integer({ min: 0, max: 14 }) }, { weight: 1, arbitrary: wholeNumbers(2 ** 48 - 1) })
-const request = fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) }, { weight: 1, arbitrary: wholeNumbers() })
+const serial = fc.oneof(
+  { weight: 8, arbitrary: fc.integer({ min: 0, max: 14 }) },
+  { weight: 1, arbitrary: wholeNumbers(2 ** 48 - 1) },
+)
+const request = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 12 }) },
+  { weight: 1, arbitrary: wholeNumbers() },
+)
 const name = fc.constantFrom('x', 'y', 'p', 'k')
 
 /** Commands as any client could have sent them: decodable, with ids that are often real and numbers that seldom make sense. */
@@ -22,14 +38,22 @@ const command: fc.Arbitrary<Command> = fc
     if ('target' in one) changes.target = request
     if ('key' in one) changes.key = name
     if ('secret' in one && one.kind !== 'openSession') changes.secret = fc.constant(SECRET)
-    if ('fence' in one && one.fence !== undefined) changes.fence = fc.record({ hold: serial, lock: name }, { noNullPrototype: true })
+    if ('fence' in one && one.fence !== undefined)
+      changes.fence = fc.record({ hold: serial, lock: name }, { noNullPrototype: true })
     if ('ack' in one && one.ack !== undefined) {
       const lowest = fc.oneof({ weight: 5, arbitrary: fc.constant(1) }, { weight: 1, arbitrary: request })
       changes.ack = fc.record({ lowest, also: fc.array(request, { maxLength: 2 }) }, { noNullPrototype: true })
     }
-    if ('permits' in one && one.permits !== undefined) changes.permits = fc.record({ name, size: fc.oneof(fc.integer({ min: 0, max: 4 }), wholeNumbers()) }, { noNullPrototype: true })
+    if ('permits' in one && one.permits !== undefined)
+      changes.permits = fc.record(
+        { name, size: fc.oneof(fc.integer({ min: 0, max: 4 }), wholeNumbers()) },
+        { noNullPrototype: true },
+      )
     if ('locks' in one) {
-      const mode = fc.oneof(fc.constantFrom('exclusive', 'shared'), fc.record({ permits: fc.constantFrom(0, 1, 2, 2 ** 31, 65_536) }, { noNullPrototype: true }))
+      const mode = fc.oneof(
+        fc.constantFrom('exclusive', 'shared'),
+        fc.record({ permits: fc.constantFrom(0, 1, 2, 2 ** 31, 65_536) }, { noNullPrototype: true }),
+      )
       changes.locks = fc.array(fc.record({ name, mode }, { noNullPrototype: true }), { maxLength: 3 })
     }
     return fc.record(changes).map((values) => ({ ...one, ...values }) as Command)
@@ -46,7 +70,14 @@ function furnished(): Bench {
   bench.acquire(b, ['x'], { waitMs: -1 })
   bench.acquire(a, ['y'], { waitMs: 3000 })
   bench.one({ kind: 'renew', session: b, ack: { lowest: 1, also: [2] } })
-  bench.one({ kind: 'put', session: a, request: bench.next(a), ack: { lowest: 1, also: [] }, key: 'k', value: new Uint8Array([1]) })
+  bench.one({
+    kind: 'put',
+    session: a,
+    request: bench.next(a),
+    ack: { lowest: 1, also: [] },
+    key: 'k',
+    value: new Uint8Array([1]),
+  })
   const { hold } = bench.hold(a, ['stolen'], { lockDelayMs: 900 as Millis })
   bench.one({ kind: 'steal', hold, actor: '', reason: '' })
   return bench
@@ -71,12 +102,21 @@ function checkResult(result: Result | undefined): void {
 function visible(state: LockState): unknown {
   const { counter, registers } = state.machine
   const { at: _, ...shown } = queryState(state, { limit: 1000 }, state.index)
-  return { shown, counter, registers: [...registers.values()].map((one) => ({ ...one })), limits: state.limits, due: state.nextDue() }
+  return {
+    shown,
+    counter,
+    registers: [...registers.values()].map((one) => ({ ...one })),
+    limits: state.limits,
+    due: state.nextDue(),
+  }
 }
 
 describe('any decodable entry', () => {
   it('is applied without a throw, answers every command, and leaves a state that can be written and read', () => {
-    const entry = fc.record({ step: fc.oneof(fc.constantFrom(0, 0, 1, 1000, 5000), wholeNumbers()), commands: fc.array(command, { maxLength: 5 }) })
+    const entry = fc.record({
+      step: fc.oneof(fc.constantFrom(0, 0, 1, 1000, 5000), wholeNumbers()),
+      commands: fc.array(command, { maxLength: 5 }),
+    })
     fc.assert(
       fc.property(fc.array(entry, { minLength: 1, maxLength: 8 }), (entries) => {
         const state = LockState.restore(FURNISHED)
@@ -101,7 +141,8 @@ describe('any decodable entry', () => {
     const refusals = new Map<string, number>()
     fc.assert(
       fc.property(command, (one) => {
-        const quiet = 'ack' in one && one.ack !== undefined ? ({ ...one, ack: { lowest: 1, also: [] } } as Command) : one
+        const quiet =
+          'ack' in one && one.ack !== undefined ? ({ ...one, ack: { lowest: 1, also: [] } } as Command) : one
         const state = LockState.restore(FURNISHED)
         const untouched = LockState.restore(FURNISHED)
         const index = (state.index + 1) as Index
@@ -113,7 +154,8 @@ describe('any decodable entry', () => {
         refusals.set(what, (refusals.get(what) ?? 0) + 1)
         expect(visible(state)).toEqual(visible(untouched))
         expect([...pushes, ...events]).toEqual([])
-        if (['invalid', 'session-ended'].includes(result.code) && !remembered(state, quiet)) expect(state.hash()).toBe(untouched.hash())
+        if (['invalid', 'session-ended'].includes(result.code) && !remembered(state, quiet))
+          expect(state.hash()).toBe(untouched.hash())
         checkWhole(state)
       }),
       { numRuns: Number(process.env.BAD_INPUT_RUNS ?? 500) },
@@ -132,7 +174,15 @@ describe('wrong values that no codec lets through', () => {
   const bench = furnished()
   const session = 1 as never
   const numbered = { session, ack: { lowest: 1, also: [] } }
-  const acquire = { kind: 'acquire', ...numbered, lockDelayMs: 0, waitMs: 0, persistent: false, portable: false, data: new Uint8Array(0) }
+  const acquire = {
+    kind: 'acquire',
+    ...numbered,
+    lockDelayMs: 0,
+    waitMs: 0,
+    persistent: false,
+    portable: false,
+    data: new Uint8Array(0),
+  }
   const wrong: Record<string, unknown> = {
     'a request of 0': { ...acquire, request: 0, locks: [{ name: 'z', mode: 'exclusive' }] },
     'a request of 1.5': { ...acquire, request: 1.5, locks: [{ name: 'z', mode: 'exclusive' }] },
@@ -144,12 +194,36 @@ describe('wrong values that no codec lets through', () => {
     'a control character': { ...acquire, request: 25, locks: [{ name: 'a\u0000b', mode: 'exclusive' }] },
     'a lone surrogate': { ...acquire, request: 26, locks: [{ name: 'a\ud800', mode: 'exclusive' }] },
     'a name of 513 bytes': { ...acquire, request: 27, locks: [{ name: 'ü'.repeat(257), mode: 'exclusive' }] },
-    'a persistent acquire without a secret': { ...acquire, request: 28, persistent: true, locks: [{ name: 'z', mode: 'exclusive' }] },
-    'an acknowledgement of 0': { ...acquire, request: 29, ack: { lowest: 0, also: [] }, locks: [{ name: 'z', mode: 'exclusive' }] },
+    'a persistent acquire without a secret': {
+      ...acquire,
+      request: 28,
+      persistent: true,
+      locks: [{ name: 'z', mode: 'exclusive' }],
+    },
+    'an acknowledgement of 0': {
+      ...acquire,
+      request: 29,
+      ack: { lowest: 0, also: [] },
+      locks: [{ name: 'z', mode: 'exclusive' }],
+    },
     'an acknowledgement of −1': { kind: 'renew', session, ack: { lowest: 1, also: [-1] } },
-    'a nonce that is no hex': { kind: 'openSession', nonce: 'x', secret: SECRET, ttlMs: 1000, client: '', local: false },
+    'a nonce that is no hex': {
+      kind: 'openSession',
+      nonce: 'x',
+      secret: SECRET,
+      ttlMs: 1000,
+      client: '',
+      local: false,
+    },
     'a TTL of 1000.5': { kind: 'openSession', nonce: hex(99), secret: SECRET, ttlMs: 1000.5, client: '', local: false },
-    'a client name with a lone surrogate': { kind: 'openSession', nonce: hex(99), secret: SECRET, ttlMs: 1000, client: '\udc00', local: false },
+    'a client name with a lone surrogate': {
+      kind: 'openSession',
+      nonce: hex(99),
+      secret: SECRET,
+      ttlMs: 1000,
+      client: '\udc00',
+      local: false,
+    },
     'a reason of 257 bytes': { kind: 'closeSession', session, by: 'operator', reason: 'r'.repeat(257) },
     'an actor of 257 bytes': { kind: 'steal', hold: 3, actor: 'r'.repeat(257), reason: '' },
     'a fraction as a limit': { kind: 'configure', limits: { sessions: 1.5 } },

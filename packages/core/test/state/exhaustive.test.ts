@@ -21,7 +21,13 @@ const CHECK_EVERY = 20
 
 /** A step, in words that do not depend on the ids of the moment. */
 type Step =
-  | { readonly kind: 'acquire'; readonly who: number; readonly locks: readonly LockRequest[]; readonly waitMs: number; readonly delayMs: number }
+  | {
+      readonly kind: 'acquire'
+      readonly who: number
+      readonly locks: readonly LockRequest[]
+      readonly waitMs: number
+      readonly delayMs: number
+    }
   | { readonly kind: 'release' | 'cancel' | 'renew'; readonly who: number }
   | { readonly kind: 'steal' }
   | { readonly kind: 'time' }
@@ -33,7 +39,13 @@ const shared: LockRequest = { name: 'x', mode: 'shared' }
 function alphabet(): Step[] {
   const steps: Step[] = [{ kind: 'steal' }, { kind: 'time' }]
   for (let who = 0; who < SESSIONS; who++) {
-    const acquire = (locks: LockRequest[], waitMs = -1, delayMs = 0): Step => ({ kind: 'acquire', who, locks, waitMs, delayMs })
+    const acquire = (locks: LockRequest[], waitMs = -1, delayMs = 0): Step => ({
+      kind: 'acquire',
+      who,
+      locks,
+      waitMs,
+      delayMs,
+    })
     // Not all for everybody: the clients are different enough to meet in every way.
     steps.push(acquire([x]), acquire([shared]), acquire([x, y]), { kind: 'release', who })
     if (who === 0) steps.push(acquire([y], -1, 100), { kind: 'cancel', who })
@@ -59,8 +71,17 @@ function shapeOf(model: Model): string {
     return rank.get(id) as number
   }
   const sessions = model.sessions.map((one) => [one.id, one.expires - model.now])
-  const holds = model.holds.map((hold) => [hold.session, hold.delay, hold.locks.map((one) => [one.name, one.mode, ranked(one.token)])])
-  const waiters = model.waiters.map(({ command, due }) => [command.session, command.locks, command.lockDelayMs, due < 0 ? due : due - model.now])
+  const holds = model.holds.map((hold) => [
+    hold.session,
+    hold.delay,
+    hold.locks.map((one) => [one.name, one.mode, ranked(one.token)]),
+  ])
+  const waiters = model.waiters.map(({ command, due }) => [
+    command.session,
+    command.locks,
+    command.lockDelayMs,
+    due < 0 ? due : due - model.now,
+  ])
   const delays = model.delays.map((delay) => [delay.due - model.now, delay.locks.map((one) => [one.name, one.mode])])
   return JSON.stringify([sessions, holds, waiters, delays])
 }
@@ -102,13 +123,27 @@ describe(`${SESSIONS} sessions, 2 locks, every sequence of ${DEPTH} steps`, () =
     const first = LockState.create({ epoch: 1, limits: { holdsPerSession: EACH } })
     const model = new Model(1, { holdsPerSession: EACH })
     const openings: Command[] = Array.from({ length: SESSIONS }, (_, i) => {
-      return { kind: 'openSession', nonce: hex(i + 1), secret: hex(i + 1), ttlMs: (TTL + 100 * i) as Millis, client: '', local: false }
+      return {
+        kind: 'openSession',
+        nonce: hex(i + 1),
+        secret: hex(i + 1),
+        ttlMs: (TTL + 100 * i) as Millis,
+        client: '',
+        local: false,
+      }
     })
     const opening = { at: 1000 as Millis, commands: openings }
     const opened = first.apply(opening, 1 as Index)
     model.apply(opening)
     const sessions = opened.results.map((one) => (one.kind === 'opened' ? one.session : (0 as SessionId)))
-    let frontier = [new Place(first.snapshot(), model, sessions.map(() => 0), [])]
+    let frontier = [
+      new Place(
+        first.snapshot(),
+        model,
+        sessions.map(() => 0),
+        [],
+      ),
+    ]
     const seen = new Set([shapeOf(model)])
     const letters = alphabet()
     const steps = { taken: 0 }
@@ -133,7 +168,13 @@ describe(`${SESSIONS} sessions, 2 locks, every sequence of ${DEPTH} steps`, () =
   })
 })
 
-function walk(place: Place, step: Step, command: Command | undefined, due: number | undefined, steps: { taken: number }): Place {
+function walk(
+  place: Place,
+  step: Step,
+  command: Command | undefined,
+  due: number | undefined,
+  steps: { taken: number },
+): Place {
   const state = LockState.restore(place.state)
   const model = place.model.clone()
   const at = (step.kind === 'time' ? (due as number) : model.now) as Millis
@@ -143,6 +184,8 @@ function walk(place: Place, step: Step, command: Command | undefined, due: numbe
   checkAgreement(state, applied, model, model.apply(entry), path.join(' '))
   const snapshot = state.snapshot()
   if (steps.taken++ % CHECK_EVERY === 0) new InvariantChecker().check(state, applied.events)
-  const requests = place.requests.map((last, i) => (command !== undefined && 'who' in step && step.who === i ? last + 1 : last))
+  const requests = place.requests.map((last, i) =>
+    command !== undefined && 'who' in step && step.who === i ? last + 1 : last,
+  )
   return new Place(snapshot, model, requests, path)
 }

@@ -65,7 +65,8 @@ export class InvariantChecker {
     }
     for (const session of machine.sessions.values()) expect(session.expiresAt).toBeGreaterThan(machine.now)
     for (const delay of machine.delays.values()) expect(delay.dueAt).toBeGreaterThan(machine.now)
-    for (const waiter of machine.waiters.values()) if (waiter.dueAt >= 0) expect(waiter.dueAt).toBeGreaterThan(machine.now)
+    for (const waiter of machine.waiters.values())
+      if (waiter.dueAt >= 0) expect(waiter.dueAt).toBeGreaterThan(machine.now)
   }
 
   /** Naively: is there a waiter at the front of all its queues whose locks would let it in? */
@@ -73,7 +74,9 @@ export class InvariantChecker {
     const { machine } = state
     for (const waiter of machine.waiters.values()) {
       const free = waiter.acquire.locks.every(({ name, mode }) => {
-        const first = [...machine.waiters.values()].filter((one) => one.acquire.locks.some((lock) => lock.name === name))
+        const first = [...machine.waiters.values()].filter((one) =>
+          one.acquire.locks.some((lock) => lock.name === name),
+        )
         if (first.sort((a, b) => a.arrival - b.arrival)[0] !== waiter) return false
         const lock = machine.locks.get(name)
         const holds = [...machine.holds.values()].flatMap((hold) => hold.held.filter((held) => held.name === name))

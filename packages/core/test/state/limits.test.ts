@@ -29,7 +29,14 @@ function put(bench: Bench, session: SessionId, key: string, bytes = 0): Command 
 }
 
 /** For each limit: what goes up to it, and what goes beyond it. */
-const CASES: Record<keyof Limits, { limit: number; within: (bench: Bench, session: SessionId) => string[]; beyond: (bench: Bench, session: SessionId) => string[] }> = {
+const CASES: Record<
+  keyof Limits,
+  {
+    limit: number
+    within: (bench: Bench, session: SessionId) => string[]
+    beyond: (bench: Bench, session: SessionId) => string[]
+  }
+> = {
   sessions: {
     limit: 2,
     within: (bench) => [code(bench.one(open(77)))],
@@ -37,17 +44,31 @@ const CASES: Record<keyof Limits, { limit: number; within: (bench: Bench, sessio
   },
   holds: {
     limit: 2,
-    within: (bench, session) => [code(bench.acquire(session, ['a'])), code(bench.acquire(session, ['a'], { waitMs: -1 }))],
+    within: (bench, session) => [
+      code(bench.acquire(session, ['a'])),
+      code(bench.acquire(session, ['a'], { waitMs: -1 })),
+    ],
     beyond: (bench, session) => [code(bench.acquire(session, ['b']))],
   },
   holdsPerSession: {
     limit: 2,
-    within: (bench, session) => [code(bench.acquire(session, ['a'])), code(bench.acquire(session, ['a'], { waitMs: -1 }))],
+    within: (bench, session) => [
+      code(bench.acquire(session, ['a'])),
+      code(bench.acquire(session, ['a'], { waitMs: -1 })),
+    ],
     beyond: (bench, session) => {
       const other = bench.open()
       const secret = hex(9)
       const { hold } = bench.hold(other, [`c${bench.state.index}`], { portable: true, secret })
-      const adopt: Command = { kind: 'adopt', session, request: bench.next(session), ack: ACK, hold, secret, newSecret: secret }
+      const adopt: Command = {
+        kind: 'adopt',
+        session,
+        request: bench.next(session),
+        ack: ACK,
+        hold,
+        secret,
+        newSecret: secret,
+      }
       return [code(bench.acquire(session, ['b'])), code(bench.one(adopt))]
     },
   },
@@ -127,7 +148,11 @@ describe('limits', () => {
     bench.acquire(session, ['c'], { waitMs: -1 })
     const zero = Object.fromEntries(LIMIT_NAMES.map((name) => [name, 0])) as unknown as Limits
     expect(bench.one({ kind: 'configure', limits: zero }).kind).toBe('configured')
-    expect(queryState(bench.state, {}, bench.state.index)).toMatchObject({ held: [{}, {}], pending: [{}], sessions: [{}] })
+    expect(queryState(bench.state, {}, bench.state.index)).toMatchObject({
+      held: [{}, {}],
+      pending: [{}],
+      sessions: [{}],
+    })
     expect(bench.one({ kind: 'renew', session }).kind).toBe('renewed')
   })
 
@@ -149,7 +174,13 @@ describe('limits', () => {
     const bench = new Bench()
     bench.hold(bench.open(), [{ name: 'p', mode: { permits: 2 } }])
     const resize = (size: number) => code(bench.one({ kind: 'configure', permits: { name: 'p', size } }))
-    expect([0, 65_537, 2 ** 53 - 1, 65_536, 1].map(resize)).toEqual(['invalid', 'invalid', 'invalid', 'configured', 'configured'])
+    expect([0, 65_537, 2 ** 53 - 1, 65_536, 1].map(resize)).toEqual([
+      'invalid',
+      'invalid',
+      'invalid',
+      'configured',
+      'configured',
+    ])
   })
 
   it('a client that looks at none of its changes gets no more holds, by acquire or by adoption', () => {
@@ -188,7 +219,15 @@ describe('a full counter', () => {
     expect(code(bench.one(open(77)))).toBe('limit')
     expect(code(bench.acquire(a, ['y']))).toBe('limit')
     expect(code(bench.one(put(bench, a, 'k')))).toBe('limit')
-    const adopt: Command = { kind: 'adopt', session: b, request: bench.next(b), ack: ACK, hold: x.hold, secret, newSecret: secret }
+    const adopt: Command = {
+      kind: 'adopt',
+      session: b,
+      request: bench.next(b),
+      ack: ACK,
+      hold: x.hold,
+      secret,
+      newSecret: secret,
+    }
     expect(code(bench.one(adopt))).toBe('limit')
     // A release, and nobody can be granted what it frees: the waiter waits to its end, the state stays whole.
     expect(code(bench.one({ kind: 'release', session: a, hold: x.hold }))).toBe('released')
@@ -202,7 +241,12 @@ describe('a full counter', () => {
     expect(bench.state.machine.counter).toBe(COUNTER_MAX)
     // A later epoch has a counter of its own.
     const { state } = bench.state.withEpoch(2)
-    expect(code(state.apply({ at: bench.at as never, commands: [open(79)] }, (bench.state.index + 1) as never).results[0] as Result)).toBe('opened')
+    expect(
+      code(
+        state.apply({ at: bench.at as never, commands: [open(79)] }, (bench.state.index + 1) as never)
+          .results[0] as Result,
+      ),
+    ).toBe('opened')
   })
 })
 

@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Command, decodeEntry, type Entry, encodeEntry, type Index, LockState, type Millis } from '../../src/index.js'
+import {
+  type Command,
+  decodeEntry,
+  type Entry,
+  encodeEntry,
+  type Index,
+  LockState,
+  type Millis,
+} from '../../src/index.js'
 import { checkAgreement } from './agreement.js'
 import { Model } from './model.js'
 import { Clients, hex, type Turn, turns } from './script.js'
@@ -78,10 +86,14 @@ function play(script: readonly Turn[], restoreEvery: number, seen = new Map<stri
   const clients = new Clients(model)
   script.forEach(({ time, wishes }, i) => {
     const commands = wishes.map((wish) => clients.command(wish))
-    const entry: Entry = { at: (i === 0 ? 1000 : clients.time(time)) as Millis, commands: i === 0 ? OPENINGS : commands }
+    const entry: Entry = {
+      at: (i === 0 ? 1000 : clients.time(time)) as Millis,
+      commands: i === 0 ? OPENINGS : commands,
+    }
     const applied = state.apply(decodeEntry(encodeEntry(entry)), (i + 1) as Index)
     applied.results.forEach((result, k) => {
-      const answer = result.kind === 'refused' ? result.code : result.kind === 'cancelled' ? `cancelled ${result.was}` : result.kind
+      const answer =
+        result.kind === 'refused' ? result.code : result.kind === 'cancelled' ? `cancelled ${result.was}` : result.kind
       const what = `${entry.commands[k]?.kind}: ${answer}`
       seen.set(what, (seen.get(what) ?? 0) + 1)
     })
@@ -105,7 +117,13 @@ describe('the state machine and the naive model', () => {
   it('meet in everything that can come of a command: the scripts are not idle', () => {
     const seen = new Map<string, number>()
     for (const script of fc.sample(turns, { numRuns: 60, seed: 7 })) play(script, 10, seen)
-    if (process.env.MODEL_TALLY === '1') console.log([...seen].map((one) => one.join(' ')).sort().join('\n'))
+    if (process.env.MODEL_TALLY === '1')
+      console.log(
+        [...seen]
+          .map((one) => one.join(' '))
+          .sort()
+          .join('\n'),
+      )
     expect(REACHED.filter((what) => !seen.has(what))).toEqual([])
   })
 })

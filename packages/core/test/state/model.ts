@@ -1,135 +1,45 @@
 import {
-  type Ack,
   type Acquire,
   type Adopt,
   type Cancel,
-  type Change,
   type CloseSession,
   type Command,
   type Configure,
-  DEFAULT_LIMITS,
   type Delete,
   type EndReason,
   type Entry,
   type ErrorCode,
-  type Event,
-  type Grant,
-  type HeldLock,
-  type Limits,
-  type LockRequest,
   nameProblem,
   type Numbered,
   type OpenSession,
   type Put,
   type Release,
   type Renew,
-  type Result,
   type Steal,
 } from '../../src/index.js'
+import {
+  ackMakesSense,
+  bytesOf,
+  grantOf,
+  type ModelAnswer,
+  type ModelApplied,
+  type ModelResult,
+  type ModelSession,
+  ModelState,
+  type ModelWaiter,
+  no,
+  permits,
+  UNSEEN_MAX,
+  WINDOW,
+} from './model-state.js'
 
 /*
  * The rules of the lock service once more, as a reader of its promises would write them down: arrays, linear scans,
  * everything worked out anew each time. Slow, and meant to share no thought with the real state machine.
  */
-
-/** A refusal; `codes` are all the reasons that apply. The first one that is seen outside is pinned for repeats. */
-export interface ModelRefusal {
-  kind: 'refused'
-  codes: ErrorCode[]
-  version?: bigint
-}
-export type ModelResult = Exclude<Result, { kind: 'refused' }> | ModelRefusal
-
-interface ModelAnswer {
-  request: number
-  /** The acquire or adoption is one of these, as long as it lives. */
-  waiter?: number | undefined
-  hold?: number | undefined
-  result?: ModelResult | undefined
-}
-interface ModelSession {
-  id: number
-  nonce: string
-  secret: string
-  ttl: number
-  client: string
-  expires: number
-  lowest: number
-  acked: number[]
-  answers: ModelAnswer[]
-  changeNumber: number
-  changes: Change[]
-}
-interface ModelHold {
-  id: number
-  session: number | undefined
-  client: string
-  locks: HeldLock[]
-  persistent: boolean
-  portable: boolean
-  confirmed: boolean
-  secret: string | undefined
-  delay: number
-  /** The number of its unseen `granted` change. */
-  told: number
-}
-interface ModelWaiter {
-  arrival: number
-  due: number
-  command: Acquire
-}
-interface ModelDelay {
-  id: number
-  due: number
-  locks: HeldLock[]
-}
-interface ModelRegister {
-  key: string
-  value: Uint8Array
-  version: bigint
-  lock: string | undefined
-}
-
-export interface ModelApplied {
-  results: ModelResult[]
-  pushes: { session: number; change?: Change; ended?: EndReason }[]
-  events: Event[]
-}
-
-const WINDOW = 1024
-const UNSEEN_MAX = 2048
-
-export class Model {
-  now = 0
-  counter = 0
-  arrivals = 0
-  limits: Limits
-  sessions: ModelSession[] = []
-  holds: ModelHold[] = []
-  waiters: ModelWaiter[] = []
-  delays: ModelDelay[] = []
-  registers: ModelRegister[] = []
-  /** Sizes of the semaphores in use. */
-  sizes: { name: string; size: number }[] = []
-  private out: ModelApplied = { results: [], pushes: [], events: [] }
-
-  constructor(
-    readonly epoch: number,
-    limits: Partial<Limits> = {},
-  ) {
-    this.limits = { ...DEFAULT_LIMITS, ...limits }
-  }
-
+export class Model extends ModelState {
   clone(): Model {
-    const sessions = this.sessions.map((one) => ({
-      ...one,
-      acked: [...one.acked],
-      answers: one.answers.map((answer) => ({ ...answer })),
-      changes: [...one.changes],
-    }))
-    const holds = this.holds.map((one) => ({ ...one }))
-    const lists = { waiters: [...this.waiters], delays: [...this.delays], registers: [...this.registers], sizes: [...this.sizes] }
-    return Object.assign(new Model(this.epoch), this, { sessions, holds, ...lists })
+    return Object.assign(new Model(this.epoch), this, this.copied())
   }
 
   apply(entry: Entry): ModelApplied {
@@ -149,15 +59,6 @@ export class Model {
       this.serve()
     })
     return this.out
-  }
-
-  nextDue(): number | undefined {
-    const times = [
-      ...this.sessions.map((one) => one.expires),
-      ...this.waiters.filter((one) => one.due >= 0).map((one) => one.due),
-      ...this.delays.map((one) => one.due),
-    ]
-    return times.length === 0 ? undefined : Math.min(...times)
   }
 
   private command(command: Exclude<Command, Renew>): ModelResult {
@@ -184,11 +85,14 @@ export class Model {
     }
   }
 
-  // --- Time ---
-
   private firstDue(): { happen: () => void } | undefined {
     const all = [
-      ...this.sessions.map((one) => ({ due: one.expires, kind: 0, id: one.id, happen: () => this.endSession(one, 'expired') })),
+      ...this.sessions.map((one) => ({
+        due: one.expires,
+        kind: 0,
+        id: one.id,
+        happen: () => this.endSession(one, 'expired'),
+      })),
       ...this.waiters
         .filter((one) => one.due >= 0)
         .map((one) => ({ due: one.due, kind: 1, id: one.arrival, happen: () => this.timeOut(one) })),
@@ -212,12 +116,6 @@ export class Model {
     this.change(session, { kind: 'refused', number: 0, request: waiter.command.request, refused })
   }
 
-  // --- Sessions ---
-
-  session(id: number | undefined): ModelSession | undefined {
-    return this.sessions.find((one) => one.id === id)
-  }
-
   private openSession(command: OpenSession): ModelResult {
     const { limits } = this
     let session = this.sessions.find((one) => one.nonce === command.nonce)
@@ -230,7 +128,19 @@ export class Model {
       if (codes.length > 0) return no(...codes)
       const { nonce, secret, ttlMs: ttl, client } = command
       const expires = this.now + ttl
-      session = { id: ++this.counter, nonce, secret, ttl, client, expires, lowest: 1, acked: [], answers: [], changeNumber: 0, changes: [] }
+      session = {
+        id: ++this.counter,
+        nonce,
+        secret,
+        ttl,
+        client,
+        expires,
+        lowest: 1,
+        acked: [],
+        answers: [],
+        changeNumber: 0,
+        changes: [],
+      }
       this.sessions.push(session)
       this.out.events.push({ kind: 'sessionOpened', session: session.id as never, client })
     }
@@ -258,7 +168,8 @@ export class Model {
 
   private endSession(session: ModelSession, reason: EndReason, text = ''): void {
     this.sessions = this.sessions.filter((one) => one !== session)
-    for (const waiter of this.waiters.filter((one) => one.command.session === session.id)) this.leave(waiter, 'session-ended')
+    for (const waiter of this.waiters.filter((one) => one.command.session === session.id))
+      this.leave(waiter, 'session-ended')
     for (const hold of this.holds.filter((one) => one.session === session.id)) {
       if (hold.persistent && hold.confirmed) hold.session = undefined
       else this.endHold(hold, reason, reason !== 'closed', { text })
@@ -266,15 +177,6 @@ export class Model {
     this.out.pushes.push({ session: session.id, ended: reason })
     this.out.events.push({ kind: 'sessionEnded', session: session.id as never, reason })
   }
-
-  private change(session: ModelSession, change: Change): number {
-    const numbered = { ...change, number: ++session.changeNumber }
-    session.changes.push(numbered)
-    this.out.pushes.push({ session: session.id, change: numbered })
-    return session.changeNumber
-  }
-
-  // --- Requests ---
 
   private numbered(command: Numbered, half: boolean, run: (session: ModelSession) => ModelResult): ModelResult {
     const session = this.session(command.session)
@@ -296,47 +198,12 @@ export class Model {
     return result
   }
 
-  private acknowledge(session: ModelSession, ack: Ack): void {
-    const isNew = (request: number): boolean => request >= session.lowest && !session.acked.includes(request)
-    for (const request of ack.also) {
-      if (!isNew(request)) continue
-      this.forget(session, request)
-      session.acked.push(request)
-    }
-    const below = [...session.answers].filter((one) => one.request < ack.lowest).sort((a, b) => a.request - b.request)
-    for (const answer of below) this.forget(session, answer.request)
-    session.lowest = Math.max(session.lowest, ack.lowest)
-    session.acked = session.acked.filter((request) => request >= session.lowest)
-  }
-
-  private forget(session: ModelSession, request: number): void {
-    const answer = session.answers.find((one) => one.request === request)
-    session.answers = session.answers.filter((one) => one !== answer)
-    const waiter = this.waiters.find((one) => one.arrival === answer?.waiter)
-    if (waiter !== undefined) this.leave(waiter, 'cancelled')
-    const hold = this.holds.find((one) => one.id === answer?.hold)
-    if (hold === undefined) return
-    hold.confirmed = true
-    session.changes = session.changes.filter((one) => one.number !== hold.told)
-  }
-
-  private settle(session: ModelSession | undefined, request: number, result: ModelResult): void {
-    const answer = session?.answers.find((one) => one.request === request)
-    if (answer !== undefined) Object.assign(answer, { waiter: undefined, hold: undefined, result })
-  }
-
   private present(answer: ModelAnswer): ModelResult {
     const waiter = this.waiters.find((one) => one.arrival === answer.waiter)
     if (waiter !== undefined) return { kind: 'queued', position: this.position(waiter) }
     const hold = this.holds.find((one) => one.id === answer.hold)
     if (hold !== undefined) return { kind: 'granted', grant: grantOf(hold) }
     return answer.result as ModelResult
-  }
-
-  // --- Locks ---
-
-  get full(): boolean {
-    return this.counter >= 2 ** 48 - 1
   }
 
   private acquire(session: ModelSession, command: Acquire): ModelResult {
@@ -346,7 +213,8 @@ export class Model {
     const names = locks.map((one) => one.name)
     if (locks.length === 0 || new Set(names).size < names.length) codes.push('invalid')
     if (names.some((name) => nameProblem(name) !== undefined)) codes.push('invalid')
-    if (locks.some((one) => typeof one.mode === 'object' && (one.mode.permits < 1 || one.mode.permits > 65_536))) codes.push('invalid')
+    if (locks.some((one) => typeof one.mode === 'object' && (one.mode.permits < 1 || one.mode.permits > 65_536)))
+      codes.push('invalid')
     if (lockDelayMs > limits.lockDelayMaxMs) codes.push('invalid')
     if ((command.persistent || command.portable) && command.secret === undefined) codes.push('invalid')
     if (locks.length > limits.locksPerAcquire || command.data.length > limits.dataBytes) codes.push('limit')
@@ -368,105 +236,6 @@ export class Model {
     session.answers.push({ request, waiter: waiter.arrival })
     this.out.events.push({ kind: 'queued', session: session.id as never, request, names })
     return { kind: 'queued', position: this.position(waiter) }
-  }
-
-  private heldBy(session: ModelSession): number {
-    const mine = this.waiters.filter((one) => one.command.session === session.id)
-    return this.holds.filter((one) => one.session === session.id).length + mine.length
-  }
-
-  private inUse(name: string): boolean {
-    return this.heldOn(name).length + this.delayedOn(name).length + this.queue(name).length > 0
-  }
-
-  private sizeOf(name: string): number {
-    return this.sizes.find((one) => one.name === name)?.size ?? 0
-  }
-
-  private setSize(name: string, size: number): void {
-    this.sizes = [...this.sizes.filter((one) => one.name !== name), { name, size }]
-  }
-
-  heldOn(name: string): HeldLock[] {
-    return this.holds.flatMap((hold) => hold.locks.filter((one) => one.name === name))
-  }
-
-  private delayedOn(name: string): HeldLock[] {
-    return this.delays.flatMap((delay) => delay.locks.filter((one) => one.name === name))
-  }
-
-  private queue(name: string): ModelWaiter[] {
-    return this.waiters.filter((one) => one.command.locks.some((lock) => lock.name === name))
-  }
-
-  private position(waiter: ModelWaiter): number {
-    return Math.max(...waiter.command.locks.map((one) => this.queue(one.name).indexOf(waiter) + 1))
-  }
-
-  /** Whether holds and delays let this one in; who waits in front is another question. */
-  private fits({ name, mode }: LockRequest): boolean {
-    const held = this.heldOn(name)
-    const delayed = this.delayedOn(name)
-    if (mode === 'exclusive') return held.length + delayed.length === 0
-    if (mode === 'shared') return [...held, ...delayed].every((one) => one.mode === 'shared')
-    return held.length + delayed.length < this.sizeOf(name)
-  }
-
-  private grant(session: ModelSession, command: Acquire): ModelHold {
-    const id = ++this.counter
-    const locks = command.locks.map(({ name, mode }): HeldLock => {
-      if (mode === 'exclusive') return { name, mode, token: id as never }
-      if (mode === 'shared') return { name, mode, token: (this.heldOn(name)[0]?.token ?? id) as never }
-      const taken = [...this.heldOn(name), ...this.delayedOn(name)].map((one) => one.slot)
-      let slot = 0
-      while (taken.includes(slot)) slot++
-      return { name, mode, token: id as never, slot }
-    })
-    const { persistent, portable } = command
-    const secret = persistent || portable ? command.secret : undefined
-    const { client } = session
-    const hold = { id, session: session.id, client, locks, persistent, portable, confirmed: false, secret, delay: command.lockDelayMs, told: 0 }
-    this.holds.push(hold)
-    this.out.events.push({ kind: 'held', grant: { hold: id as never, locks }, session: session.id as never, client })
-    return hold
-  }
-
-  /** Grants, by arrival, whoever is at the front of each of its queues and fits, until nobody is. */
-  private serve(): void {
-    for (;;) {
-      const next = this.waiters.find((waiter) => {
-        const session = this.session(waiter.command.session)
-        if (session === undefined || session.expires <= this.now) return false
-        return waiter.command.locks.every((one) => this.queue(one.name)[0] === waiter && this.fits(one))
-      })
-      if (next === undefined || this.full) return
-      const session = this.session(next.command.session) as ModelSession
-      this.waiters = this.waiters.filter((one) => one !== next)
-      const hold = this.grant(session, next.command)
-      const { request } = next.command
-      Object.assign(session.answers.find((one) => one.request === request) as ModelAnswer, { waiter: undefined, hold: hold.id })
-      hold.told = this.change(session, { kind: 'granted', number: 0, request, grant: grantOf(hold) })
-    }
-  }
-
-  private leave(waiter: ModelWaiter, reason: 'timeout' | 'cancelled' | 'session-ended'): void {
-    this.waiters = this.waiters.filter((one) => one !== waiter)
-    const { session, request, locks } = waiter.command
-    this.out.events.push({ kind: 'unqueued', session, request, names: locks.map((one) => one.name), reason })
-  }
-
-  private endHold(hold: ModelHold, reason: EndReason, delay: boolean, options: { tell?: boolean; actor?: string; text?: string }): void {
-    const { actor = '', text = '' } = options
-    this.holds = this.holds.filter((one) => one !== hold)
-    if (delay && hold.delay > 0) this.delays.push({ id: hold.id, due: this.now + hold.delay, locks: hold.locks })
-    const owner = this.session(hold.session)
-    if (owner !== undefined) {
-      const answer = owner.answers.find((one) => one.hold === hold.id)
-      if (answer !== undefined) this.settle(owner, answer.request, { kind: 'ended', hold: hold.id as never, reason })
-      if (options.tell) this.change(owner, { kind: 'ended', number: 0, hold: hold.id as never, reason, text })
-      else owner.changes = owner.changes.filter((one) => one.number !== hold.told)
-    }
-    this.out.events.push({ kind: 'freed', hold: hold.id as never, locks: hold.locks, reason, actor, text })
   }
 
   private cancel(session: ModelSession, { request, target }: Cancel): ModelResult {
@@ -504,14 +273,28 @@ export class Model {
   private adopt(session: ModelSession, command: Adopt): ModelResult {
     const hold = this.holds.find((one) => one.id === command.hold)
     if (hold === undefined || hold.secret === undefined || hold.secret !== command.secret) return no('not-holder')
-    if (this.heldBy(session) >= this.limits.holdsPerSession || session.changes.length >= UNSEEN_MAX || this.full) return no('limit')
+    if (this.heldBy(session) >= this.limits.holdsPerSession || session.changes.length >= UNSEEN_MAX || this.full)
+      return no('limit')
     const id = ++this.counter
     const locks = hold.locks.map((one) => (one.mode === 'shared' ? one : { ...one, token: id as never }))
-    const moved = { ...hold, id, locks, session: session.id, client: session.client, secret: command.newSecret, told: 0 }
+    const moved = {
+      ...hold,
+      id,
+      locks,
+      session: session.id,
+      client: session.client,
+      secret: command.newSecret,
+      told: 0,
+    }
     this.endHold(hold, 'moved', false, { tell: true, actor: session.client })
     this.holds.push(moved)
     session.answers.push({ request: command.request, hold: id })
-    this.out.events.push({ kind: 'held', grant: { hold: id as never, locks }, session: session.id as never, client: session.client })
+    this.out.events.push({
+      kind: 'held',
+      grant: { hold: id as never, locks },
+      session: session.id as never,
+      client: session.client,
+    })
     return { kind: 'granted', grant: grantOf(moved) }
   }
 
@@ -522,8 +305,6 @@ export class Model {
     this.endHold(hold, 'stolen', true, { tell: true, actor, text: reason })
     return { kind: 'stolen' }
   }
-
-  // --- Registers and settings ---
 
   private write(command: Put | Delete): ModelResult {
     const { session, request, ack = { lowest: 1, also: [] } } = command
@@ -545,7 +326,8 @@ export class Model {
       const hold = this.holds.find((one) => one.id === fence.hold)
       const held = hold?.locks.find((one) => one.name === fence.lock)
       if (register?.lock === undefined && ifVersion === undefined) codes.push('invalid')
-      if (held === undefined || hold?.session === undefined || hold.session !== command.session) codes.push('not-holder')
+      if (held === undefined || hold?.session === undefined || hold.session !== command.session)
+        codes.push('not-holder')
       else if (held.mode !== 'exclusive') codes.push('mismatch')
     }
     if (ifVersion !== undefined && ifVersion !== version) codes.push('version-conflict')
@@ -576,26 +358,4 @@ export class Model {
     if (resize !== undefined) this.setSize(resize.name, resize.size)
     return { kind: 'configured' }
   }
-}
-
-function no(...codes: ErrorCode[]): ModelRefusal {
-  return { kind: 'refused', codes }
-}
-
-function permits({ mode }: LockRequest): number {
-  return typeof mode === 'object' ? mode.permits : 0
-}
-
-function bytesOf(text: string): number {
-  return new TextEncoder().encode(text).length
-}
-
-function grantOf(hold: ModelHold): Grant {
-  const grant = { hold: hold.id as never, locks: hold.locks }
-  return hold.secret === undefined ? grant : { ...grant, secret: hold.secret }
-}
-
-function ackMakesSense(session: ModelSession, ack: Ack): boolean {
-  const end = Math.max(session.lowest, ack.lowest) + WINDOW
-  return ack.lowest >= 1 && ack.also.length <= WINDOW && ack.also.every((request) => request >= 1 && request <= end)
 }

@@ -94,7 +94,11 @@ describe('2. Ordered tokens (rule T)', () => {
       expect(grant.locks[0]?.token).toBeGreaterThan(last)
       expect(grant.locks[0]?.token).toBe(grant.hold)
       last = grant.hold
-      bench.one(round % 2 === 0 ? { kind: 'release', session, hold: grant.hold } : { kind: 'closeSession', session, by: 'owner', reason: '' })
+      bench.one(
+        round % 2 === 0
+          ? { kind: 'release', session, hold: grant.hold }
+          : { kind: 'closeSession', session, by: 'owner', reason: '' },
+      )
       expect(bench.state.machine.locks.size).toBe(0)
       Object.assign(bench, { state: LockState.restore(bench.state.snapshot()) })
     }
@@ -108,7 +112,11 @@ describe('2. Ordered tokens (rule T)', () => {
     bench.one({ kind: 'release', session: a, hold: first.hold })
     const third = bench.hold(c, [shared('x')])
     expect([second, third].map((one) => one.locks[0]?.token)).toEqual([first.hold, first.hold])
-    for (const [session, { hold }] of [[b, second], [c, third]] as const) bench.one({ kind: 'release', session, hold })
+    for (const [session, { hold }] of [
+      [b, second],
+      [c, third],
+    ] as const)
+      bench.one({ kind: 'release', session, hold })
     const exclusive = bench.hold(a, ['x'])
     expect(exclusive.locks[0]?.token).toBeGreaterThan(third.hold)
     bench.one({ kind: 'release', session: a, hold: exclusive.hold })
@@ -120,7 +128,15 @@ describe('2. Ordered tokens (rule T)', () => {
     const [a, b] = [bench.open(), bench.open()]
     const old = bench.hold(a, ['x', shared('s'), permit('p', 2)], { portable: true, secret: SECRET })
     const request = bench.next(b)
-    const adopted = bench.one({ kind: 'adopt', session: b, request, ack: { lowest: 1, also: [] }, hold: old.hold, secret: SECRET, newSecret: 'cd'.repeat(16) })
+    const adopted = bench.one({
+      kind: 'adopt',
+      session: b,
+      request,
+      ack: { lowest: 1, also: [] },
+      hold: old.hold,
+      secret: SECRET,
+      newSecret: 'cd'.repeat(16),
+    })
     if (adopted.kind !== 'granted') throw new Error(code(adopted))
     const { grant } = adopted
     expect(grant.hold).toBeGreaterThan(old.hold)
@@ -133,13 +149,24 @@ describe('2. Ordered tokens (rule T)', () => {
     const bench = new Bench()
     const [a, b] = [bench.open(5000), bench.open()]
     const options = { persistent: true, secret: SECRET }
-    const keep = [bench.hold(a, [shared('s'), 'x'], options), bench.hold(a, [shared('s')], options), bench.hold(b, [permit('p', 2)], options)]
+    const keep = [
+      bench.hold(a, [shared('s'), 'x'], options),
+      bench.hold(a, [shared('s')], options),
+      bench.hold(b, [permit('p', 2)], options),
+    ]
     const unseen = bench.hold(b, ['unseen'], options)
     bench.hold(b, ['plain'])
     bench.acquire(b, ['x'], FOREVER)
     bench.one({ kind: 'renew', session: a, ack: { lowest: 3, also: [] } })
     bench.one({ kind: 'renew', session: b, ack: { lowest: 2, also: [] } })
-    bench.one({ kind: 'put', session: b, request: bench.next(b), ack: { lowest: 2, also: [] }, key: 'k', value: new Uint8Array([1]) })
+    bench.one({
+      kind: 'put',
+      session: b,
+      request: bench.next(b),
+      ack: { lowest: 2, also: [] },
+      key: 'k',
+      value: new Uint8Array([1]),
+    })
     const before = bench.state.hash()
     const { state, moved } = bench.state.withEpoch(7)
     expect(bench.state.hash()).toBe(before)
@@ -150,7 +177,9 @@ describe('2. Ordered tokens (rule T)', () => {
     expect(view.pending).toEqual([])
     expect(view.delays).toEqual([])
     expect(view.held.map((one) => one.id)).toEqual(moved.map((one) => one.to))
-    expect(view.held.every((one) => one.session === undefined && one.persistent && one.remainingMs === undefined)).toBe(true)
+    expect(view.held.every((one) => one.session === undefined && one.persistent && one.remainingMs === undefined)).toBe(
+      true,
+    )
     // One generation of shared holds is one generation afterwards.
     expect(view.held[0]?.locks[0]?.token).toBe(view.held[1]?.locks[0]?.token)
     expect(state.busy).toBe(false)
@@ -163,7 +192,15 @@ describe('2. Ordered tokens (rule T)', () => {
     expect(code(raised.acquire(session, [shared('s')]))).toBe('granted')
     expect(raised.hold(session, ['plain']).hold).toBeGreaterThan(Math.max(...moved.map((one) => one.to)))
     const version = registerOf(state, 'k')?.version as bigint
-    const put = raised.one({ kind: 'put', session, request: raised.next(session), ack: { lowest: 1, also: [] }, key: 'k', value: new Uint8Array(), ifVersion: version })
+    const put = raised.one({
+      kind: 'put',
+      session,
+      request: raised.next(session),
+      ack: { lowest: 1, also: [] },
+      key: 'k',
+      value: new Uint8Array(),
+      ifVersion: version,
+    })
     expect(put.kind === 'put' && put.version > version).toBe(true)
     expect(splitToken((put as { version: bigint }).version).epoch).toBe(7)
     expect(splitToken(version).epoch).toBe(1)
@@ -193,7 +230,10 @@ describe('5. Lower and upper bound, in cluster time', () => {
     const bench = new Bench()
     const session = bench.open(1000)
     bench.at += 5000
-    const { results, pushes } = bench.apply([{ kind: 'steal', hold: 99 as never, actor: '', reason: '' }, { kind: 'renew', session }])
+    const { results, pushes } = bench.apply([
+      { kind: 'steal', hold: 99 as never, actor: '', reason: '' },
+      { kind: 'renew', session },
+    ])
     expect(results.map(code)).toEqual(['not-holder', 'renewed'])
     expect(pushes).toEqual([])
   })
@@ -229,123 +269,11 @@ describe('5. Lower and upper bound, in cluster time', () => {
     bench.acquire(c, ['x'], FOREVER)
     bench.at += 5000
     const { events, pushes } = bench.apply([])
-    const grants = events.filter((event) => event.kind === 'held').map((event) => event.kind === 'held' && event.session)
+    const grants = events
+      .filter((event) => event.kind === 'held')
+      .map((event) => event.kind === 'held' && event.session)
     expect(grants).toEqual([c])
     expect(pushes.filter((push) => push.session === b)).toEqual([{ session: b, ended: 'expired' }])
-  })
-})
-
-describe('7. Exactly once', () => {
-  const ack = { lowest: 1, also: [] }
-  const numbered: Record<string, (bench: Bench, session: never, request: number) => Command> = {
-    acquire: (bench, session, request) => bench.acquireCommand(session, ['x'], { request }),
-    'acquire that waits': (bench, session, request) => bench.acquireCommand(session, ['taken'], { request, waitMs: -1 }),
-    'acquire that is refused': (bench, session, request) => bench.acquireCommand(session, ['taken'], { request }),
-    release: (_, session, request) => ({ kind: 'release', session, request, ack, hold: 4 as never }),
-    'release of nothing': (_, session, request) => ({ kind: 'release', session, request, ack, hold: 99 as never }),
-    cancel: (_, session, request) => ({ kind: 'cancel', session, request, ack, target: request + 1 }),
-    adopt: (_, session, request) => ({ kind: 'adopt', session, request, ack, hold: 3 as never, secret: SECRET, newSecret: 'cd'.repeat(16) }),
-    put: (_, session, request) => ({ kind: 'put', session, request, ack, key: 'k', value: new Uint8Array([1]) }),
-    delete: (_, session, request) => ({ kind: 'delete', session, request, ack, key: 'k' }),
-  }
-  for (const [what, make] of Object.entries(numbered)) {
-    it(`${what}: a repeat gets the first answer and has no effect; once acknowledged it is expired`, () => {
-      const bench = new Bench()
-      const [a, b] = [bench.open(), bench.open()]
-      bench.hold(a, ['taken'], { portable: true, secret: SECRET })
-      bench.hold(b, ['mine'])
-      const command = make(bench, b as never, 7)
-      const first = bench.one(command)
-      const { counter } = bench.state.machine
-      const copy = LockState.restore(bench.state.snapshot())
-      for (let i = 0; i < 3; i++) {
-        const { results, pushes, events } = bench.apply([command, command])
-        expect(results).toEqual([first, first])
-        expect([...pushes, ...events]).toEqual([])
-      }
-      copy.apply({ at: bench.state.now, commands: [] }, bench.state.index)
-      expect(bench.state.hash()).toBe(copy.hash())
-      expect(bench.state.machine.counter).toBe(counter)
-      bench.one({ kind: 'renew', session: b, ack: { lowest: 1, also: [7] } })
-      expect(code(bench.one(command))).toBe('expired-request')
-      bench.one({ kind: 'renew', session: b, ack: { lowest: 9, also: [] } })
-      expect(code(bench.one(command))).toBe('expired-request')
-      expect(bench.state.machine.counter).toBe(counter)
-    })
-  }
-
-  it('a request that a crowded session refused is not carried out when its duplicate comes late', () => {
-    const bench = new Bench()
-    const session = bench.open()
-    const late = bench.acquireCommand(session, ['x'], { request: 700 })
-    expect(code(bench.one(late))).toBe('limit')
-    bench.one({ kind: 'renew', session, ack: { lowest: 600, also: [] } })
-    expect(code(bench.one(late))).toBe('limit')
-    expect(held(bench, 'x')).toEqual([])
-  })
-
-  it('the window begins at the lowest number that is open, as the request itself tells', () => {
-    const bench = new Bench()
-    const session = bench.open()
-    const at = (request: number, lowest: number) => code(bench.acquire(session, [`n${request}`], { request, ack: { lowest, also: [] } }))
-    expect(at(2000, 1)).toBe('invalid')
-    expect(at(2000, 1900)).toBe('granted')
-    expect(at(1899, 1)).toBe('expired-request')
-    expect(at(2411, 1900)).toBe('granted')
-    expect(at(2412, 1900)).toBe('limit')
-    expect(at(2925, 1900)).toBe('invalid')
-  })
-
-  it('a request that acknowledges itself is refused and has no effect', () => {
-    const bench = new Bench()
-    const session = bench.open()
-    const command = bench.acquireCommand(session, ['x'], { request: 3, ack: { lowest: 1, also: [3] } })
-    expect(code(bench.one(command))).toBe('invalid')
-    expect(code(bench.one({ ...command, ack: { lowest: 1, also: [] } }))).toBe('granted')
-  })
-
-  it('a cancel that overtakes its acquire, and one that loses the race', () => {
-    const bench = new Bench()
-    const session = bench.open()
-    const cancel = (request: number, target: number): Command => ({ kind: 'cancel', session, request, ack, target })
-    expect(bench.one(cancel(2, 1))).toEqual({ kind: 'cancelled', was: 'unknown' })
-    expect(code(bench.acquire(session, ['x'], { request: 1 }))).toBe('aborted')
-    const won = bench.acquire(session, ['x'], { request: 3 })
-    expect(won.kind).toBe('granted')
-    expect(bench.one(cancel(4, 3))).toEqual({ kind: 'cancelled', was: 'granted' })
-    expect(held(bench, 'x')).toEqual([])
-    expect(code(bench.acquire(session, ['x'], { request: 3 }))).toBe('aborted')
-  })
-
-  it('without a session: release, steal and close may be repeated, a put only under its version', () => {
-    const bench = new Bench()
-    const [a, b] = [bench.open(), bench.open()]
-    const one = bench.hold(a, ['x'], { portable: true, secret: SECRET })
-    const release: Command = { kind: 'release', hold: one.hold, secret: SECRET }
-    expect([release, release].map((command) => code(bench.one(command)))).toEqual(['released', 'not-holder'])
-    bench.hold(b, ['x'])
-    expect(code(bench.one(release))).toBe('not-holder')
-    expect(held(bench, 'x')).toHaveLength(1)
-    const close: Command = { kind: 'closeSession', session: a, by: 'owner', reason: '' }
-    expect([close, close].map((command) => code(bench.one(command)))).toEqual(['closed', 'session-ended'])
-    expect(code(bench.one({ kind: 'put', key: 'k', value: new Uint8Array() }))).toBe('invalid')
-    expect(code(bench.one({ kind: 'put', key: 'k', value: new Uint8Array(), ifVersion: 0n }))).toBe('invalid')
-    expect(code(bench.one({ kind: 'delete', key: 'k' }))).toBe('invalid')
-    const made = bench.one({ kind: 'put', session: b, request: 9, ack, key: 'k', value: new Uint8Array() })
-    if (made.kind !== 'put') throw new Error(code(made))
-    const put: Command = { kind: 'put', key: 'k', value: new Uint8Array([1]), ifVersion: made.version }
-    expect([put, put].map((command) => code(bench.one(command)))).toEqual(['put', 'version-conflict'])
-  })
-
-  it('a nonce names one session, however often it is opened', () => {
-    const bench = new Bench()
-    const open: Command = { kind: 'openSession', nonce: 'ee'.repeat(16), secret: SECRET, ttlMs: 1000 as never, client: '', local: false }
-    const { results } = bench.apply([open, { ...open, secret: 'cd'.repeat(16) }])
-    expect(results[1]).toEqual(results[0])
-    bench.advance(999)
-    bench.one(open)
-    // A repeat is no renewal: the client counts from its first attempt.
-    expect(bench.advance(1).pushes).toHaveLength(1)
   })
 })
 
@@ -363,7 +291,10 @@ describe('9. Fair', () => {
       return pushes.map((push) => [sessions.indexOf(push.session), push.change?.kind])
     }
     // One release wakes the waiters that it grants, nobody else; a reader does not pass the writer in front of it.
-    expect(granted({ kind: 'release', session: sessions[0] as never, hold: first.hold })).toEqual([[1, 'granted'], [2, 'granted']])
+    expect(granted({ kind: 'release', session: sessions[0] as never, hold: first.hold })).toEqual([
+      [1, 'granted'],
+      [2, 'granted'],
+    ])
     expect(code(bench.acquire(sessions[0] as never, [shared('x')]))).toBe('busy')
     const next = () => {
       const holds = held(bench, 'x')
@@ -401,7 +332,12 @@ describe('12. Nothing is lost in silence', () => {
     const bench = new Bench()
     const holder = bench.open(60_000)
     const { hold } = bench.hold(holder, ['x'])
-    const [granted, timedOut, expired, cancelled] = [bench.open(60_000), bench.open(60_000), bench.open(2000), bench.open(60_000)]
+    const [granted, timedOut, expired, cancelled] = [
+      bench.open(60_000),
+      bench.open(60_000),
+      bench.open(2000),
+      bench.open(60_000),
+    ]
     bench.acquire(timedOut, ['x'], { waitMs: 1000 })
     bench.acquire(expired, ['x'], FOREVER)
     bench.acquire(cancelled, ['x'], FOREVER)
@@ -409,11 +345,19 @@ describe('12. Nothing is lost in silence', () => {
     const pushes = [
       ...bench.advance(1000).pushes,
       ...bench.advance(1000).pushes,
-      ...bench.apply([{ kind: 'cancel', session: cancelled, request: 2, ack: { lowest: 1, also: [] }, target: 1 }]).pushes,
+      ...bench.apply([{ kind: 'cancel', session: cancelled, request: 2, ack: { lowest: 1, also: [] }, target: 1 }])
+        .pushes,
       ...bench.apply([{ kind: 'release', session: holder, hold }]).pushes,
     ]
-    const told = pushes.map((push) => [push.session, push.ended ?? (push.change?.kind === 'refused' ? push.change.refused.code : push.change?.kind)])
-    expect(told).toEqual([[timedOut, 'timeout'], [expired, 'expired'], [granted, 'granted']])
+    const told = pushes.map((push) => [
+      push.session,
+      push.ended ?? (push.change?.kind === 'refused' ? push.change.refused.code : push.change?.kind),
+    ])
+    expect(told).toEqual([
+      [timedOut, 'timeout'],
+      [expired, 'expired'],
+      [granted, 'granted'],
+    ])
   })
 
   it('what a client has not seen is repeated in every answer until it has', () => {
@@ -428,7 +372,9 @@ describe('12. Nothing is lost in silence', () => {
       return result.changes
     }
     for (let i = 0; i < 3; i++) {
-      expect(changes(owner as never)).toMatchObject([{ kind: 'ended', number: 1, hold: stolen.hold, reason: 'stolen', text: 'stuck' }])
+      expect(changes(owner as never)).toMatchObject([
+        { kind: 'ended', number: 1, hold: stolen.hold, reason: 'stolen', text: 'stuck' },
+      ])
       expect(changes(waiter as never, 0)).toMatchObject([{ kind: 'granted', number: 1, request: 1 }])
     }
     Object.assign(bench, { state: LockState.restore(bench.state.snapshot()) })
@@ -460,7 +406,9 @@ describe('persistent holds', () => {
     bench.advance(1000)
     expect(queryState(bench.state, {}, bench.state.index as Index).held.map((one) => one.id)).toEqual([kept.hold])
     const c = bench.open(1000)
-    expect(code(bench.one({ kind: 'release', session: c, request: 1, ack: { lowest: 1, also: [] }, hold: kept.hold }))).toBe('not-holder')
+    expect(
+      code(bench.one({ kind: 'release', session: c, request: 1, ack: { lowest: 1, also: [] }, hold: kept.hold })),
+    ).toBe('not-holder')
     expect(code(bench.one({ kind: 'release', hold: kept.hold, secret: 'cd'.repeat(16) }))).toBe('not-holder')
     expect(code(bench.one({ kind: 'release', hold: kept.hold, secret: SECRET }))).toBe('released')
   })
@@ -472,7 +420,15 @@ describe('persistent holds', () => {
     bench.one({ kind: 'renew', session: a, ack: { lowest: 2, also: [] } })
     bench.advance(1000)
     const newSecret = 'cd'.repeat(16)
-    const adopt: Command = { kind: 'adopt', session: b, request: 1, ack: { lowest: 1, also: [] }, hold: old.hold, secret: SECRET, newSecret }
+    const adopt: Command = {
+      kind: 'adopt',
+      session: b,
+      request: 1,
+      ack: { lowest: 1, also: [] },
+      hold: old.hold,
+      secret: SECRET,
+      newSecret,
+    }
     const result = bench.one(adopt)
     if (result.kind !== 'granted') throw new Error(code(result))
     expect(code(bench.one({ ...adopt, request: 2, hold: result.grant.hold }))).toBe('not-holder')

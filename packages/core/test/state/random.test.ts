@@ -17,43 +17,139 @@ const hex = fc.integer({ min: 1, max: 6 }).map((n) => n.toString(16).padStart(32
 const serial = fc.integer({ min: 1, max: 40 }) as fc.Arbitrary<never>
 const session = fc.integer({ min: 1, max: 4 }) as fc.Arbitrary<never>
 const request = fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 500, max: 1100 }))
-const ack = fc.record({ lowest: fc.integer({ min: 1, max: 6 }), also: fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 3 }) })
+const ack = fc.record({
+  lowest: fc.integer({ min: 1, max: 6 }),
+  also: fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 3 }),
+})
 const mode = fc.constantFrom<Mode>('exclusive', 'exclusive', 'shared', 'shared')
 const locks = fc.oneof(
-  fc.uniqueArray(fc.record({ name: fc.constantFrom('x', 'y'), mode }), { minLength: 1, maxLength: 2, selector: (one) => one.name }),
+  fc.uniqueArray(fc.record({ name: fc.constantFrom('x', 'y'), mode }), {
+    minLength: 1,
+    maxLength: 2,
+    selector: (one) => one.name,
+  }),
   fc.constant([{ name: 'p', mode: { permits: 2 } as Mode }]),
-  fc.constant([{ name: 'x', mode: 'exclusive' as Mode }, { name: 'p', mode: { permits: 2 } as Mode }]),
+  fc.constant([
+    { name: 'x', mode: 'exclusive' as Mode },
+    { name: 'p', mode: { permits: 2 } as Mode },
+  ]),
 )
 const command: fc.Arbitrary<Command> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('openSession' as const), nonce: hex, secret: hex, ttlMs: fc.constantFrom(100, 300, 5000) as fc.Arbitrary<never>, client: fc.constant('c'), local: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('renew' as const), session, seen: fc.integer({ min: 0, max: 5 }), ack }, { requiredKeys: ['kind', 'session'] }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('openSession' as const),
+      nonce: hex,
+      secret: hex,
+      ttlMs: fc.constantFrom(100, 300, 5000) as fc.Arbitrary<never>,
+      client: fc.constant('c'),
+      local: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record(
+      { kind: fc.constant('renew' as const), session, seen: fc.integer({ min: 0, max: 5 }), ack },
+      { requiredKeys: ['kind', 'session'] },
+    ),
+  },
   {
     weight: 10,
     arbitrary: fc.record({
-      kind: fc.constant('acquire' as const), session, request, ack, locks,
+      kind: fc.constant('acquire' as const),
+      session,
+      request,
+      ack,
+      locks,
       waitMs: fc.constantFrom(0, 100, 250, -1, -1),
       lockDelayMs: fc.constantFrom(0, 0, 50, 100) as fc.Arbitrary<never>,
-      persistent: fc.boolean(), portable: fc.boolean(), secret: fc.constant('ab'.repeat(16)), data: fc.constant(new Uint8Array([1])),
+      persistent: fc.boolean(),
+      portable: fc.boolean(),
+      secret: fc.constant('ab'.repeat(16)),
+      data: fc.constant(new Uint8Array([1])),
     }),
   },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('release' as const), hold: serial, session, request, ack, secret: fc.constant('ab'.repeat(16)) }, { requiredKeys: ['kind', 'hold', 'session'] }) },
+  {
+    weight: 4,
+    arbitrary: fc.record(
+      {
+        kind: fc.constant('release' as const),
+        hold: serial,
+        session,
+        request,
+        ack,
+        secret: fc.constant('ab'.repeat(16)),
+      },
+      { requiredKeys: ['kind', 'hold', 'session'] },
+    ),
+  },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('cancel' as const), session, request, ack, target: request }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('adopt' as const), session, request, ack, hold: serial, secret: fc.constant('ab'.repeat(16)), newSecret: fc.constant('ab'.repeat(16)) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('steal' as const), hold: serial, actor: fc.constant('op'), reason: fc.constant('') }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('closeSession' as const), session, by: fc.constantFrom('owner' as const, 'operator' as const, 'death' as const), reason: fc.constant('') }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('adopt' as const),
+      session,
+      request,
+      ack,
+      hold: serial,
+      secret: fc.constant('ab'.repeat(16)),
+      newSecret: fc.constant('ab'.repeat(16)),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('steal' as const),
+      hold: serial,
+      actor: fc.constant('op'),
+      reason: fc.constant(''),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('closeSession' as const),
+      session,
+      by: fc.constantFrom('owner' as const, 'operator' as const, 'death' as const),
+      reason: fc.constant(''),
+    }),
+  },
   {
     weight: 2,
     arbitrary: fc.record(
       {
-        kind: fc.constant('put' as const), key: fc.constantFrom('k', 'l'), value: fc.constant(new Uint8Array([7])),
-        ifVersion: fc.oneof(fc.constant(0n), fc.integer({ min: 1, max: 40 }).map((n) => (1n << 48n) + BigInt(n))),
-        fence: fc.record({ hold: serial, lock: fc.constant('x') }), session, request, ack,
+        kind: fc.constant('put' as const),
+        key: fc.constantFrom('k', 'l'),
+        value: fc.constant(new Uint8Array([7])),
+        ifVersion: fc.oneof(
+          fc.constant(0n),
+          fc.integer({ min: 1, max: 40 }).map((n) => (1n << 48n) + BigInt(n)),
+        ),
+        fence: fc.record({ hold: serial, lock: fc.constant('x') }),
+        session,
+        request,
+        ack,
       },
       { requiredKeys: ['kind', 'key', 'value', 'session', 'request', 'ack'] },
     ),
   },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('delete' as const), key: fc.constantFrom('k', 'l'), session, request, ack }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('configure' as const), permits: fc.record({ name: fc.constant('p'), size: fc.integer({ min: 1, max: 3 }) }) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('delete' as const),
+      key: fc.constantFrom('k', 'l'),
+      session,
+      request,
+      ack,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('configure' as const),
+      permits: fc.record({ name: fc.constant('p'), size: fc.integer({ min: 1, max: 3 }) }),
+    }),
+  },
 ) as fc.Arbitrary<Command>
 
 const entries = fc.array(

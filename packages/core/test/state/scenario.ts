@@ -157,7 +157,12 @@ export class ScenarioRunner {
     }
   }
 
-  private write(kind: 'put' | 'delete', plain: string[], options: Map<string, string>, ack: { lowest: number; also: number[] }): Command {
+  private write(
+    kind: 'put' | 'delete',
+    plain: string[],
+    options: Map<string, string>,
+    ack: { lowest: number; also: number[] },
+  ): Command {
     const words = [...plain]
     const session = this.names.get(words[0] as string)
     if (session !== undefined) words.shift()
@@ -182,13 +187,17 @@ export class ScenarioRunner {
     for (const { session, change, ended } of applied.pushes) {
       const to = `  -> ${this.nameOf(session)}:`
       if (ended !== undefined) lines.push(`${to} session ended: ${ended}`)
-      else if (change?.kind === 'granted') lines.push(`${to} #${change.number} request ${change.request} ${this.grant(change.grant)}`)
-      else if (change?.kind === 'refused') lines.push(`${to} #${change.number} request ${change.request} ${change.refused.code}`)
+      else if (change?.kind === 'granted')
+        lines.push(`${to} #${change.number} request ${change.request} ${this.grant(change.grant)}`)
+      else if (change?.kind === 'refused')
+        lines.push(`${to} #${change.number} request ${change.request} ${change.refused.code}`)
       else if (change !== undefined) lines.push(`${to} #${change.number} hold ${change.hold} ended: ${change.reason}`)
     }
     for (const event of applied.events) {
-      if (event.kind === 'freed') lines.push(`  freed ${event.hold} ${event.locks.map((lock) => lock.name).join(' ')}: ${event.reason}`)
-      if (event.kind === 'unqueued') lines.push(`  unqueued ${this.nameOf(event.session)}/${event.request}: ${event.reason}`)
+      if (event.kind === 'freed')
+        lines.push(`  freed ${event.hold} ${event.locks.map((lock) => lock.name).join(' ')}: ${event.reason}`)
+      if (event.kind === 'unqueued')
+        lines.push(`  unqueued ${this.nameOf(event.session)}/${event.request}: ${event.reason}`)
       if (event.kind === 'held') lines.push(`  held ${event.grant.hold} by ${this.nameOf(event.session)}`)
     }
   }

@@ -18,12 +18,21 @@ describe('scenarios of the lock state machine', () => {
           .map((lines) => (lines.includes('----') ? lines.slice(0, lines.indexOf('----')) : lines))
           .map((lines) => lines.filter((line) => line.trim() !== ''))
           .filter((lines) => lines.length > 0)
-        writeFileSync(path, rewrite(text, directives.map((lines) => runner.run(lines.join('\n')))))
+        writeFileSync(
+          path,
+          rewrite(
+            text,
+            directives.map((lines) => runner.run(lines.join('\n'))),
+          ),
+        )
         return
       }
       const steps = parseScenario(text)
       expect(steps.length).toBeGreaterThan(0)
-      for (const step of steps) expect(`${step.directive}\n----\n${runner.run(step.directive)}`).toBe(`${step.directive}\n----\n${step.expected}`)
+      for (const step of steps)
+        expect(`${step.directive}\n----\n${runner.run(step.directive)}`).toBe(
+          `${step.directive}\n----\n${step.expected}`,
+        )
     })
   }
 })

@@ -34,7 +34,13 @@ const number = fc.nat({ max: 9999 })
 const wish: fc.Arbitrary<Wish> = fc.oneof(
   ...Object.entries(WEIGHTS).map(([kind, weight]) => ({
     weight,
-    arbitrary: fc.record({ kind: fc.constant(kind as Wish['kind']), who: number, what: number, how: number, ack: number }),
+    arbitrary: fc.record({
+      kind: fc.constant(kind as Wish['kind']),
+      who: number,
+      what: number,
+      how: number,
+      ack: number,
+    }),
   })),
 )
 export const turns: fc.Arbitrary<Turn[]> = fc.array(
@@ -112,14 +118,34 @@ export class Clients {
   time(pick: number): number {
     const { now } = this.model
     const next = this.model.nextDue() ?? now + 10
-    const times = [now, now, now, now, now, now + 1, now + 1, now + 20, now + 50, next - 1, next, next, next + 1, now - 5, now + 300]
+    const times = [
+      now,
+      now,
+      now,
+      now,
+      now,
+      now + 1,
+      now + 1,
+      now + 20,
+      now + 50,
+      next - 1,
+      next,
+      next,
+      next + 1,
+      now - 5,
+      now + 300,
+    ]
     return Math.max(0, times[pick % times.length] as number)
   }
 
   command(wish: Wish): Command {
     // Without clients nothing happens.
     const few = this.model.sessions.length < 3 && wish.ack % 3 !== 0
-    const command = few ? this.fresh({ ...wish, kind: 'openSession' }) : wish.kind === 'repeat' ? this.repeat(wish) : this.fresh(wish)
+    const command = few
+      ? this.fresh({ ...wish, kind: 'openSession' })
+      : wish.kind === 'repeat'
+        ? this.repeat(wish)
+        : this.fresh(wish)
     this.sent.push(command)
     return command
   }
@@ -127,7 +153,10 @@ export class Clients {
   /** Something that was sent before, from lately or from long ago, exactly as it was. */
   private repeat(wish: Wish): Command {
     const back = wish.how % 3 === 0 ? wish.what : wish.what % 6
-    return this.sent[this.sent.length - 1 - (back % Math.max(1, this.sent.length))] ?? this.fresh({ ...wish, kind: 'openSession' })
+    return (
+      this.sent[this.sent.length - 1 - (back % Math.max(1, this.sent.length))] ??
+      this.fresh({ ...wish, kind: 'openSession' })
+    )
   }
 
   private fresh({ kind, who, what, how, ack }: Wish): Command {
@@ -156,14 +185,23 @@ export class Clients {
       }
       case 'closeSession':
         if (how % 2 === 0) return { kind: 'renew', session }
-        return { kind, session, by: (['owner', 'operator', 'death'] as const)[how % 3] as 'owner', reason: 'r' } as never
+        return {
+          kind,
+          session,
+          by: (['owner', 'operator', 'death'] as const)[how % 3] as 'owner',
+          reason: 'r',
+        } as never
       case 'acquire':
         return this.acquire(session, what, how, ack)
       case 'cancel': {
         const mine = this.model.session(session)?.answers.map((one) => one.request) ?? []
-        const open = this.model.waiters.filter((one) => one.command.session === session).map((one) => one.command.request)
+        const open = this.model.waiters
+          .filter((one) => one.command.session === session)
+          .map((one) => one.command.request)
         const last = this.numbers.get(session) ?? 0
-        const target = [...mine, ...open, ...open, last + 1, last + 2, last, last + 1026, 0][what % (mine.length + 2 * open.length + 5)]
+        const target = [...mine, ...open, ...open, last + 1, last + 2, last, last + 1026, 0][
+          what % (mine.length + 2 * open.length + 5)
+        ]
         return { kind: 'cancel', ...this.numbered(session, how, ack), target: target as number }
       }
       case 'release':
@@ -171,15 +209,29 @@ export class Clients {
         if (how % 6 === 1) return { kind: 'release', session, hold }
         return { kind: 'release', ...this.numbered(session, how, ack), hold, ...(how % 2 === 0 ? { secret } : {}) }
       case 'adopt':
-        return { kind: 'adopt', ...this.numbered(session, how, ack), hold: this.portable(what), secret: this.secretOf(this.portable(what), how), newSecret: hex(2000 + ++this.secrets) }
+        return {
+          kind: 'adopt',
+          ...this.numbered(session, how, ack),
+          hold: this.portable(what),
+          secret: this.secretOf(this.portable(what), how),
+          newSecret: hex(2000 + ++this.secrets),
+        }
       case 'steal':
         return { kind: 'steal', hold, actor: 'op', reason: how % 30 === 0 ? 'ü'.repeat(129) : 'why' }
       case 'put':
       case 'delete':
         return this.write(kind as 'put', session, what, how, ack)
       case 'configure': {
-        if (how % 3 !== 2) return { kind: 'configure', permits: { name: how % 7 === 0 ? 'x' : 'p', size: what % 60 === 0 ? 65_537 : what % 5 } }
-        return { kind: 'configure', limits: LIMITS[what % LIMITS.length] as Partial<Limits>, ...(how % 5 === 0 ? { level: what % 3 } : {}) }
+        if (how % 3 !== 2)
+          return {
+            kind: 'configure',
+            permits: { name: how % 7 === 0 ? 'x' : 'p', size: what % 60 === 0 ? 65_537 : what % 5 },
+          }
+        return {
+          kind: 'configure',
+          limits: LIMITS[what % LIMITS.length] as Partial<Limits>,
+          ...(how % 5 === 0 ? { level: what % 3 } : {}),
+        }
       }
     }
   }
@@ -253,7 +305,9 @@ export class Clients {
   private ack(session: number, pick: number, request: number): Ack {
     const known = this.model.session(session)
     const lowest = known?.lowest ?? 1
-    const waiting = this.model.waiters.filter((one) => one.command.session === session).map((one) => one.command.request)
+    const waiting = this.model.waiters
+      .filter((one) => one.command.session === session)
+      .map((one) => one.command.request)
     const open = waiting.length > 0 ? Math.min(...waiting) : Math.max(1, request)
     const answered = (known?.answers ?? []).map((one) => one.request).filter((one) => !waiting.includes(one))
     switch (pick % 24) {

@@ -53,7 +53,11 @@ export class Bench {
     return number
   }
 
-  acquireCommand(session: SessionId, locks: readonly (LockRequest | string)[], options: Partial<Acquire> = {}): Acquire {
+  acquireCommand(
+    session: SessionId,
+    locks: readonly (LockRequest | string)[],
+    options: Partial<Acquire> = {},
+  ): Acquire {
     const request = this.next(session)
     return {
       kind: 'acquire',
