@@ -30,7 +30,11 @@ export function pausing<T extends object>(target: T): T {
 }
 
 /** Methods of drivers that answer with a promise. */
-const PAUSING = new Set(['query', 'execute', 'connect', 'begin', 'commit', 'get', 'set', 'eval', 'call', 'put', 'send'])
+const PAUSING = new Set(
+  'query execute connect begin commit get set eval call put send open link unlink readdir readFile writeFile rename'.split(
+    ' ',
+  ),
+)
 
 /** What `connect` answers is a client that pauses, too. */
 function wrapped(answer: unknown): unknown {

@@ -1,0 +1,119 @@
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import * as nodeFs from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { InvalidError, StaleTokenError, StorageError } from '@leasehold/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type FileGuard, fence } from '../src/fs.js'
+import { pausing, provesFencing } from '../src/testkit.js'
+import { holdOf, holdOfLocks } from './support/holds.js'
+import { randomOf, turns } from '../src/testkit/turns.js'
+
+describe('the guard of a file', () => {
+  let folder: string
+  let file: FileGuard
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'leasehold-fence-fs-'))
+    file = fence(join(folder, 'state.json'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+  const text = (bytes: Uint8Array | null) => (bytes === null ? null : new TextDecoder().decode(bytes))
+
+  it('keeps every version, and lets readers have the newest', async () => {
+    expect(await file.latest()).toBe(null)
+    expect(await file.read(holdOf(33n))).toBe(null)
+    await file.write(holdOf(33n), 'a')
+    await file.write(holdOf(33n), new TextEncoder().encode('b'))
+    expect(text(await file.latest())).toBe('b')
+    expect(text(await file.read(holdOf(34n)))).toBe('b')
+    await expect(file.write(holdOf(33n), 'late')).rejects.toMatchObject({ code: 'stale-token', token: 33n, mark: 34n })
+    expect(text(await file.latest())).toBe('b')
+    await file.write(holdOf(34n), 'c')
+    expect([text(await file.latest()), text(await file.read(holdOf(35n)))]).toEqual(['c', 'c'])
+    expect(readdirSync(folder).filter((name) => name.includes('tmp'))).toEqual([])
+  })
+
+  it('sweeps what nobody needs, and refuses late writers as before', async () => {
+    for (let token = 30n; token < 40n; token++) await file.write(holdOf(token), `by ${token}`)
+    await file.open(holdOf(40n))
+    expect(await file.sweep(holdOf(40n))).toBe(29)
+    expect(readdirSync(folder)).toHaveLength(3)
+    expect(text(await file.latest())).toBe('by 39')
+    await expect(file.write(holdOf(39n), 'late')).rejects.toThrow(StaleTokenError)
+    await expect(file.sweep(holdOf(39n))).rejects.toThrow(StaleTokenError)
+    await file.write(holdOf(40n), 'x')
+    await file.write(holdOf(40n), 'y')
+    await file.sweep(holdOf(40n))
+    expect(text(await file.read(holdOf(41n)))).toBe('y')
+  })
+
+  it('is proved by the test kit, stopped at every call of the file system', async () => {
+    const stopping = fence(join(folder, 'counter'), { fs: pausing({ ...nodeFs }) })
+    const proved = await provesFencing(
+      {
+        open: (hold) => stopping.open(hold),
+        read: async (hold) => Number(text(await stopping.read(hold))),
+        write: (hold, n) => stopping.write(hold, String(n)),
+        restart: async () => {},
+      },
+      { log: () => {} },
+    )
+    expect(proved.filter((one) => one.outcome === 'holds').map((one) => one.id)).toContain('A3')
+  }, 60_000)
+
+  it('loses no acknowledged version when many are late, and some sweep', async () => {
+    const random = randomOf(7)
+    let value = 0
+    let token = 100n
+    for (let round = 0; round < 25; round++) {
+      const holds = Array.from({ length: 5 }, () => holdOf(++token))
+      const units = holds.map(async (hold) => {
+        try {
+          await turns(Math.floor(random() * 60))
+          const seen = Number(text(await file.read(hold)))
+          await turns(Math.floor(random() * 60))
+          await file.write(hold, String(seen + 1))
+        } catch (error) {
+          if (!(error instanceof StaleTokenError)) throw error
+          return 0
+        }
+        if (random() < 0.3)
+          await file.sweep(hold).catch((error: unknown) => expect(error).toBeInstanceOf(StaleTokenError))
+        return 1
+      })
+      const acknowledged = (await Promise.all(units)).reduce<number>((sum, one) => sum + one, 0)
+      const now = Number(text(await file.read(holdOf(++token))))
+      expect(now, `round ${round}`).toBe(value + acknowledged)
+      value = now
+    }
+    expect(value).toBeGreaterThan(10)
+  })
+
+  it('refuses shared holds, permits, several locks, and what is no content', async () => {
+    await expect(file.open(holdOf(33n, 'a', 'shared'))).rejects.toMatchObject({ code: 'mismatch' })
+    await expect(file.open(holdOf(33n, 'a', { permits: 2 }, 0))).rejects.toMatchObject({ code: 'mismatch' })
+    const both = holdOfLocks(['a', 'b'].map((name) => ({ name, mode: 'exclusive' as const, token: 33n })))
+    await expect(file.open(both)).rejects.toMatchObject({ code: 'invalid' })
+    await file.open(both, { lock: 'a' })
+    await expect(file.write(holdOf(33n), 7 as never)).rejects.toMatchObject({ code: 'invalid' })
+    expect(() => fence('')).toThrow(InvalidError)
+    const lost = holdOf(34n)
+    lost.lose()
+    await expect(file.open(lost)).rejects.toMatchObject({ code: 'lost' })
+  })
+
+  it('says when the disk is full, or has no links, and leaves nothing half done', async () => {
+    await file.write(holdOf(33n), 'a')
+    const failing = (code: string) => ({
+      ...nodeFs,
+      link: () => Promise.reject(Object.assign(new Error(code), { code })),
+    })
+    const path = join(folder, 'state.json')
+    await expect(fence(path, { fs: failing('ENOSPC') }).write(holdOf(34n), 'b')).rejects.toThrow(StorageError)
+    await expect(fence(path, { fs: failing('EPERM') }).write(holdOf(34n), 'b')).rejects.toMatchObject({
+      message: /hard links/,
+    })
+    expect(text(await file.latest())).toBe('a')
+    expect(readdirSync(folder).filter((name) => name.includes('tmp'))).toEqual([])
+  })
+})
