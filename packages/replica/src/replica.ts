@@ -208,7 +208,8 @@ export class Replica implements Member<LockState> {
     const off = this.onApplied(() => end())
     const offStatus = this.onStatus(({ failure }) => failure !== undefined && end(failure))
     const end = (failure?: string): void => {
-      if (failure === undefined && !this.loop.tenure) return
+      // An entry that was not yet applied at the start may say that there are others: one of them may lead.
+      if (failure === undefined && !this.loop.tenure && this.loop.isAlone) return
       off()
       offStatus()
       then(failure === undefined ? undefined : new StorageError(failure))

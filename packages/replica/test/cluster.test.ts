@@ -160,6 +160,29 @@ describe('membership', () => {
     return result as unknown as ChangeResult
   }
 
+  it('that grew from one: the first comes back while another leads, from a snapshot in which it was alone', () => {
+    const cluster = new Cluster(1)
+    const [first] = cluster.sites as [Site]
+    cluster.elect()
+    for (const i of [1, 2]) {
+      const site = cluster.site(i)
+      cluster.sites.push(site)
+      cluster.start(site)
+      expect(change(cluster, { kind: 'add', member: site.info })).toMatchObject({ kind: 'changed' })
+      cluster.advance(2000)
+      expect(change(cluster, { kind: 'promote', name: site.info.name })).toMatchObject({ kind: 'changed' })
+    }
+    const session = openSession(cluster, first)
+    expect(cluster.submit(first, acquire(session, 1, 'a'))).toMatchObject({ kind: 'granted' })
+    cluster.crash(first)
+    const second = cluster.elect()
+    // Opens as a follower: it is not the one that must lead.
+    cluster.start(first)
+    expect(cluster.submit(second, acquire(session, 2, 'b'))).toMatchObject({ kind: 'granted' })
+    cluster.until(() => hashes(cluster).size === 1)
+    expect(first.replica?.status.role).toBe('follower')
+  })
+
   it('grows by a learner that catches up and is promoted, and shrinks by the leader itself', () => {
     const cluster = new Cluster(3, 1, { snapshotBytes: 8192 })
     const leader = cluster.elect()
