@@ -102,7 +102,7 @@ describe('one program on every scheme', () => {
 
   test.each(schemes)('%s', async (_, urlOf) => {
     const url = await urlOf()
-    const locks = await connect(url, { ttl: '2s' })
+    const locks = await connect(url, { ttl: '20s' })
     const first = await locks.acquire('program/a')
     expect(await locks.tryAcquire('program/a')).toBeNull()
     const queued = locks.acquire('program/a')

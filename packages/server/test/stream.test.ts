@@ -238,23 +238,67 @@ describe('frames that are none', () => {
 })
 
 describe('clients that do not keep up', () => {
-  it('are closed with a reason, and hold no memory', async () => {
-    const { url, call, post, member } = await serve()
+  it('are closed with a reason when events pile up', async () => {
+    const { url, post, member } = await serve()
     const client = await connect(url)
-    await call('PUT', '/v1/registers?key=big', new Uint8Array(65_000))
-    const raw = (client.socket as unknown as { _socket: { pause(): void; resume(): void } })._socket
+    client.send({ kind: 'watch', correlation: 10, prefix: '' })
+    client.send({ kind: 'ping', correlation: 11 })
+    await client.wait('pong', 11)
+    const raw = rawOf(client)
     raw.pause()
-    let correlation = 10
-    const gets = Array.from(
-      { length: 100 },
-      (): ClientMessage => ({ kind: 'get', correlation: correlation++, key: 'big', stale: true }),
-    )
-    for (let i = 0; i < 10; i++) client.send(...gets)
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    const locks = Array.from({ length: 64 }, (_, i) => `${'n'.repeat(500)}${i}`)
+    let events = 0
+    for (; events < 400; events++) {
+      const { body } = await post('/v1/acquire', { locks })
+      await post('/v1/release', { hold: body.hold })
+    }
     raw.resume()
     expect((await client.closed).code).not.toBe(1000)
-    expect(client.messages.filter((one) => one.kind === 'getAnswer').length).toBeLessThan(1_000)
+    expect(client.messages.filter((one) => one.kind === 'events').length).toBeLessThan(events)
     expect((await post('/v1/acquire', { name: 'a' })).status).toBe(200)
     expect(member.status.role).toBe('leader')
+  }, 20_000)
+
+  it('wait for what they ask for: reads without end in one frame hold no memory, and are all answered', async () => {
+    const { url, call, get, post } = await serve()
+    const client = await connect(url)
+    await call('PUT', '/v1/registers?key=big', new Uint8Array(65_000))
+    const raw = rawOf(client)
+    raw.pause()
+    const before = process.memoryUsage().arrayBuffers
+    const gets = Array.from(
+      { length: 2_000 },
+      (_, i): ClientMessage => ({ kind: 'get', correlation: i + 1, key: 'big', stale: i % 2 === 0 }),
+    )
+    client.send(...gets)
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect((await get('/healthz')).status).toBe(200)
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024 * 1024)
+    raw.resume()
+    const answers = () => client.messages.filter((one) => one.kind === 'getAnswer').length
+    await until(() => answers() === 2_000, 15_000)
+    expect((await post('/v1/acquire', { name: 'a' })).status).toBe(200)
+  }, 20_000)
+
+  it('are told when they ask for more at once than a stream keeps', async () => {
+    const { url, call } = await serve()
+    const client = await connect(url)
+    await call('PUT', '/v1/registers?key=big', new Uint8Array(65_000))
+    rawOf(client).pause()
+    const gets = Array.from(
+      { length: 20_000 },
+      (_, i): ClientMessage => ({ kind: 'get', correlation: i + 1, key: 'big', stale: true }),
+    )
+    client.send(...gets)
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    const other = await connect(url)
+    other.send({ kind: 'ping', correlation: 5 })
+    await other.wait('pong', 5)
+    rawOf(client).resume()
+    await until(() => client.messages.some((one) => one.kind === 'error' && one.refused.code === 'limit'))
   })
 })
+
+function rawOf(client: Client): { pause(): void; resume(): void } {
+  return (client.socket as unknown as { _socket: { pause(): void; resume(): void } })._socket
+}

@@ -127,15 +127,20 @@ describe('while a client waits', () => {
 })
 
 describe('a member without its quorum', () => {
-  it('refuses with no-quorum, and says who leads', async () => {
+  it('sends the request on to the leader it knows, and refuses with no-quorum when it knows none', async () => {
     const { post, get, member } = await serve()
     member.refusal = { kind: 'refused', code: 'no-quorum', message: 'this member does not lead' }
-    member.changed = { role: 'follower', leader: 'n2', leaderUrl: 'http://10.0.0.2:4100' }
-    expect(await post('/v1/acquire', { name: 'a' })).toMatchObject({
-      status: 503,
-      body: { code: 'no-quorum', retryable: true, hint: 'the leader is at http://10.0.0.2:4100' },
+    member.changed = { role: 'follower', leader: 'n2', leaderUrl: 'http://127.0.0.1:1' }
+    const sentOn = await post('/v1/acquire', { name: 'a' })
+    expect(sentOn).toMatchObject({
+      status: 307,
+      body: { code: 'no-quorum', retryable: true, hint: 'the leader is at http://127.0.0.1:1' },
     })
-    expect(await get('/v1/locks')).toMatchObject({ status: 503 })
+    expect(sentOn.headers.get('location')).toBe('http://127.0.0.1:1/v1/acquire')
+    const query = await get('/v1/locks?prefix=a%2Fb')
+    expect(query.headers.get('location')).toBe('http://127.0.0.1:1/v1/locks?prefix=a%2Fb')
+    member.changed = { role: 'candidate', leader: '', leaderUrl: '' }
+    expect(await post('/v1/acquire', { name: 'a' })).toMatchObject({ status: 503, body: { code: 'no-quorum' } })
     expect(await get('/v1/locks?stale=true')).toMatchObject({ status: 200 })
   })
 

@@ -58,6 +58,7 @@ export async function call(
   const raw = typeof body === 'string' || body instanceof Uint8Array
   const response = await fetch(url + path, {
     method,
+    redirect: 'manual',
     headers: { ...(body !== undefined && !raw ? { 'content-type': 'application/json' } : {}), ...headers },
     ...(body === undefined ? {} : { body: raw ? (body as string) : JSON.stringify(body) }),
   })
