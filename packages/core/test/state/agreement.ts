@@ -19,7 +19,7 @@ export function checkAgreement(
   expected: ModelApplied,
   where = '',
 ): void {
-  expect(applied.results.length).toBe(expected.results.length)
+  if (applied.results.length !== expected.results.length) expect.fail(`${applied.results.length} results`)
   applied.results.forEach((result, i) =>
     checkResult(result, expected.results[i] as ModelResult, `${where} result ${i}`),
   )
@@ -43,7 +43,7 @@ function checkResult(actual: Result, expected: ModelResult, where: string): void
   if (actual.kind !== 'refused' || expected.kind !== 'refused') {
     if (actual.kind === 'renewed' && expected.kind === 'renewed') {
       same(actual.changes.map(changeOf), expected.changes.map(changeOf), where)
-    } else expect(sorted(actual), where).toEqual(sorted(expected))
+    } else same(sorted(actual), sorted(expected), where)
     return
   }
   if (!expected.codes.includes(actual.code))

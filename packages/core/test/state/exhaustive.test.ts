@@ -59,7 +59,9 @@ class Place {
     readonly state: Uint8Array,
     readonly model: Model,
     readonly requests: readonly number[],
-    readonly path: readonly string[],
+    /** The steps that led here, for people. */
+    readonly path: string,
+    readonly depth: number,
   ) {}
 }
 
@@ -141,7 +143,8 @@ describe(`${SESSIONS} sessions, 2 locks, every sequence of ${DEPTH} steps`, () =
         first.snapshot(),
         model,
         sessions.map(() => 0),
-        [],
+        '',
+        0,
       ),
     ]
     const seen = new Set([shapeOf(model)])
@@ -179,13 +182,13 @@ function walk(
   const model = place.model.clone()
   const at = (step.kind === 'time' ? (due as number) : model.now) as Millis
   const entry = { at, commands: command === undefined ? [] : [command] }
-  const path = [...place.path, JSON.stringify(step)]
-  const applied = state.apply(entry, (place.path.length + 2) as Index)
-  checkAgreement(state, applied, model, model.apply(entry), path.join(' '))
+  const path = `${place.path} ${JSON.stringify(step)}`
+  const applied = state.apply(entry, (place.depth + 2) as Index)
+  checkAgreement(state, applied, model, model.apply(entry), path)
   const snapshot = state.snapshot()
   if (steps.taken++ % CHECK_EVERY === 0) new InvariantChecker().check(state, applied.events)
   const requests = place.requests.map((last, i) =>
     command !== undefined && 'who' in step && step.who === i ? last + 1 : last,
   )
-  return new Place(snapshot, model, requests, path)
+  return new Place(snapshot, model, requests, path, place.depth + 1)
 }
