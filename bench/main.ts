@@ -3,7 +3,11 @@ import { cluster } from './cluster.js'
 import { local } from './local.js'
 import { memory } from './memory.js'
 
-const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = { local, cluster, memory }
+const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = {
+  local,
+  cluster,
+  memory,
+}
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`
 
 async function main(): Promise<number> {

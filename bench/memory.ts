@@ -41,7 +41,9 @@ export async function memory(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 2000))
     const figures = { sessions: SESSIONS, holds: SESSIONS * HOLDS_PER_SESSION, seconds: Number(seconds.toFixed(1)) }
     const after = residentMiB(service.pid)
-    process.stdout.write(`${JSON.stringify({ workload: 'memory', ...figures, beforeMiB: before, residentMiB: after })}\n`)
+    process.stdout.write(
+      `${JSON.stringify({ workload: 'memory', ...figures, beforeMiB: before, residentMiB: after })}\n`,
+    )
     await engine.close()
   } finally {
     await service.stop()

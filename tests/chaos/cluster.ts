@@ -38,7 +38,12 @@ export class ChaosCluster {
     const ports = await freePorts(size * 2)
     for (let i = 0; i < size; i++) {
       const name = memberName(i)
-      const place = { name, folder: join(folder, name), port: ports[i * 2] as number, peerPort: ports[i * 2 + 1] as number }
+      const place = {
+        name,
+        folder: join(folder, name),
+        port: ports[i * 2] as number,
+        peerPort: ports[i * 2 + 1] as number,
+      }
       mkdirSync(place.folder, { recursive: true })
       members.push(new ClusterMember(place, list, onUnexpectedEnd))
       addresses.set(name, `127.0.0.1:${await links.open(name, place.peerPort)}`)

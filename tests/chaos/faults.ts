@@ -85,7 +85,12 @@ export class Faults {
       case 'halves': {
         const side = cluster.members.filter((_, place) => fault.side.includes(place))
         const rest = cluster.members.filter((_, place) => !fault.side.includes(place))
-        const across = side.flatMap((a) => rest.flatMap((b): [string, string][] => [[a.name, b.name], [b.name, a.name]]))
+        const across = side.flatMap((a) =>
+          rest.flatMap((b): [string, string][] => [
+            [a.name, b.name],
+            [b.name, a.name],
+          ]),
+        )
         await this.#disturb(across, 'cut', fault.forMs)
         return ''
       }
@@ -140,7 +145,9 @@ export class Faults {
   }
 
   async #killAll(forMs: number): Promise<string> {
-    const members = this.stage.cluster.members.filter((one) => one.running && !this.#busy.has(one) && !this.wiped.has(one))
+    const members = this.stage.cluster.members.filter(
+      (one) => one.running && !this.#busy.has(one) && !this.wiped.has(one),
+    )
     for (const member of members) this.#busy.add(member)
     for (const member of members) member.killNow()
     await Promise.all(members.map((member) => member.kill()))
@@ -177,14 +184,21 @@ export class Faults {
     return `${name}, led by ${(await cluster.leaderNow())?.name ?? 'nobody'}`
   }
 
-  async #disturb(pairs: readonly [string, string][], mode: 'cut' | 'clog' | 'swallow' | 'slow', forMs: number): Promise<void> {
+  async #disturb(
+    pairs: readonly [string, string][],
+    mode: 'cut' | 'clog' | 'swallow' | 'slow',
+    forMs: number,
+  ): Promise<void> {
     const { links } = this.stage.cluster
     for (const [from, to] of pairs) links.set(from, to, mode)
     await sleep(forMs)
     for (const [from, to] of pairs) links.set(from, to, 'open')
   }
 
-  async #withMember(member: ClusterMember | undefined, act: (member: ClusterMember) => Promise<string>): Promise<string> {
+  async #withMember(
+    member: ClusterMember | undefined,
+    act: (member: ClusterMember) => Promise<string>,
+  ): Promise<string> {
     if (member === undefined || this.#busy.has(member) || this.wiped.has(member) || !member.running) return 'left out'
     this.#busy.add(member)
     try {

@@ -1,11 +1,11 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import type { LinkMode } from './plan.js'
 
-/** Bytes before the sender's number in the first frame of a member: length 4, lane 1, version 1, kind 1, cluster 16. */
-const SENDER_AT = 23
-const SENDER_BYTES_MAX = 8
-const LANE_AT = 4
-const REPLICA_LANE = 0
+/** A connection between members begins with the length (4 bytes), the kind and the sender's number. */
+const KIND_AT = 4
+const KIND_SENDER = 3
+const NODE_AT = 5
+const NODE_BYTES = 8
 const SLOW_MS = 150
 
 type State = LinkMode | 'open'
@@ -105,21 +105,10 @@ export class Links {
   /** Reads from the first frame who sends. */
   #identify(connection: Connection): boolean {
     const bytes = Buffer.concat(connection.held)
-    if (bytes.length <= LANE_AT) return false
-    if (bytes[LANE_AT] !== REPLICA_LANE) {
-      connection.known = true
-      return true
-    }
-    let node = 0
-    let factor = 1
-    for (let at = SENDER_AT; at < SENDER_AT + SENDER_BYTES_MAX; at++) {
-      const byte = bytes[at]
-      if (byte === undefined) return false
-      node += (byte % 128) * factor
-      factor *= 128
-      if (byte < 128) break
-    }
-    connection.from = this.#nameOf(node)
+    if (bytes.length < NODE_AT + NODE_BYTES) {
+      // A question is short.
+      if (bytes.length <= KIND_AT || bytes[KIND_AT] === KIND_SENDER) return false
+    } else if (bytes[KIND_AT] === KIND_SENDER) connection.from = this.#nameOf(Number(bytes.readBigUInt64LE(NODE_AT)))
     connection.known = true
     return true
   }

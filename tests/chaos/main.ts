@@ -6,7 +6,8 @@ const SEED_MAX = 2 ** 31 - 1
 
 function numberOf(text: string, what: string, least: number, most: number): number {
   const value = Number(text)
-  if (!(value >= least && value <= most)) throw new RangeError(`--${what} is a number from ${least} to ${most}, not ${text}`)
+  if (!(value >= least && value <= most))
+    throw new RangeError(`--${what} is a number from ${least} to ${most}, not ${text}`)
   return value
 }
 
@@ -23,7 +24,8 @@ const members = numberOf(values.members, 'members', 3, 5)
 const minutes = numberOf(values.minutes, 'minutes', 0.1, 24 * 60)
 const clients = numberOf(values.clients, 'clients', 1, 16)
 const begun = performance.now()
-const say = (line: string): void => console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)}  ${line}`)
+const say = (line: string): void =>
+  console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)}  ${line}`)
 
 console.log(`chaos: seed ${seed}, ${members} members, ${minutes} minutes`)
 const result = await runChaos({ seed, members, durationMs: minutes * 60_000, clients, say })

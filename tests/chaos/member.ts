@@ -155,7 +155,10 @@ export class ClusterMember {
 }
 
 /** A file system of its own for a member's folder, so that it can be filled; undefined when this user may not mount one. */
-export function mountSmallDisk(folder: string, megabytes: number): { fill(): void; empty(): void; unmount(): void } | undefined {
+export function mountSmallDisk(
+  folder: string,
+  megabytes: number,
+): { fill(): void; empty(): void; unmount(): void } | undefined {
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${megabytes}m`, 'tmpfs', folder])
   if (mounted.status !== 0) return undefined
   const filler = join(folder, 'filler')

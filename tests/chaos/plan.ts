@@ -12,7 +12,13 @@ export type Fault = { readonly afterMs: number; readonly forMs: number } & (
   /** `to` and `from` the target: one way or both. */
   | { readonly kind: 'links'; readonly target: Target; readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode }
   /** Between two members. */
-  | { readonly kind: 'link'; readonly from: number; readonly to: number; readonly twoWay: boolean; readonly mode: LinkMode }
+  | {
+      readonly kind: 'link'
+      readonly from: number
+      readonly to: number
+      readonly twoWay: boolean
+      readonly mode: LinkMode
+    }
   /** The members of one side do not hear those of the other. */
   | { readonly kind: 'halves'; readonly side: readonly number[] }
   | { readonly kind: 'stop-clients' | 'kill-client' }
@@ -73,9 +79,20 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
     case 'restart':
       return { kind, ...times, target: target(random, members) }
     case 'stop':
-      return { kind, afterMs, forMs: random.chance(0.3) ? STOP_MS_MAX : forMs, target: random.chance(0.7) ? 'leader' : target(random, members) }
+      return {
+        kind,
+        afterMs,
+        forMs: random.chance(0.3) ? STOP_MS_MAX : forMs,
+        target: random.chance(0.7) ? 'leader' : target(random, members),
+      }
     case 'links':
-      return { kind, ...times, target: target(random, members), ways: random.pick(['in', 'out', 'both']), mode: mode(random) }
+      return {
+        kind,
+        ...times,
+        target: target(random, members),
+        ways: random.pick(['in', 'out', 'both']),
+        mode: mode(random),
+      }
     case 'link': {
       const from = random.between(0, members - 1)
       const to = (from + random.between(1, members - 1)) % members

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { connect, createLocks, type Locks } from 'leasehold'
+import { createLocks, type Locks } from 'leasehold'
 import { judgeHistories, judgeTokens } from './checks/history.js'
 import { judgeKept, judgeLong } from './checks/kept.js'
 import { judgeResource } from './checks/resource.js'
@@ -144,14 +144,24 @@ class ChaosRun {
       if (!answer) this.problem(`${rest[i]?.name} does not answer ${BEGIN_LIMIT_MS} ms after its start`)
     }
     const healed = performance.now()
-    await this.#probe(cluster.url)
+    const late = setTimeout(() => void this.#sayStandings(), RECOVERY_LIMIT_MS)
+    await this.#probe(cluster.url).finally(() => clearTimeout(late))
     const tookMs = Math.round(performance.now() - healed)
     this.#recoveriesMs.push(tookMs)
     if (tookMs > RECOVERY_LIMIT_MS) this.problem(`an acquire succeeded only ${tookMs} ms after the end of the faults`)
     for (const member of wiped) await this.#replace(member)
     const different = await compareStates(cluster.members)
     if (different !== undefined) this.problem(different)
-    say(`  over: all began in ${Math.round(healed - begun)} ms, an acquire succeeded ${tookMs} ms later, states ${different === undefined ? 'equal' : 'DIFFERENT'}`)
+    say(
+      `  over: all began in ${Math.round(healed - begun)} ms, an acquire succeeded ${tookMs} ms later, states ${different === undefined ? 'equal' : 'DIFFERENT'}`,
+    )
+  }
+
+  /** What every member says, when the service does not come back. */
+  async #sayStandings(): Promise<void> {
+    const cluster = this.#cluster as ChaosCluster
+    for (const member of cluster.members)
+      this.options.say(`  ${member.name} says ${JSON.stringify(await cluster.ask(member))}`)
   }
 
   /** A client that knows nothing yet takes a lock. */
@@ -159,13 +169,9 @@ class ChaosRun {
     const end = performance.now() + HOPELESS_MS
     const name = `probe/${++this.#probes}`
     for (;;) {
-      try {
-        await using locks = await connect(url, { clientName: 'probe', connectTimeout: '2s' })
-        await using _hold = await locks.acquire(name, { wait: '2s' })
-        return
-      } catch (error) {
-        if (performance.now() > end) throw error
-      }
+      const problem = await tryToAcquire(url, name)
+      if (problem === undefined) return
+      if (performance.now() > end) throw problem
     }
   }
 
@@ -178,12 +184,14 @@ class ChaosRun {
         const refusal = await cluster.change(step, member.name)
         if (refusal === undefined) break
         if (await this.#isDone(step, member.name)) break
-        if (performance.now() - begun > REPAIR_LIMIT_MS) throw new Error(`${step} ${member.name} after a wiped disk: ${refusal}`)
+        if (performance.now() - begun > REPAIR_LIMIT_MS)
+          throw new Error(`${step} ${member.name} after a wiped disk: ${refusal}`)
         await sleep(REPAIR_AGAIN_MS)
       }
     }
     this.#faultsMade.wiped.delete(member)
-    if (!(await member.answers(BEGIN_LIMIT_MS))) this.problem(`${member.name} does not answer after its disk was replaced`)
+    if (!(await member.answers(BEGIN_LIMIT_MS)))
+      this.problem(`${member.name} does not answer after its disk was replaced`)
     this.options.say(`  ${member.name} was removed, added and promoted in ${Math.round(performance.now() - begun)} ms`)
   }
 
@@ -217,13 +225,20 @@ class ChaosRun {
     const histories = judgeHistories(recorded)
     const resource = judgeResource(clients.resourceFile, recorded)
     const tokens = judgeTokens(recorded)
-    const problems = [...long.problems, ...kept.problems, ...resource.problems, ...tokens, ...(this.#watch?.problems ?? [])]
+    const problems = [
+      ...long.problems,
+      ...kept.problems,
+      ...resource.problems,
+      ...tokens,
+      ...(this.#watch?.problems ?? []),
+    ]
     for (const problem of problems.slice(0, PROBLEMS_SHOWN_MAX)) this.problem(problem)
     for (const { problem } of histories) if (problem !== undefined) this.problem(problem)
     this.#operations = histories.reduce((sum, { operations }) => sum + operations, 0)
     const errors = new Map<string, number>()
     for (const note of recorded.notes) {
-      if (note.note === 'error') errors.set(`${note.of}: ${note.code}`, (errors.get(`${note.of}: ${note.code}`) ?? 0) + 1)
+      if (note.note === 'error')
+        errors.set(`${note.of}: ${note.code}`, (errors.get(`${note.of}: ${note.code}`) ?? 0) + 1)
     }
     this.#summary.push(
       `histories: ${histories.map(({ judge, operations, problem }) => `${judge} ${operations}${problem === undefined ? '' : ' BAD'}`).join(', ')}`,
@@ -258,7 +273,8 @@ class ChaosRun {
     await this.#cluster?.close()
     this.#journal?.close()
     for (const [name, disk] of this.#disks) {
-      if (this.problems.length > 0) writeFileSync(join(this.folder, `${name}.log`), this.#cluster?.memberNamed(name).logTail() ?? '')
+      if (this.problems.length > 0)
+        writeFileSync(join(this.folder, `${name}.log`), this.#cluster?.memberNamed(name).logTail() ?? '')
       disk.unmount()
     }
   }
@@ -279,5 +295,19 @@ class ChaosRun {
       ],
       folder,
     }
+  }
+}
+
+/** One attempt of a new client; resolves with what went wrong. */
+async function tryToAcquire(url: string, name: string): Promise<unknown> {
+  const locks = createLocks(url, { clientName: 'probe', connectTimeout: '2s' })
+  try {
+    const hold = await locks.acquire(name, { wait: '2s' })
+    await hold.release()
+    return undefined
+  } catch (error) {
+    return error
+  } finally {
+    await locks.close()
   }
 }

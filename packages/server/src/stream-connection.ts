@@ -38,6 +38,14 @@ export class StreamConnection {
   #alive = true
   readonly #ping: NodeJS.Timeout
   readonly #hello: NodeJS.Timeout
+  #sentSoon: NodeJS.Immediate | undefined
+  /** An error is told by the socket's own event. A turn later: whoever reads fast must not keep the others waiting. */
+  readonly #sent = (): void => {
+    this.#sentSoon ??= setImmediate(() => {
+      this.#sentSoon = undefined
+      this.#service.sent()
+    })
+  }
 
   constructor(
     readonly socket: WebSocket,
@@ -48,6 +56,7 @@ export class StreamConnection {
   ) {
     this.#service = hub.open({
       emit: (messages) => this.#send(messages),
+      backlog: () => this.socket.bufferedAmount,
       end: (why) => this.#fail(PROTOCOL_ERROR, why),
       authenticate: (hello) => this.#authenticate(hello),
       authorize: (message) => this.#authorize(message),
@@ -126,7 +135,7 @@ export class StreamConnection {
     if (this.socket.readyState !== this.socket.OPEN) return
     try {
       for (let i = 0; i < messages.length; i += STREAM_FRAME_MESSAGES) {
-        this.socket.send(encodeServerMessages(messages.slice(i, i + STREAM_FRAME_MESSAGES)))
+        this.socket.send(encodeServerMessages(messages.slice(i, i + STREAM_FRAME_MESSAGES)), this.#sent)
       }
     } catch (error) {
       this.services.log.error('a message could not be encoded', { remote: this.remote, error: String(error) })

@@ -23,13 +23,16 @@ export function judgeHistories({ operations }: Recorded): Judged[] {
   })
 }
 
-/** A hold whose end nobody saw (its process was killed) may have ended at any time after its grant. */
+/** A hold whose end nobody saw (its process was killed, or never heard of its grant) may end at any time after its grant. */
 function withEnds(judge: Judge, all: readonly Operation[]): readonly Operation[] {
   if (judge === 'register') return all
   const ended = new Set(all.filter(({ op }) => op === 'release').map(({ owner }) => owner))
   const ends = all
-    .filter(({ op, outcome, owner }) => op === 'acquire' && outcome === 'ok' && !ended.has(owner))
-    .map((grant): Operation => ({ ...grant, op: 'release', outcome: 'unknown', invokedAt: grant.returnedAt as number, returnedAt: undefined }))
+    .filter(({ op, outcome, owner }) => op === 'acquire' && outcome !== 'fail' && !ended.has(owner))
+    .map(({ returnedAt, ...grant }): Operation => {
+      const invokedAt = grant.outcome === 'ok' ? (returnedAt as number) : grant.invokedAt
+      return { ...grant, op: 'release', outcome: 'unknown', invokedAt }
+    })
   return [...all, ...ends]
 }
 
@@ -61,7 +64,11 @@ function disorder(lock: string, grants: readonly Operation[]): string[] {
   let known = 0n
   let next = 0
   for (const grant of invoked) {
-    for (let other = returned[next]; other !== undefined && (other.returnedAt as number) < grant.invokedAt; other = returned[next]) {
+    for (
+      let other = returned[next];
+      other !== undefined && (other.returnedAt as number) < grant.invokedAt;
+      other = returned[next]
+    ) {
       if ((other.token as bigint) > known) known = other.token as bigint
       next++
     }

@@ -25,7 +25,9 @@ export function judgeResource(file: string, { notes }: Recorded): ResourceJudgem
     for (const note of notes) {
       if (note.note === 'refused') refused++
       if (note.note === 'written' && !known.has(`${note.lock} ${note.token} ${note.after}`)) {
-        problems.push(`${note.lock}: the write of ${note.after} with token ${note.token} was acknowledged and is not there`)
+        problems.push(
+          `${note.lock}: the write of ${note.after} with token ${note.token} was acknowledged and is not there`,
+        )
       }
     }
     return { effects: effects.length, writes: writes.length, refused, problems }
@@ -41,7 +43,8 @@ export function judgeEffects(effects: readonly Effect[]): string[] {
   for (const { seq, lock, token, kind, before, after } of effects) {
     const last = newest.get(lock) ?? { token: 0n, value: 0 }
     if (token < last.token) problems.push(`effect ${seq} of ${lock}: token ${token} was accepted after ${last.token}`)
-    if (before !== last.value) problems.push(`effect ${seq} of ${lock}: a ${kind} built on ${before}, where ${last.value} was written`)
+    if (before !== last.value)
+      problems.push(`effect ${seq} of ${lock}: a ${kind} built on ${before}, where ${last.value} was written`)
     newest.set(lock, { token: token > last.token ? token : last.token, value: kind === 'write' ? after : last.value })
   }
   return problems

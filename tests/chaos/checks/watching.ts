@@ -3,7 +3,10 @@ import { createLocks, LeaseholdError, type Locks, type WatchEvent, WatchError } 
 
 interface LockNow {
   /** Hold ids with what they hold. */
-  readonly holds: Map<bigint, { readonly exclusive: boolean; readonly token: bigint; readonly slot: number | undefined; readonly size: number }>
+  readonly holds: Map<
+    bigint,
+    { readonly exclusive: boolean; readonly token: bigint; readonly slot: number | undefined; readonly size: number }
+  >
   newest: bigint
 }
 
@@ -73,7 +76,8 @@ export class WatchJudge {
   judge(event: WatchEvent): void {
     this.events++
     const cursor = event.cursor.split(/\D+/).map(Number)
-    if (compare(cursor, this.#cursor) <= 0) this.problems.push(`event ${event.cursor} came after ${this.#cursor.join('.')}`)
+    if (compare(cursor, this.#cursor) <= 0)
+      this.problems.push(`event ${event.cursor} came after ${this.#cursor.join('.')}`)
     this.#cursor = cursor
     if (event.kind === 'held') for (const held of event.locks) this.#held(event.id, held, event.cursor)
     if (event.kind === 'freed') for (const { name } of event.locks) this.#lock(name).holds.delete(event.id)
@@ -90,7 +94,8 @@ export class WatchJudge {
       if (mine.slot !== undefined && mine.slot === theirs.slot) say(`${id} and ${other} have slot ${mine.slot}`)
       if (mine.slot === undefined && !mine.exclusive) {
         isJoining = true
-        if (mine.token !== theirs.token) say(`shared holds ${id} and ${other} have tokens ${mine.token} and ${theirs.token}`)
+        if (mine.token !== theirs.token)
+          say(`shared holds ${id} and ${other} have tokens ${mine.token} and ${theirs.token}`)
       }
     }
     if (lock.holds.size >= mine.size) say(`${id} is one too many of ${mine.size}`)

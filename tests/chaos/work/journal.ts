@@ -25,7 +25,13 @@ export interface Answer {
 /** What is no operation of a model, but must be remembered. */
 export type Note =
   /** A unit's write that the guarded resource has acknowledged. */
-  | { readonly note: 'written'; readonly lock: string; readonly token: string; readonly before: number; readonly after: number }
+  | {
+      readonly note: 'written'
+      readonly lock: string
+      readonly token: string
+      readonly before: number
+      readonly after: number
+    }
   /** The guard has refused a write. */
   | { readonly note: 'refused'; readonly lock: string; readonly token: string }
   /** A hold that outlives its session: taken, about to be given back, given back. */

@@ -49,13 +49,18 @@ export class Resource {
   write(hold: GuardableHold, owner: string, before: number): Promise<void> {
     const lock = hold.names[0] as string
     return this.#guard.with(hold, (db) => {
-      db.prepare('INSERT INTO item VALUES (?, ?) ON CONFLICT (lock) DO UPDATE SET value = excluded.value').run(lock, before + 1)
+      db.prepare('INSERT INTO item VALUES (?, ?) ON CONFLICT (lock) DO UPDATE SET value = excluded.value').run(
+        lock,
+        before + 1,
+      )
       this.#note(hold, lock, owner, 'write', before, before + 1)
     })
   }
 
   effects(): Effect[] {
-    const rows = this.#db.prepare('SELECT * FROM effect ORDER BY seq').all() as (Omit<Effect, 'token'> & { token: string })[]
+    const rows = this.#db.prepare('SELECT * FROM effect ORDER BY seq').all() as (Omit<Effect, 'token'> & {
+      token: string
+    })[]
     return rows.map((row) => ({ ...row, token: BigInt(row.token) }))
   }
 

@@ -41,14 +41,21 @@ export interface StreamLimits {
   readonly sessions: number
   /** Watches of one stream. */
   readonly watches: number
+  /** Bytes of answers in one turn, and that wait for the client, before its further reads are put off. */
+  readonly unsentBytes: number
 }
 
-export const STREAM_LIMITS: StreamLimits = { open: 16_384, sessions: 10_000, watches: 256 }
+export const STREAM_LIMITS: StreamLimits = { open: 16_384, sessions: 10_000, watches: 256, unsentBytes: 1024 * 1024 }
 
 /** The other end of a stream, and who may do what on it. */
 export interface StreamPeer {
   /** Messages for the client, in order: those of one burst together. Not kept by the caller afterwards. */
   emit(messages: readonly ServerMessage[]): void
+  /**
+   * Bytes of what was emitted that have not left yet. Whoever has this calls {@link ServiceStream.sent} in a later turn
+   * after each `emit`. Default: everything leaves at once.
+   */
+  backlog?(): number
   /** The stream is of no use any more; what was emitted before should still leave. */
   end(why: string): void
   /** Looks at the credentials of a connection. A refusal ends it. Default: everybody is welcome. */

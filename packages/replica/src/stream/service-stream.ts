@@ -20,6 +20,7 @@ import {
 import type { ReadView } from '../api.js'
 import type { StreamHub } from './hub.js'
 import { refusal, type StreamPeer } from './options.js'
+import { ReadsInTurn } from './reads-in-turn.js'
 import { eventsFor, pastEvents, type Watch } from './watches.js'
 
 type Later = Exclude<ClientMessage, Hello>
@@ -38,6 +39,7 @@ export class ServiceStream<State> {
   readonly #peer: StreamPeer
   readonly #sessions = new Set<SessionId>()
   readonly #watches = new Map<number, Watch>()
+  readonly #reads: ReadsInTurn
   #out: ServerMessage[] = []
   #state: 'new' | 'open' | 'closed' = 'new'
   #openCalls = 0
@@ -47,6 +49,7 @@ export class ServiceStream<State> {
   constructor(hub: StreamHub<State>, peer: StreamPeer) {
     this.#hub = hub
     this.#peer = peer
+    this.#reads = new ReadsInTurn(hub.limits.unsentBytes, peer.backlog && (() => peer.backlog?.() ?? 0))
   }
 
   get closed(): boolean {
@@ -74,11 +77,17 @@ export class ServiceStream<State> {
     }
   }
 
+  /** Another turn of the event loop, after the transport has sent something of what was emitted. */
+  sent(): void {
+    if (this.#state === 'open') this.#reads.goOn()
+  }
+
   /** The connection is gone. */
   close(): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
     this.#out = []
+    this.#reads.clear()
     this.#watches.clear()
     this.#hub.closed(this)
     this.#sessions.clear()
@@ -154,6 +163,7 @@ export class ServiceStream<State> {
     if (message.kind === 'ping') return this.#add({ kind: 'pong', correlation })
     if (message.kind === 'unwatch') {
       this.#watches.delete(correlation)
+      this.#reads.drop(correlation)
       return this.#hub.watchingChanged(this)
     }
     const refused = this.#full() ?? this.#peer.authorize?.(message)
@@ -167,7 +177,9 @@ export class ServiceStream<State> {
       case 'get':
         return this.#read(message)
       case 'watch':
-        return this.#watch(message)
+        // Without a cursor it begins now, and there is nothing to send.
+        if (message.from === undefined) return this.#watch(message)
+        return this.#reads.take(correlation, () => this.#watch(message))
     }
   }
 
@@ -219,13 +231,20 @@ export class ServiceStream<State> {
       }
       return { kind: 'queryAnswer', correlation, answer: views.query(view.state, message.query, view.index) }
     }
-    if (message.stale) return this.#add(this.#guarded(message.correlation, () => answer(this.#hub.member.stale())))
+    const { correlation, stale } = message
+    const inTurn = (): void => {
+      this.#reads.take(correlation, () => {
+        this.#addRead(this.#guarded(correlation, () => answer(this.#hub.member.stale())))
+      })
+    }
+    if (stale) return inTurn()
     this.#call((done) => {
       this.#hub.member.read((view) => {
         done()
         if (this.#state === 'closed') return
-        if ('refused' in view) return this.#refuse(message.correlation, view.refused)
-        this.#add(this.#guarded(message.correlation, () => answer(view)))
+        if ('refused' in view) return this.#refuse(correlation, view.refused)
+        // The state of now is the view, or what has followed it.
+        inTurn()
       })
     })
   }
@@ -258,7 +277,7 @@ export class ServiceStream<State> {
     }
     const past = from === undefined || from.index > index ? [] : pastEvents(member, watch)
     if (!past) return this.#refuse(correlation, refusal('gap', 'events after this cursor are no longer in memory'))
-    for (const message of past) this.#add(message)
+    for (const message of past) this.#addRead(message)
     this.#watches.set(correlation, watch)
     this.#hub.watchingChanged(this)
   }
@@ -326,7 +345,9 @@ export class ServiceStream<State> {
 
   #full(): Refused | undefined {
     const { open } = this.#hub.limits
-    return this.#openCalls < open ? undefined : refusal('limit', `${open} calls of one stream are open`)
+    return this.#openCalls + this.#reads.waiting < open
+      ? undefined
+      : refusal('limit', `${open} calls of one stream are open`)
   }
 
   #call(start: (done: () => void) => void): void {
@@ -349,6 +370,11 @@ export class ServiceStream<State> {
     this.#peer.emit(messages)
     this.close()
     this.#peer.end(refused.message)
+  }
+
+  #addRead(message: ServerMessage): void {
+    this.#reads.answered(message)
+    this.#add(message)
   }
 
   #add(message: ServerMessage): void {

@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 export const FRAME_REPLICA = 0
 export const FRAME_ASK = 1
 export const FRAME_ANSWER = 2
+/** The first frame of a connection for the replica: who sends, and where it listens. */
+export const FRAME_SENDER = 3
 
 /** Largest frame of the replica: a chunk of a snapshot or a batch of entries. */
 export const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024
@@ -20,8 +22,36 @@ export function frameHead(kind: number, length: number): Buffer {
   return head
 }
 
+/** A node number and an address. */
+const SENDER_BYTES_MAX = 512
+const NODE_BYTES = 8
+
 export function bytesMaxOf(kind: number): number {
+  if (kind === FRAME_SENDER) return SENDER_BYTES_MAX
   return kind === FRAME_REPLICA ? REPLICA_FRAME_BYTES_MAX : ANSWER_BYTES_MAX
+}
+
+/** Who sends on a connection. */
+export interface Sender {
+  readonly node: number
+  /** Where it listens to other members, HOST:PORT. */
+  readonly address: string
+}
+
+/** Node number (8 bytes, little-endian), address. */
+export function encodeSender({ node, address }: Sender): Buffer {
+  const head = Buffer.allocUnsafe(NODE_BYTES)
+  head.writeBigUInt64LE(BigInt(node))
+  return Buffer.concat([head, Buffer.from(address)])
+}
+
+/** Undefined for what no member says. */
+export function decodeSender(bytes: Uint8Array): Sender | undefined {
+  if (bytes.length <= NODE_BYTES) return undefined
+  const buffer = Buffer.from(bytes)
+  const node = Number(buffer.readBigUInt64LE())
+  if (!Number.isSafeInteger(node) || node < 1) return undefined
+  return { node, address: buffer.toString('utf8', NODE_BYTES) }
 }
 
 /** Cuts what arrives into frames; a frame that is too long or of an unknown kind ends the connection. */
@@ -43,7 +73,7 @@ export function readFrames(socket: Socket, onFrame: (kind: number, content: Uint
       if (head === undefined) {
         const bytes = take(HEAD_BYTES)
         head = { length: bytes.readUInt32LE(), kind: bytes.readUInt8(4) }
-        if (head.kind > FRAME_ANSWER || head.length > bytesMaxOf(head.kind)) {
+        if (head.kind > FRAME_SENDER || head.length > bytesMaxOf(head.kind)) {
           socket.destroy(new Error(`a frame of kind ${head.kind} and ${head.length} bytes`))
           return
         }

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { FRAME_REPLICA, frameHead } from './framing.js'
+import { encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead, type Sender } from './framing.js'
 
 const BACKOFF_FIRST_MS = 25
 const BACKOFF_MAX_MS = 1000
@@ -23,6 +23,8 @@ export class Lane {
     private readonly host: string,
     private readonly port: number,
     private readonly queueBytesMax: number,
+    /** Said first on every connection. */
+    private readonly sender: Sender | undefined,
   ) {}
 
   get droppedFrames(): number {
@@ -42,10 +44,10 @@ export class Lane {
     if (this.socket === undefined && this.timer === undefined) this.open()
   }
 
-  private write(frame: Uint8Array): void {
+  private write(frame: Uint8Array, kind: number = FRAME_REPLICA): void {
     const socket = this.socket as Socket
     socket.cork()
-    socket.write(frameHead(FRAME_REPLICA, frame.length))
+    socket.write(frameHead(kind, frame.length))
     socket.write(frame)
     // Now, not at the end of the turn: a blocking flush of the own log may come before that.
     socket.uncork()
@@ -64,6 +66,7 @@ export class Lane {
       const { queue } = this
       this.queue = []
       this.queued = 0
+      if (this.sender !== undefined) this.write(encodeSender(this.sender), FRAME_SENDER)
       for (const frame of queue) this.write(frame)
     })
     // The peer never speaks on our connection; reading notices its end.

@@ -1,13 +1,24 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Network } from '@leasehold/replica'
-import { FRAME_ANSWER, FRAME_ASK, FRAME_REPLICA, frameHead, readFrames } from './framing.js'
+import {
+  decodeSender,
+  FRAME_ANSWER,
+  FRAME_ASK,
+  FRAME_REPLICA,
+  FRAME_SENDER,
+  frameHead,
+  readFrames,
+  type Sender,
+} from './framing.js'
 import { Lane } from './lane.js'
 
 /** Heartbeats and votes wait behind nothing else; a few of them are enough. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
 const BULK_QUEUE_BYTES = 96 * 1024 * 1024
 const CONNECTIONS_MAX = 256
+/** Senders that are no peers as far as this member knows, and that it answers all the same. */
+const STRANGERS_MAX = 16
 
 export interface Address {
   readonly host: string
@@ -24,15 +35,28 @@ export function parseAddress(text: string, what = 'an address'): Address {
   return { host: (match[1] ?? match[2]) as string, port }
 }
 
+/** The two ways to one peer. */
+interface Lanes {
+  readonly address: string
+  readonly control: Lane
+  readonly bulk: Lane
+}
+
 /**
  * The way to the other members over TCP: per peer two connections, so that a snapshot on one never holds a heartbeat on
  * the other. Frames carry their own checksum, cluster and sender; what does not belong here is refused above. The same
  * port answers questions of members that begin.
+ *
+ * Every connection begins with the number and the address of its sender: a member that begins, or was away for long, does
+ * not know those that have joined meanwhile, and must answer them to learn of it.
  */
 export class TcpPeers implements Network {
   private handler: ((from: number, frame: Uint8Array) => void) | undefined
   private answer: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
-  private lanes = new Map<number, { readonly address: string; readonly control: Lane; readonly bulk: Lane }>()
+  private readonly lanes = new Map<number, Lanes>()
+  /** Where senders listen that are no peers as far as this member knows; the newest last. */
+  private readonly strangers = new Map<number, Lanes>()
+  private self: Sender | undefined
   private readonly sockets = new Set<Socket>()
 
   private constructor(private readonly server: Server) {
@@ -67,6 +91,7 @@ export class TcpPeers implements Network {
     socket.on('error', () => {})
     readFrames(socket, (kind, content) => {
       if (kind === FRAME_REPLICA) this.handler?.(0, content)
+      else if (kind === FRAME_SENDER) this.met(content)
       else if (kind === FRAME_ASK && this.answer !== undefined) {
         this.answer(content).then(
           (answer) => {
@@ -79,6 +104,47 @@ export class TcpPeers implements Network {
     })
   }
 
+  /** Says who this member is, and where the others reach it. To be called before the first frame is sent. */
+  introduce(self: Sender): void {
+    this.self = self
+  }
+
+  private met(content: Uint8Array): void {
+    const sender = decodeSender(content)
+    if (sender === undefined || this.lanes.has(sender.node)) return
+    const { node, address } = sender
+    const known = this.strangers.get(node)
+    if (known?.address === address) return
+    const lanes = this.open(address)
+    if (lanes === undefined) return
+    this.forget(node)
+    this.strangers.set(node, lanes)
+    const [oldest] = this.strangers.keys()
+    if (this.strangers.size > STRANGERS_MAX && oldest !== undefined) this.forget(oldest)
+  }
+
+  private forget(node: number): void {
+    const lanes = this.strangers.get(node)
+    if (lanes === undefined) return
+    closeLanes(lanes)
+    this.strangers.delete(node)
+  }
+
+  /** Connects when there is something to send. Undefined: what a stranger says is no address. */
+  private open(address: string): Lanes | undefined {
+    try {
+      const { host, port } = parseAddress(address)
+      return {
+        address,
+        control: new Lane(host, port, CONTROL_QUEUE_BYTES, this.self),
+        bulk: new Lane(host, port, BULK_QUEUE_BYTES, this.self),
+      }
+    } catch (error) {
+      if (error instanceof InvalidError) return undefined
+      throw error
+    }
+  }
+
   receive(handler: (from: number, frame: Uint8Array) => void): void {
     this.handler = handler
   }
@@ -88,37 +154,38 @@ export class TcpPeers implements Network {
     this.answer = answer
   }
 
+  /** @throws InvalidError for an address that is none */
   setPeers(peers: ReadonlyMap<number, string>): void {
-    for (const [node, lane] of this.lanes) {
-      if (peers.get(node) === lane.address) continue
-      lane.control.close()
-      lane.bulk.close()
+    for (const [node, lanes] of this.lanes) {
+      if (peers.get(node) === lanes.address) continue
+      closeLanes(lanes)
       this.lanes.delete(node)
     }
     for (const [node, address] of peers) {
       if (address === '' || this.lanes.has(node)) continue
-      const { host, port } = parseAddress(address)
-      this.lanes.set(node, {
-        address,
-        control: new Lane(host, port, CONTROL_QUEUE_BYTES),
-        bulk: new Lane(host, port, BULK_QUEUE_BYTES),
-      })
+      parseAddress(address)
+      this.forget(node)
+      this.lanes.set(node, this.open(address) as Lanes)
     }
   }
 
   send(to: number, lane: 'control' | 'bulk', frame: Uint8Array): void {
-    this.lanes.get(to)?.[lane].send(frame)
+    const lanes = this.lanes.get(to) ?? this.strangers.get(to)
+    lanes?.[lane].send(frame)
   }
 
   async close(): Promise<void> {
-    for (const { control, bulk } of this.lanes.values()) {
-      control.close()
-      bulk.close()
-    }
+    for (const lanes of [...this.lanes.values(), ...this.strangers.values()]) closeLanes(lanes)
     this.lanes.clear()
+    this.strangers.clear()
     for (const socket of this.sockets) socket.destroy()
     await new Promise<void>((resolve) => this.server.close(() => resolve()))
   }
+}
+
+function closeLanes({ control, bulk }: Lanes): void {
+  control.close()
+  bulk.close()
 }
 
 /** Asks the member at `address` one question. @throws UnavailableError */

@@ -47,6 +47,7 @@ export async function joinCluster(
       log,
       signal,
     })
+    peers.introduce({ node: founding.node, address: list.get(name) as string })
     const began = async (member: Replica): Promise<void> => {
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const record = { id: founding.id, epoch, founders: founding.founders }

@@ -88,7 +88,9 @@ describe('verify', () => {
     const snapshots = new Snapshots(new NodeDisk(elsewhere), { reserveBytes: 0, changed() {} })
     await new Promise((done) => snapshots.save({ ...newer, state: wrong.snapshot() }, done, { reserve: false }))
     cpSync(join(elsewhere, snapshotNames(disk)[1] as string), join(dir, snapshotNames(disk)[1] as string))
-    expect(() => examineFolder(disk)).toThrow(/snapshot-\d+-\d+ is damaged at byte 0: its state is not what the log makes of snapshot-/)
+    expect(() => examineFolder(disk)).toThrow(
+      /snapshot-\d+-\d+ is damaged at byte 0: its state is not what the log makes of snapshot-/,
+    )
   })
 
   it('finds files of two folders', async () => {

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from 'vitest'
+import { decodeSender, encodeSender } from '../../src/peers/framing.js'
+import { TcpPeers } from '../../src/peers/transport.js'
+
+const LIMIT_MS = 5_000
+const all: TcpPeers[] = []
+
+afterEach(async () => {
+  await Promise.all(all.splice(0).map((peers) => peers.close()))
+})
+
+async function member(node: number) {
+  const peers = await TcpPeers.listen({ host: '127.0.0.1', port: 0 })
+  all.push(peers)
+  const address = `127.0.0.1:${peers.port}`
+  peers.introduce({ node, address })
+  const received: string[] = []
+  peers.receive((_from, frame) => received.push(Buffer.from(frame).toString()))
+  return { node, peers, address, received }
+}
+
+async function until(isTrue: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + LIMIT_MS
+  while (!isTrue()) {
+    if (performance.now() > end) throw new Error(`not within ${LIMIT_MS} ms: ${what}`)
+    await sleep(5)
+  }
+}
+
+const frame = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))
+
+describe('the way to the other members', () => {
+  test('a member answers one that it does not know yet, as soon as that one has sent something', async () => {
+    const [old, young] = [await member(1), await member(2)]
+    // The young one was told of the old one; nobody has told the old one of the young one.
+    young.peers.setPeers(new Map([[old.node, old.address]]))
+    old.peers.send(young.node, 'control', frame('too early'))
+    young.peers.send(old.node, 'bulk', frame('a chunk'))
+    await until(() => old.received.length === 1, 'the chunk')
+    old.peers.send(young.node, 'control', frame('its answer'))
+    await until(() => young.received.length === 1, 'the answer')
+    expect(young.received).toEqual(['its answer'])
+  })
+
+  test('what the configuration says of a member counts more than what a sender says of itself', async () => {
+    const [one, liar, real] = [await member(1), await member(2), await member(2)]
+    one.peers.setPeers(new Map([[2, real.address]]))
+    liar.peers.setPeers(new Map([[1, one.address]]))
+    liar.peers.send(1, 'control', frame('I am 2'))
+    await until(() => one.received.length === 1, 'the liar')
+    one.peers.send(2, 'control', frame('for 2'))
+    await until(() => real.received.length === 1, 'the real one')
+    expect(liar.received).toEqual([])
+  })
+
+  test('only the newest strangers are remembered', async () => {
+    const old = await member(1)
+    const strangers = await Promise.all(Array.from({ length: 20 }, (_, i) => member(100 + i)))
+    for (const [i, stranger] of strangers.entries()) {
+      stranger.peers.setPeers(new Map([[1, old.address]]))
+      stranger.peers.send(1, 'control', frame(String(i)))
+      await until(() => old.received.length === i + 1, `stranger ${i}`)
+    }
+    for (const { node } of strangers) old.peers.send(node, 'control', frame('hello'))
+    await until(() => strangers.filter(({ received }) => received.length === 1).length === 16, '16 of 20')
+    expect(strangers.slice(0, 4).every(({ received }) => received.length === 0)).toBe(true)
+  })
+
+  test('a sender is a node number and an address, and nothing else', () => {
+    const sender = { node: 2 ** 52 + 1, address: '[::1]:5101' }
+    expect(decodeSender(encodeSender(sender))).toEqual(sender)
+    expect(decodeSender(new Uint8Array(8))).toBeUndefined()
+    expect(decodeSender(encodeSender({ node: 0, address: 'x:1' }))).toBeUndefined()
+    expect(decodeSender(new Uint8Array(20).fill(255))).toBeUndefined()
+  })
+})
