@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { nodeCommand } from './member.js'
 import type { ClientSettings } from './work/client.js'
 
 const PROGRAM = fileURLToPath(new URL('./work/client.ts', import.meta.url))
@@ -44,9 +45,8 @@ export class ClientProcesses {
       seed: this.seed * 1_000 + this.#begun,
     }
     const log = openSync(join(this.folder, `${name}.log`), 'a')
-    const child = spawn(process.execPath, ['--import', TSX, PROGRAM, JSON.stringify(settings)], {
-      stdio: ['pipe', log, log],
-    })
+    const [command, args] = nodeCommand(['--import', TSX, PROGRAM, JSON.stringify(settings)])
+    const child = spawn(command, args, { stdio: ['pipe', log, log] })
     closeSync(log)
     closeSync(openSync(journal, 'a'))
     const one: ClientProcess = {

@@ -28,7 +28,11 @@ const say = (line: string): void =>
   console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)}  ${line}`)
 
 console.log(`chaos: seed ${seed}, ${members} members, ${minutes} minutes`)
-const result = await runChaos({ seed, members, durationMs: minutes * 60_000, clients, say })
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+}
+const result = await runChaos({ seed, members, durationMs: minutes * 60_000, clients, say, signal: stop.signal })
 console.log()
 console.log(`${result.operations} operations judged`)
 for (const line of result.summary) console.log(line)

@@ -3,12 +3,21 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statS
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { findExecutable } from '../services/process.js'
 
 const BIN = fileURLToPath(new URL('../../packages/leasehold/bin/leasehold.js', import.meta.url))
+/** Where it is there, the kernel ends a process of ours when this one is killed. */
+const SETPRIV = process.platform === 'linux' ? findExecutable('setpriv') : undefined
 const STOP_LIMIT_MS = 20_000
 const LOG_TAIL_BYTES = 2_000
 const LOOK_EVERY_MS = 20
 const LOOK_TIMEOUT_MS = 2_000
+
+/** The command that runs Node with these arguments, and ends with this process at the latest. */
+export function nodeCommand(args: readonly string[]): [string, string[]] {
+  if (SETPRIV === undefined) return [process.execPath, [...args]]
+  return [SETPRIV, ['--pdeathsig', 'KILL', '--', process.execPath, ...args]]
+}
 
 export interface MemberPlace {
   readonly name: string
@@ -63,16 +72,13 @@ export class ClusterMember {
     if (this.#child !== undefined) throw new Error(`${this.name} runs already`)
     const { name, port, peerPort } = this.place
     const log = openSync(join(this.place.folder, 'log'), 'a')
-    const child = spawn(
-      process.execPath,
-      [
-        BIN,
-        'serve',
-        ...['--data', this.dataFolder, '--listen', `127.0.0.1:${port}`],
-        ...['--name', name, '--peer-listen', `127.0.0.1:${peerPort}`, '--cluster', this.clusterList()],
-      ],
-      { stdio: ['ignore', log, log] },
-    )
+    const [file, args] = nodeCommand([
+      BIN,
+      'serve',
+      ...['--data', this.dataFolder, '--listen', `127.0.0.1:${port}`],
+      ...['--name', name, '--peer-listen', `127.0.0.1:${peerPort}`, '--cluster', this.clusterList()],
+    ])
+    const child = spawn(file, args, { stdio: ['ignore', log, log] })
     closeSync(log)
     this.#child = child
     this.#ending = false
@@ -127,7 +133,7 @@ export class ClusterMember {
 
   /** Its disk is gone. */
   wipe(): void {
-    for (const name of ['data']) rmSync(join(this.place.folder, name), { recursive: true, force: true })
+    rmSync(this.dataFolder, { recursive: true, force: true })
     mkdirSync(this.dataFolder, { recursive: true })
   }
 

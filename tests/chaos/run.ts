@@ -20,6 +20,8 @@ export interface ChaosOptions {
   readonly members: number
   readonly durationMs: number
   readonly clients: number
+  /** Breaks the run off. */
+  readonly signal?: AbortSignal
   say(line: string): void
 }
 
@@ -49,9 +51,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const folder = mkdtempSync(join(tmpdir(), `leasehold-chaos-${options.seed}-`))
   const run = new ChaosRun(options, folder)
   try {
-    await run.begin()
-    await run.storms()
-    await run.finish()
+    await Promise.race([run.begin().then(() => run.storms()).then(() => run.finish()), aborted(options.signal)])
   } catch (error) {
     run.problem(`the run broke off: ${error instanceof Error ? error.message : String(error)}`)
   } finally {
@@ -120,6 +120,7 @@ class ChaosRun {
     let number = 0
     for (const storm of storms(seed, members)) {
       if (performance.now() > end) return
+      this.options.signal?.throwIfAborted()
       say(`storm ${++number}`)
       await this.#faultsMade.play(storm)
       await this.#recover()
@@ -296,6 +297,10 @@ class ChaosRun {
       folder,
     }
   }
+}
+
+function aborted(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
 }
 
 /** One attempt of a new client; resolves with what went wrong. */
