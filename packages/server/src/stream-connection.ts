@@ -41,7 +41,8 @@ export class StreamConnection {
   #sentSoon: NodeJS.Immediate | undefined
   /** An error is told by the socket's own event. A turn later: whoever reads fast must not keep the others waiting. */
   readonly #sent = (): void => {
-    this.#sentSoon ??= setImmediate(() => {
+    if (this.#sentSoon !== undefined) return
+    this.#sentSoon = setImmediate(() => {
       this.#sentSoon = undefined
       this.#service.sent()
     })
@@ -74,6 +75,7 @@ export class StreamConnection {
       this.#reading = false
       clearInterval(this.#ping)
       clearTimeout(this.#hello)
+      clearImmediate(this.#sentSoon)
       this.#service.close()
       closed()
     })
