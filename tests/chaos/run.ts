@@ -51,7 +51,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const folder = mkdtempSync(join(tmpdir(), `leasehold-chaos-${options.seed}-`))
   const run = new ChaosRun(options, folder)
   try {
-    await Promise.race([run.begin().then(() => run.storms()).then(() => run.finish()), aborted(options.signal)])
+    await Promise.race([
+      run
+        .begin()
+        .then(() => run.storms())
+        .then(() => run.finish()),
+      aborted(options.signal),
+    ])
   } catch (error) {
     run.problem(`the run broke off: ${error instanceof Error ? error.message : String(error)}`)
   } finally {
