@@ -237,7 +237,7 @@ class ChaosRun {
       ...kept.problems,
       ...resource.problems,
       ...tokens,
-      ...(this.#watch?.problems ?? []),
+      ...(this.#watch?.judge.problems ?? []),
     ]
     for (const problem of problems.slice(0, PROBLEMS_SHOWN_MAX)) this.problem(problem)
     for (const { problem } of histories) if (problem !== undefined) this.problem(problem)
@@ -251,7 +251,7 @@ class ChaosRun {
       `histories: ${histories.map(({ judge, operations, problem }) => `${judge} ${operations}${problem === undefined ? '' : ' BAD'}`).join(', ')}`,
       `resource: ${resource.writes} units written, ${resource.refused} stale writes refused, ${resource.effects} effects judged`,
       `holds: ${kept.kept} persistent acknowledged, ${kept.given} of them given back; ${long.long} long ones lived through the run`,
-      `watch: ${this.#watch?.events} events judged, ${this.#watch?.gaps} gaps`,
+      `watch: ${this.#watch?.judge.events} events judged, ${this.#watch?.gaps} gaps`,
       `answers that were errors: ${[...errors].map(([what, count]) => `${what} ${count}`).join(', ') || 'none'}`,
     )
   }
