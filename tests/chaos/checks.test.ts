@@ -12,17 +12,35 @@ import type { Effect } from './work/resource.js'
 /* The judges of the chaos run must be able to say no. */
 
 function effect(seq: number, kind: Effect['kind'], token: number, before: number): Effect {
-  return { seq, lock: 'a', kind, token: BigInt(token), owner: 'o', before, after: kind === 'write' ? before + 1 : before }
+  return {
+    seq,
+    lock: 'a',
+    kind,
+    token: BigInt(token),
+    owner: 'o',
+    before,
+    after: kind === 'write' ? before + 1 : before,
+  }
 }
 
 describe('the judge of effects', () => {
   test('takes units that follow each other', () => {
-    const effects = [effect(1, 'open', 1, 0), effect(2, 'write', 1, 0), effect(3, 'open', 2, 1), effect(4, 'write', 2, 1)]
+    const effects = [
+      effect(1, 'open', 1, 0),
+      effect(2, 'write', 1, 0),
+      effect(3, 'open', 2, 1),
+      effect(4, 'write', 2, 1),
+    ]
     expect(judgeEffects(effects)).toEqual([])
   })
 
   test('sees a stale write, and the update that it loses', () => {
-    const effects = [effect(1, 'open', 1, 0), effect(2, 'open', 2, 0), effect(3, 'write', 2, 0), effect(4, 'write', 1, 0)]
+    const effects = [
+      effect(1, 'open', 1, 0),
+      effect(2, 'open', 2, 0),
+      effect(3, 'write', 2, 0),
+      effect(4, 'write', 1, 0),
+    ]
     expect(judgeEffects(effects)).toEqual([
       'effect 4 of a: token 1 was accepted after 2',
       'effect 4 of a: a write built on 0, where 1 was written',
@@ -39,7 +57,15 @@ function recorded(judge: Judge, operations: readonly Operation[], notes: Recorde
 }
 
 describe('the judge of histories', () => {
-  const release: Operation = { process: 'x', owner: 'x', op: 'release', key: 'a', outcome: 'ok', invokedAt: 3, returnedAt: 4 }
+  const release: Operation = {
+    process: 'x',
+    owner: 'x',
+    op: 'release',
+    key: 'a',
+    outcome: 'ok',
+    invokedAt: 3,
+    returnedAt: 4,
+  }
 
   test('lets a hold whose end nobody saw end when somebody else is granted', () => {
     const history = recorded('fenced-mutex', [grant(1, 1, 2, 'x'), grant(2, 3, 4, 'y')])
@@ -65,7 +91,13 @@ describe('the judge of histories', () => {
 describe('the judge of holds', () => {
   const service = (...ids: bigint[]) =>
     ({ query: () => Promise.resolve({ held: ids.map((id) => ({ id })), next: undefined }) }) as unknown as Locks
-  const note = (name: 'kept' | 'giving' | 'given' | 'long', id: string) => ({ note: name, lock: 'a', id, process: 'c1', at: 1 })
+  const note = (name: 'kept' | 'giving' | 'given' | 'long', id: string) => ({
+    note: name,
+    lock: 'a',
+    id,
+    process: 'c1',
+    at: 1,
+  })
 
   test('misses what was acknowledged, and finds what was given back', async () => {
     const notes = [note('kept', '1'), note('kept', '2'), note('giving', '2'), note('given', '2')]
@@ -86,7 +118,14 @@ describe('the judge of holds', () => {
 
 describe('the judge of events', () => {
   const held = (cursor: string, id: bigint, mode: unknown, token: bigint, slot?: number) =>
-    ({ kind: 'held', cursor, id, locks: [{ name: 'a', mode, token, slot }], session: 1n, client: '' }) as unknown as WatchEvent
+    ({
+      kind: 'held',
+      cursor,
+      id,
+      locks: [{ name: 'a', mode, token, slot }],
+      session: 1n,
+      client: '',
+    }) as unknown as WatchEvent
   const freed = (cursor: string, id: bigint) =>
     ({ kind: 'freed', cursor, id, locks: [{ name: 'a' }] }) as unknown as WatchEvent
   const judged = (...events: WatchEvent[]): string[] => {
@@ -96,7 +135,9 @@ describe('the judge of events', () => {
   }
 
   test('takes grants that follow each other, generations, and permits', () => {
-    expect(judged(held('1.1.0', 1n, 'exclusive', 1n), freed('1.2.0', 1n), held('1.2.1', 2n, 'exclusive', 2n))).toEqual([])
+    expect(judged(held('1.1.0', 1n, 'exclusive', 1n), freed('1.2.0', 1n), held('1.2.1', 2n, 'exclusive', 2n))).toEqual(
+      [],
+    )
     expect(judged(held('1.1.0', 1n, 'shared', 1n), held('1.2.0', 2n, 'shared', 1n))).toEqual([])
     expect(judged(held('1.1.0', 1n, { permits: 2 }, 1n, 0), held('1.2.0', 2n, { permits: 2 }, 2n, 1))).toEqual([])
   })
