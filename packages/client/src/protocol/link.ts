@@ -47,6 +47,11 @@ const URLS_MAX = 32
 const REDIRECTS_MAX = 3
 /** Attempts in a row for nobody: then the link waits until it is needed. */
 const UNNEEDED_ATTEMPTS_MAX = 8
+/** While members answer that they do not lead, an election is under way: it is looked for its end more often, for this long. */
+const ELECTION_MS = 3_000
+const ELECTION_PAUSE_MAX_MS = 400
+/** A leader that could not be reached so lately is not tried again because others still name it. */
+const UNREACHABLE_MS = 1_000
 /** Bytes that may wait in the connection before more are sent. */
 const BUFFERED_MAX = 4 * 2 ** 20
 /** Messages per frame. */
@@ -76,6 +81,11 @@ export class Link {
   #turn = 0
   #preferred: string | undefined
   #redirects = 0
+  /** Since when nothing has worked, and whether a member has said since that it does not lead. */
+  #outageSince: number | undefined
+  #hasNoLeader = false
+  /** When a URL could not be reached. */
+  readonly #unreachableAt = new Map<string, number>()
   #epoch = 0
   #outbox: ClientMessage[] = []
   #flushing = false
@@ -129,6 +139,9 @@ export class Link {
   works(): void {
     this.#attempt = 0
     this.#redirects = 0
+    this.#outageSince = undefined
+    this.#hasNoLeader = false
+    this.#unreachableAt.clear()
   }
 
   /** Gives this connection up and goes to `url`, or to the next one. */
@@ -161,7 +174,9 @@ export class Link {
       attempt: this.#attempt,
       ...(this.#lastError ? { lastError: this.#lastError } : {}),
     })
-    this.#pauseEndsAt = platform.monotonicMs() + backoffMs(platform, this.#attempt)
+    const now = platform.monotonicMs()
+    const isElecting = this.#hasNoLeader && now - (this.#outageSince ?? now) < ELECTION_MS
+    this.#pauseEndsAt = now + backoffMs(platform, this.#attempt, isElecting ? ELECTION_PAUSE_MAX_MS : undefined)
     this.#pause()
   }
 
@@ -252,6 +267,7 @@ export class Link {
   }
 
   #closed(url: string, error: Error): void {
+    if (!this.connected) this.#unreachableAt.set(url, this.#options.platform.monotonicMs())
     this.#attemptFailed(new UnavailableError(`the connection to ${url} is gone: ${error.message}`, { cause: error }))
   }
 
@@ -261,9 +277,13 @@ export class Link {
   }
 
   #failed(error: LeaseholdError, leaderUrl: string): void {
+    const now = this.#options.platform.monotonicMs()
+    this.#outageSince ??= now
+    if (error.code === 'no-quorum') this.#hasNoLeader = true
     this.#lastError = error
     this.#preferred = undefined
-    if (leaderUrl !== '') {
+    const isGone = now - (this.#unreachableAt.get(leaderUrl) ?? Number.NEGATIVE_INFINITY) < UNREACHABLE_MS
+    if (leaderUrl !== '' && !isGone) {
       this.#preferred = leaderUrl
       if (++this.#redirects <= REDIRECTS_MAX) this.#attempt = 0
     }

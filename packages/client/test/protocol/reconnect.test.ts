@@ -200,6 +200,33 @@ describe('several members', () => {
     await follower.end()
   })
 
+  it('after the death of the leader the next one is found soon, and the dead one is not run after', async () => {
+    const next = new TestService()
+    const dead = 'http://dead'
+    const urls = [dead, next.url, 'http://other']
+    next.network.hubs.set(dead, next.hub).set('http://other', next.hub)
+    const locks = next.client({}, { urls })
+    const hold = await next.during(locks.acquire('a'))
+    expect(next.network.connects).toEqual([dead])
+    // The others still name it, until one of them leads.
+    next.member.role = 'follower'
+    next.member.leaderUrl = dead
+    next.network.down.add(dead)
+    next.network.cutAll()
+    const acquiring = locks.acquire('b')
+    await next.platform.advance(2_000)
+    const triedDead = next.network.connects.filter((url) => url === dead).length
+    expect(triedDead).toBeLessThan(next.network.connects.length / 2)
+    next.member.role = 'leader'
+    next.member.leaderUrl = ''
+    const elected = next.platform.monotonicMs()
+    expect((await next.during(acquiring)).state).toBe('held')
+    // Two pauses at most: one attempt may go to the dead one.
+    expect(next.platform.monotonicMs() - elected).toBeLessThanOrEqual(900)
+    expect(hold.state).toBe('held')
+    await next.end()
+  })
+
   it('a leader that is deposed refuses, and what was open goes to the next one with the same number', async () => {
     const { service, urls } = members(2)
     const locks = service.client({ ttl: '60s' }, { urls })
