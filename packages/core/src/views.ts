@@ -138,14 +138,14 @@ export interface HoldFacts {
 export function holdFactsOf(state: LockState, id: number): HoldFacts | undefined {
   const hold = state.machine.holds.get(id)
   if (hold === undefined) return undefined
-  const { secret, persistent } = hold
+  const { secret, persistent, confirmed } = hold.terms
   return {
     id: hold.id,
     locks: hold.held,
     session: hold.session?.id,
     secret,
     persistent,
-    confirmed: persistent && hold.confirmed,
+    confirmed,
   }
 }
 
@@ -211,8 +211,8 @@ function take<T>(source: Iterable<T>, limit: number, wanted: (item: T) => boolea
 
 function holdsOf(lock: Lock | undefined): Hold[] {
   if (lock === undefined) return []
-  const holds = lock.exclusive === undefined ? [...(lock.shared ?? [])] : [lock.exclusive]
-  for (const hold of lock.slots ?? []) if (hold !== undefined) holds.push(hold)
+  const holds = lock.exclusive === undefined ? [...(lock.readers?.holds ?? [])] : [lock.exclusive]
+  for (const hold of lock.semaphore?.slots ?? []) if (hold !== undefined) holds.push(hold)
   return holds.sort((a, b) => a.id - b.id)
 }
 
@@ -230,11 +230,10 @@ function holdView(hold: Hold, now: number): HoldView {
     locks: hold.held,
     session: hold.session?.id,
     client: hold.client,
-    data: hold.data,
-    persistent: hold.persistent,
+    data: hold.terms.data,
+    persistent: hold.terms.persistent,
     ageMs: left(now, hold.grantedAt),
-    remainingMs:
-      hold.session === undefined || (hold.confirmed && hold.persistent) ? undefined : left(hold.session.expiresAt, now),
+    remainingMs: hold.session === undefined || hold.terms.confirmed ? undefined : left(hold.session.expiresAt, now),
   }
 }
 

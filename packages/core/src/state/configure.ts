@@ -14,7 +14,7 @@ export function configure(machine: Machine, command: Configure): Result {
     const lock = machine.locks.get(command.permits.name)
     if (lock !== undefined) {
       machine.hashPermits(lock).take()
-      lock.permits = command.permits.size
+      if (lock.semaphore !== undefined) lock.semaphore.size = command.permits.size
       machine.hashPermits(lock).add()
       machine.touch(lock)
     }

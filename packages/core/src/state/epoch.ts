@@ -1,7 +1,7 @@
 import type { HoldId, Serial } from '../brand.js'
 import { EPOCH_MAX } from '../tokens.js'
 import { assert } from './assert.js'
-import { addHold } from './grants.js'
+import { addHold } from './held.js'
 import { Machine } from './machine.js'
 import type { Hold } from './model.js'
 
@@ -21,7 +21,7 @@ export function raiseEpoch(old: Machine, epoch: number): { machine: Machine; mov
   const generations = new Map<string, Serial>()
   const moved: { from: HoldId; to: HoldId }[] = []
   for (const hold of old.holds.values()) {
-    if (!hold.persistent || !hold.confirmed) continue
+    if (!hold.terms.confirmed) continue
     const id = machine.draw()
     const held = hold.held.map((one) => {
       if (one.mode !== 'shared') return { ...one, token: id }
@@ -29,9 +29,9 @@ export function raiseEpoch(old: Machine, epoch: number): { machine: Machine; mov
       generations.set(one.name, token)
       return { ...one, token }
     })
-    const places = hold.places.map((lock) => machine.lock(lock.name, lock.permits))
-    const copy: Hold = { ...hold, id, held, places, session: undefined, answer: undefined, grantChange: 0 }
-    addHold(machine, copy)
+    const places = held.map(({ name }) => machine.lock(name, old.known(name).permits))
+    const copy: Hold = { ...hold, id, held, session: undefined, answer: undefined, grantChange: 0 }
+    addHold(machine, copy, places)
     moved.push({ from: hold.id, to: id })
   }
   return { machine, moved }

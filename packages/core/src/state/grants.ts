@@ -1,10 +1,8 @@
-import type { HoldId, Serial } from '../brand.js'
+import type { Serial } from '../brand.js'
 import { CHANGES_MAX, PERMITS_MAX } from '../limits.js'
 import { nameProblem } from '../names.js'
 import {
   type Acquire,
-  type EndReason,
-  type Grant,
   type HeldLock,
   type LockRequest,
   type Refused,
@@ -13,28 +11,23 @@ import {
 } from '../operations.js'
 import { ArrivalHeap } from './arrivals.js'
 import { assert } from './assert.js'
-import { DUE_DELAY, DUE_WAIT, later } from './due.js'
+import { DUE_WAIT, later } from './due.js'
+import { addHold, grantOf, withoutSecret } from './held.js'
 import type { Machine } from './machine.js'
 import {
+  type Answer,
   type Delay,
   type Hold,
-  isIdle,
   type Lock,
   newAnswer,
   permitsOf,
   refused,
   type Session,
+  termsOf,
   type Waiter,
 } from './model.js'
 import { Queue } from './queue.js'
-import { settle } from './requests.js'
 import { leaveQueues } from './waiters.js'
-
-export function grantOf(hold: Hold): Grant {
-  return hold.secret === undefined
-    ? { hold: hold.id, locks: hold.held }
-    : { hold: hold.id, locks: hold.held, secret: hold.secret }
-}
 
 /** Carries out a new acquire: a grant, a place in the queues, or a refusal. */
 export function acquire(machine: Machine, session: Session, command: Acquire): Result {
@@ -49,12 +42,8 @@ export function acquire(machine: Machine, session: Session, command: Acquire): R
   }
   if (blocker === undefined) {
     const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
-    const hold = grant(machine, session, command, places)
     const answer = newAnswer(command.request)
-    answer.hold = hold
-    machine.hashHold(hold).take()
-    hold.answer = answer
-    machine.hashHold(hold).add()
+    const hold = grant(machine, session, command, places, answer)
     session.answers.set(command.request, answer)
     machine.hashAnswer(session, answer).add()
     return { kind: 'granted', grant: grantOf(hold) }
@@ -141,7 +130,7 @@ export function isFree(lock: Lock, request: LockRequest): boolean {
   if (lock.permits > 0) return lowestFreeSlot(lock) !== undefined
   if (lock.exclusive !== undefined) return false
   const exclusive = request.mode === 'exclusive'
-  if (exclusive && lock.shared !== undefined && lock.shared.size > 0) return false
+  if (exclusive && lock.readers !== undefined) return false
   if (lock.delays === undefined) return true
   for (const delay of lock.delays) {
     if (exclusive || heldOf(delay, lock).mode === 'exclusive') return false
@@ -149,24 +138,29 @@ export function isFree(lock: Lock, request: LockRequest): boolean {
   return true
 }
 
-function heldOf(owner: Hold | Delay, lock: Lock): HeldLock {
-  const held = owner.held[owner.places.indexOf(lock)]
-  assert(held !== undefined, `${JSON.stringify(lock.name)} is not among the locks of its holder`)
+function heldOf(delay: Delay, lock: Lock): HeldLock {
+  const held = delay.held.find((one) => one.name === lock.name)
+  assert(held !== undefined, `${JSON.stringify(lock.name)} is not among the locks of its delay ${delay.dueId}`)
   return held
 }
 
 function lowestFreeSlot(lock: Lock): number | undefined {
   const blocked = new Set<number>()
   for (const delay of lock.delays ?? []) blocked.add(heldOf(delay, lock).slot as number)
-  if (lock.taken + blocked.size >= lock.permits) return undefined
-  const slots = lock.slots as (Hold | undefined)[]
-  for (let slot = 0; slot < lock.permits; slot++) if (slots[slot] === undefined && !blocked.has(slot)) return slot
+  const { semaphore } = lock
+  if (semaphore === undefined || semaphore.taken + blocked.size >= semaphore.size) return undefined
+  const { size, slots } = semaphore
+  for (let slot = 0; slot < size; slot++) if (slots[slot] === undefined && !blocked.has(slot)) return slot
   return undefined
+}
+
+function anyHolder({ exclusive, readers, semaphore }: Lock): Hold | undefined {
+  return exclusive ?? readers?.holds.values().next().value ?? semaphore?.slots.find((hold) => hold !== undefined)
 }
 
 function busyText(lock: Lock): string {
   const name = JSON.stringify(lock.name)
-  const holder = lock.exclusive ?? lock.shared?.values().next().value ?? lock.slots?.find((hold) => hold !== undefined)
+  const holder = anyHolder(lock)
   const front = lock.queue?.front?.waiter
   if (holder !== undefined) return `${name} is held by hold ${holder.id}${named(holder.client)}`
   if (front !== undefined) return `${name} waits for session ${front.session.id}${named(front.session.client)}`
@@ -226,26 +220,20 @@ export function joinQueues(machine: Machine, waiter: Waiter): void {
 }
 
 /** Gives the locks to the session, in one step; they are free. */
-function grant(machine: Machine, session: Session, command: Acquire, places: readonly Lock[]): Hold {
+function grant(machine: Machine, session: Session, command: Acquire, places: readonly Lock[], answer: Answer): Hold {
   const id = machine.draw()
-  const held = command.locks.map((request, i) => take(places[i] as Lock, request, id))
   const hold: Hold = {
     id,
     session,
-    held,
-    places,
+    held: command.locks.map((request, i) => take(places[i] as Lock, request, id)),
     client: session.client,
-    data: command.data,
-    lockDelayMs: command.lockDelayMs,
-    persistent: command.persistent,
-    portable: command.portable,
-    confirmed: false,
-    secret: command.persistent || command.portable ? command.secret : undefined,
+    terms: termsOf(command, false),
     grantedAt: machine.now,
-    answer: undefined,
+    answer,
     grantChange: 0,
   }
-  addHold(machine, hold)
+  answer.hold = hold
+  addHold(machine, hold, places)
   machine.events.push({ kind: 'held', grant: withoutSecret(hold), session: session.id, client: session.client })
   return hold
 }
@@ -254,122 +242,11 @@ function grant(machine: Machine, session: Session, command: Acquire, places: rea
 function take(lock: Lock, { name, mode }: LockRequest, id: Serial): HeldLock {
   if (mode === 'exclusive') return { name, mode, token: id }
   if (mode === 'shared') {
-    const fresh = lock.shared === undefined || lock.shared.size === 0
-    return { name, mode, token: fresh ? id : (lock.generation as Serial) }
+    return { name, mode, token: lock.readers === undefined ? id : (lock.readers.generation as Serial) }
   }
   const slot = lowestFreeSlot(lock)
   assert(slot !== undefined, `${JSON.stringify(name)} has no free slot`)
   return { name, mode, token: id, slot }
-}
-
-/** Puts a hold into the state and into its locks. */
-export function addHold(machine: Machine, hold: Hold): void {
-  machine.holds.set(hold.id, hold)
-  hold.session?.holds.add(hold)
-  hold.held.forEach((held, i) => {
-    const lock = hold.places[i] as Lock
-    if (held.mode === 'exclusive') {
-      assert(
-        lock.exclusive === undefined && !lock.shared?.size,
-        `two holds of ${JSON.stringify(lock.name)}, one exclusive`,
-      )
-      lock.exclusive = hold
-    } else if (held.mode === 'shared') {
-      assert(lock.exclusive === undefined, `a shared hold of ${JSON.stringify(lock.name)} beside an exclusive one`)
-      lock.shared ??= new Set()
-      lock.shared.add(hold)
-      lock.generation = held.token
-    } else {
-      const slots = lock.slots as (Hold | undefined)[]
-      const slot = held.slot as number
-      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is given twice`)
-      while (slots.length <= slot) slots.push(undefined)
-      slots[slot] = hold
-      lock.taken++
-    }
-  })
-  machine.hashHold(hold).add()
-}
-
-function withoutSecret(hold: Hold): Grant {
-  return { hold: hold.id, locks: hold.held }
-}
-
-/** Takes a hold out of the state and out of its locks, which are served afterwards. */
-export function removeHold(machine: Machine, hold: Hold): void {
-  machine.hashHold(hold).take()
-  machine.holds.delete(hold.id)
-  hold.session?.holds.delete(hold)
-  hold.held.forEach((held, i) => {
-    const lock = hold.places[i] as Lock
-    if (held.mode === 'exclusive') lock.exclusive = undefined
-    else if (held.mode === 'shared') lock.shared?.delete(hold)
-    else {
-      ;(lock.slots as (Hold | undefined)[])[held.slot as number] = undefined
-      lock.taken--
-    }
-    machine.touch(lock)
-  })
-}
-
-export interface EndOptions {
-  readonly reason: EndReason
-  /** Whether the hold's lock delay counts: not after a clean release. */
-  readonly delay: boolean
-  /** Whether the owner is told by a change. */
-  readonly tell: boolean
-  readonly actor: string
-  readonly text: string
-}
-
-/** Ends a hold: out of its locks, into a delay if it asks for one, its answer settled, its owner told. */
-export function endHold(machine: Machine, hold: Hold, options: EndOptions): void {
-  const { session, answer } = hold
-  removeHold(machine, hold)
-  if (options.delay && hold.lockDelayMs > 0) {
-    const dueAt = later(machine.now, hold.lockDelayMs)
-    const { held, places } = hold
-    addDelay(machine, { held, places, dueAt, dueKind: DUE_DELAY, dueId: hold.id, duePlace: -1 })
-  }
-  for (const lock of hold.places) if (isIdle(lock)) machine.forget(lock)
-  if (session !== undefined && machine.sessions.has(session.id)) {
-    if (answer !== undefined) settle(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
-    if (options.tell) {
-      const { reason, text } = options
-      machine.change(session, (number) => ({ kind: 'ended', number, hold: hold.id, reason, text }))
-    } else if (hold.grantChange !== 0) machine.dropChange(session, hold.grantChange)
-  }
-  machine.events.push({
-    kind: 'freed',
-    hold: hold.id,
-    locks: hold.held,
-    reason: options.reason,
-    actor: options.actor,
-    text: options.text,
-  })
-}
-
-export function addDelay(machine: Machine, delay: Delay): void {
-  machine.delays.set(delay.dueId, delay)
-  machine.due.push(delay)
-  for (const lock of delay.places) {
-    lock.delays ??= new Set()
-    lock.delays.add(delay)
-  }
-  machine.hashDelay(delay).add()
-}
-
-/** The lock delay is over. */
-export function endDelay(machine: Machine, delay: Delay): void {
-  machine.hashDelay(delay).take()
-  machine.delays.delete(delay.dueId)
-  machine.due.remove(delay)
-  for (const lock of delay.places) {
-    lock.delays?.delete(delay)
-    if (lock.delays?.size === 0) lock.delays = undefined
-    machine.touch(lock)
-    if (isIdle(lock)) machine.forget(lock)
-  }
 }
 
 /**
@@ -381,7 +258,6 @@ export function serve(machine: Machine): void {
   const fronts = new ArrivalHeap()
   for (;;) {
     for (const lock of machine.dirty) {
-      lock.dirty = false
       const front = lock.queue?.front?.waiter
       if (front !== undefined) fronts.push(front)
     }
@@ -405,42 +281,16 @@ function serveOne(machine: Machine, waiter: Waiter): void {
   const { session, acquire: command, answer } = waiter
   assert(machine.sessions.has(session.id), `a waiter of session ${session.id}, which has ended`)
   leaveQueues(machine, waiter, true)
-  const hold = grant(machine, session, command, waiter.places)
   machine.hashAnswer(session, answer).take()
+  const hold = grant(machine, session, command, waiter.places, answer)
   answer.waiter = undefined
-  answer.hold = hold
   machine.hashAnswer(session, answer).add()
-  machine.hashHold(hold).take()
-  hold.answer = answer
+  machine.hashOwner(hold).take()
   hold.grantChange = machine.change(session, (number) => ({
     kind: 'granted',
     number,
     request: command.request,
     grant: grantOf(hold),
   }))
-  machine.hashHold(hold).add()
-}
-
-/** Moves a hold to another session under a new id; exclusive locks and permits get that id as their new token. */
-export function adoptHold(machine: Machine, hold: Hold, session: Session, secret: string): Hold {
-  const id: HoldId = machine.draw()
-  removeHold(machine, hold)
-  const held = hold.held.map((one) => (one.mode === 'shared' ? one : { ...one, token: id }))
-  const moved: Hold = { ...hold, id, session, held, client: session.client, secret, answer: undefined, grantChange: 0 }
-  const old = hold.session
-  if (old !== undefined) {
-    if (hold.answer !== undefined) settle(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
-    machine.change(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
-  }
-  addHold(machine, moved)
-  machine.events.push({
-    kind: 'freed',
-    hold: hold.id,
-    locks: hold.held,
-    reason: 'moved',
-    actor: session.client,
-    text: '',
-  })
-  machine.events.push({ kind: 'held', grant: withoutSecret(moved), session: session.id, client: session.client })
-  return moved
+  machine.hashOwner(hold).add()
 }

@@ -1,8 +1,9 @@
 import type { Adopt, Cancel, Release, Result, Steal } from '../operations.js'
 import { REQUEST_WINDOW } from '../limits.js'
-import { adoptHold, endHold, grantOf, sessionLimit } from './grants.js'
+import { sessionLimit } from './grants.js'
+import { adoptHold, endHold, grantOf } from './held.js'
 import type { Machine } from './machine.js'
-import { type Hold, newAnswer, refused, type Session } from './model.js'
+import { newAnswer, refused, type Session } from './model.js'
 import { noSession, once, settle } from './requests.js'
 import { textProblem } from './sessions.js'
 import { removeWaiter } from './waiters.js'
@@ -28,7 +29,8 @@ function releaseNow(machine: Machine, command: Release): Result {
   const hold = machine.holds.get(command.hold)
   if (hold === undefined) return refused('not-holder', `hold ${command.hold} does not exist (any more)`)
   const owns = hold.session !== undefined && hold.session.id === command.session
-  const knows = hold.secret !== undefined && hold.secret === command.secret
+  const { secret } = hold.terms
+  const knows = secret !== undefined && secret === command.secret
   if (!owns && !knows) return refused('not-holder', `hold ${command.hold} belongs to somebody else`)
   endHold(machine, hold, { reason: 'released', delay: false, tell: !owns, actor: '', text: '' })
   return { kind: 'released' }
@@ -77,18 +79,14 @@ export function adopt(machine: Machine, command: Adopt): Result {
 
 function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
   const hold = machine.holds.get(command.hold)
-  if (hold === undefined || hold.secret === undefined || hold.secret !== command.secret) {
+  if (hold === undefined || hold.terms.secret === undefined || hold.terms.secret !== command.secret) {
     return refused('not-holder', `hold ${command.hold} does not exist (any more), or the secret is wrong`)
   }
   if (!HEX128.test(command.newSecret)) return refused('invalid', 'a secret is 32 hex digits')
   const full = sessionLimit(machine, session)
   if (full !== undefined) return full
-  const moved: Hold = adoptHold(machine, hold, session, command.newSecret)
   const answer = newAnswer(command.request)
-  answer.hold = moved
-  machine.hashHold(moved).take()
-  moved.answer = answer
-  machine.hashHold(moved).add()
+  const moved = adoptHold(machine, hold, session, command.newSecret, answer)
   session.answers.set(command.request, answer)
   machine.hashAnswer(session, answer).add()
   return { kind: 'granted', grant: grantOf(moved) }

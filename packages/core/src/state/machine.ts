@@ -4,7 +4,7 @@ import { COUNTER_MAX } from '../tokens.js'
 import { assert } from './assert.js'
 import { DueHeap } from './due.js'
 import { SetHash } from './hash.js'
-import type { Answer, Delay, Hold, Lock, Register, Session, Waiter } from './model.js'
+import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './model.js'
 
 const HASH_SESSION = 1
 const HASH_ANSWER = 2
@@ -16,6 +16,8 @@ const HASH_REGISTER = 7
 const HASH_PERMITS = 8
 const HASH_ACKNOWLEDGED = 9
 const HASH_GLOBAL = 10
+const HASH_LEASE = 11
+const HASH_OWNER = 12
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
@@ -44,7 +46,7 @@ export class Machine {
   readonly due = new DueHeap()
   readonly hash = new SetHash()
 
-  /** Locks whose front or holds have changed since they were last served. */
+  /** Locks whose front or holds have changed since they were last served; a lock may be in it more than once. */
   dirty: Lock[] = []
 
   pushes: Push[] = []
@@ -68,20 +70,16 @@ export class Machine {
   lock(name: string, permits: number): Lock {
     const known = this.locks.get(name)
     if (known !== undefined) return known
-    const lock: Lock = {
-      name,
-      permits,
-      exclusive: undefined,
-      shared: undefined,
-      generation: 0,
-      slots: permits > 0 ? [] : undefined,
-      taken: 0,
-      delays: undefined,
-      queue: undefined,
-      dirty: false,
-    }
+    const lock = new Lock(name, permits)
     this.locks.set(name, lock)
     if (permits > 0) this.hashPermits(lock).add()
+    return lock
+  }
+
+  /** A lock that is held, waited for or delayed. */
+  known(name: string): Lock {
+    const lock = this.locks.get(name)
+    assert(lock !== undefined, `${JSON.stringify(name)} is in use, and not known`)
     return lock
   }
 
@@ -91,16 +89,14 @@ export class Machine {
   }
 
   touch(lock: Lock): void {
-    if (lock.dirty) return
-    lock.dirty = true
     this.dirty.push(lock)
   }
 
   /** Keeps a change for the session until it has been seen, and pushes it. Returns its number. */
   change(session: Session, make: (number: number) => Change): number {
-    this.hashSession(session).take()
+    this.hashLease(session).take()
     const change = make(++session.changeNumber)
-    this.hashSession(session).add()
+    this.hashLease(session).add()
     session.changes.set(change.number, change)
     this.hashChange(session, change).add()
     this.pushes.push({ session: session.id, change })
@@ -114,16 +110,26 @@ export class Machine {
     session.changes.delete(number)
   }
 
+  /** What stays the same as long as the session lives. */
   hashSession(session: Session): SetHash {
     return this.hash
       .start(HASH_SESSION)
       .put(session.id)
-      .put(session.expiresAt)
       .put(session.ttlMs)
-      .put(session.lowest)
-      .put(session.changeNumber)
       .put(session.local ? 1 : 0)
       .putText(session.secret)
+      .putText(session.nonce)
+      .putText(session.client)
+  }
+
+  /** What changes in a session. */
+  hashLease(session: Session): SetHash {
+    return this.hash
+      .start(HASH_LEASE)
+      .put(session.id)
+      .put(session.expiresAt)
+      .put(session.lowest)
+      .put(session.changeNumber)
   }
 
   hashAcknowledged(session: Session, request: number): SetHash {
@@ -151,23 +157,33 @@ export class Machine {
     return hash.put(3).put(change.hold).putText(change.reason)
   }
 
+  /** What stays the same as long as the hold lives. */
   hashHold(hold: Hold): SetHash {
+    const { terms } = hold
     const hash = this.hash
       .start(HASH_HOLD)
       .put(hold.id)
-      .put(hold.session === undefined ? 0 : hold.session.id)
       .put(hold.grantedAt)
-      .put(hold.lockDelayMs)
-      .put((hold.persistent ? 1 : 0) + (hold.portable ? 2 : 0) + (hold.confirmed ? 4 : 0))
-      .put(hold.answer === undefined ? 0 : hold.answer.request)
-      .put(hold.grantChange)
-    if (hold.secret !== undefined) hash.putText(hold.secret)
-    if (hold.data.length > 0) hash.putBytes(hold.data)
+      .put(terms.lockDelayMs)
+      .put((terms.persistent ? 1 : 0) + (terms.portable ? 2 : 0))
+    if (terms.secret !== undefined) hash.putText(terms.secret)
+    if (terms.data.length > 0) hash.putBytes(terms.data)
     for (const held of hold.held) {
       hash.putText(held.name).put(held.token)
       hash.put(held.mode === 'exclusive' ? -1 : held.mode === 'shared' ? -2 : (held.slot as number))
     }
     return hash
+  }
+
+  /** What changes in a hold: whose it is, and what is known to its client. */
+  hashOwner(hold: Hold): SetHash {
+    return this.hash
+      .start(HASH_OWNER)
+      .put(hold.id)
+      .put(hold.session === undefined ? 0 : hold.session.id)
+      .put(hold.terms.confirmed ? 1 : 0)
+      .put(hold.answer === undefined ? 0 : hold.answer.request)
+      .put(hold.grantChange)
   }
 
   hashWaiter(waiter: Waiter): SetHash {

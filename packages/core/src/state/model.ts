@@ -41,21 +41,37 @@ export interface Session extends Due {
   readonly changes: Map<number, Change>
 }
 
-/** One grant. `held[i]` is what it has of the lock `places[i]`. */
-export interface Hold {
-  readonly id: HoldId
-  session: Session | undefined
-  readonly held: readonly HeldLock[]
-  readonly places: readonly Lock[]
-  /** The client's text, for people, also after the session has gone. */
-  readonly client: string
+/** What an acquire asked for besides its locks, and whether the client knows that it got it. Most ask for nothing, and share {@link PLAIN}. */
+export interface Terms {
   readonly data: Uint8Array
   readonly lockDelayMs: number
   readonly persistent: boolean
   readonly portable: boolean
-  /** A persistent hold whose grant has been acknowledged: it outlives its session. */
-  confirmed: boolean
+  /** Of a persistent or portable hold. */
   readonly secret: Hex128 | undefined
+  /** A persistent hold whose grant has been acknowledged: it outlives its session. */
+  readonly confirmed: boolean
+}
+
+const NO_DATA = new Uint8Array(0)
+const PLAIN: Terms = {
+  data: NO_DATA,
+  lockDelayMs: 0,
+  persistent: false,
+  portable: false,
+  secret: undefined,
+  confirmed: false,
+}
+
+/** One grant. There may be millions of them: every field counts. */
+export interface Hold {
+  readonly id: HoldId
+  session: Session | undefined
+  /** The names lead to the locks, which are kept as long as they are held. */
+  readonly held: readonly HeldLock[]
+  /** The client's text, for people, also after the session has gone. */
+  readonly client: string
+  terms: Terms
   readonly grantedAt: number
   /** The answer of the acquire that got it, until the client has acknowledged it. */
   answer: Answer | undefined
@@ -78,26 +94,43 @@ export interface Waiter extends Due {
 /** What an ended hold with a lock delay still blocks, until `dueAt`. */
 export interface Delay extends Due {
   readonly held: readonly HeldLock[]
-  readonly places: readonly Lock[]
+}
+
+/** Shared holds that overlap, and the token that they share. */
+export interface Readers {
+  readonly holds: Set<Hold>
+  readonly generation: number
+}
+
+export interface Semaphore {
+  size: number
+  /** Holder by slot. */
+  readonly slots: (Hold | undefined)[]
+  /** Number of taken slots. */
+  taken: number
 }
 
 /** A lock that is not idle: it has a hold, a waiter or a delay. Idle locks are not kept. */
-export interface Lock {
-  readonly name: string
-  /** Size of the semaphore; 0: a lock with exclusive and shared holds. */
-  permits: number
-  exclusive: Hold | undefined
-  shared: Set<Hold> | undefined
-  /** Token of the present generation of shared holds; meaningful while there is one. */
-  generation: number
-  /** Holder by slot, for a semaphore. */
-  slots: (Hold | undefined)[] | undefined
-  /** Number of taken slots. */
-  taken: number
-  delays: Set<Delay> | undefined
-  queue: Queue | undefined
-  /** In the list of locks to be served. */
-  dirty: boolean
+export class Lock {
+  exclusive: Hold | undefined = undefined
+  /** At least one shared hold; undefined: none. */
+  readers: Readers | undefined = undefined
+  /** Undefined: a lock with exclusive and shared holds. */
+  readonly semaphore: Semaphore | undefined
+  delays: Set<Delay> | undefined = undefined
+  queue: Queue | undefined = undefined
+
+  constructor(
+    readonly name: string,
+    permits: number,
+  ) {
+    this.semaphore = permits === 0 ? undefined : { size: permits, slots: [], taken: 0 }
+  }
+
+  /** Size of the semaphore; 0: none. */
+  get permits(): number {
+    return this.semaphore === undefined ? 0 : this.semaphore.size
+  }
 }
 
 export interface Register {
@@ -115,11 +148,28 @@ export function newAnswer(request: number): Answer {
 export function isIdle(lock: Lock): boolean {
   return (
     lock.exclusive === undefined &&
-    (lock.shared === undefined || lock.shared.size === 0) &&
-    lock.taken === 0 &&
+    lock.readers === undefined &&
+    (lock.semaphore === undefined || lock.semaphore.taken === 0) &&
     (lock.delays === undefined || lock.delays.size === 0) &&
     (lock.queue === undefined || lock.queue.length === 0)
   )
+}
+
+export function termsOf(
+  asked: Omit<Terms, 'secret' | 'confirmed'> & { readonly secret?: Hex128 | undefined },
+  confirmed: boolean,
+): Terms {
+  const { data, lockDelayMs, persistent, portable } = asked
+  if (data.length === 0 && lockDelayMs === 0 && !persistent && !portable) return PLAIN
+  const secret = persistent || portable ? asked.secret : undefined
+  return {
+    data: data.length === 0 ? NO_DATA : data,
+    lockDelayMs,
+    persistent,
+    portable,
+    secret,
+    confirmed: persistent && confirmed,
+  }
 }
 
 export function permitsOf(request: LockRequest): number {

@@ -1,7 +1,7 @@
 import { REQUEST_WINDOW } from '../limits.js'
 import type { Ack, Numbered, Refused, Result } from '../operations.js'
 import { assert } from './assert.js'
-import { grantOf } from './grants.js'
+import { grantOf } from './held.js'
 import type { Machine } from './machine.js'
 import { type Answer, newAnswer, refused, type Session } from './model.js'
 import { removeWaiter } from './waiters.js'
@@ -40,10 +40,10 @@ export function ackProblem(session: Session, ack: Ack): string | undefined {
 }
 
 function raiseLowest(machine: Machine, session: Session, lowest: number): void {
-  machine.hashSession(session).take()
+  machine.hashLease(session).take()
   const from = session.lowest
   session.lowest = lowest
-  machine.hashSession(session).add()
+  machine.hashLease(session).add()
   if (lowest - from <= session.answers.size + session.acknowledged.size) {
     for (let request = from; request < lowest; request++) forgetNumber(machine, session, request)
     return
@@ -71,14 +71,14 @@ function forgetAnswer(machine: Machine, session: Session, request: number): void
   session.answers.delete(request)
   const hold = answer.hold
   if (hold === undefined) return
-  machine.hashHold(hold).take()
+  machine.hashOwner(hold).take()
   hold.answer = undefined
-  if (hold.persistent) hold.confirmed = true
+  if (hold.terms.persistent) hold.terms = { ...hold.terms, confirmed: true }
   if (hold.grantChange !== 0) {
     machine.dropChange(session, hold.grantChange)
     hold.grantChange = 0
   }
-  machine.hashHold(hold).add()
+  machine.hashOwner(hold).add()
 }
 
 /** Why the number makes no sense together with what its request acknowledges; undefined when it does. */

@@ -3,7 +3,7 @@ import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
 import { DUE_SESSION, later } from './due.js'
-import { endHold } from './grants.js'
+import { endHold } from './held.js'
 import type { Machine } from './machine.js'
 import { refused, type Session } from './model.js'
 import { acknowledge, ackProblem, noSession } from './requests.js'
@@ -63,6 +63,7 @@ export function addSession(machine: Machine, session: Session): void {
   machine.nonces.set(session.nonce, session)
   machine.due.push(session)
   machine.hashSession(session).add()
+  machine.hashLease(session).add()
 }
 
 /** Refuses text that is not Unicode or has more than 256 bytes. */
@@ -84,9 +85,9 @@ export function renew(machine: Machine, command: Renew): Result {
     return refused('invalid', `change ${seen} cannot have been seen: the last one is ${session.changeNumber}`)
   }
   if (ack !== undefined) acknowledge(machine, session, ack)
-  machine.hashSession(session).take()
+  machine.hashLease(session).take()
   session.expiresAt = later(machine.now, session.ttlMs)
-  machine.hashSession(session).add()
+  machine.hashLease(session).add()
   if (seen !== undefined) {
     for (const number of session.changes.keys()) {
       if (number > seen) break
@@ -113,6 +114,7 @@ export function closeSession(machine: Machine, command: CloseSession): Result {
  */
 export function endSession(machine: Machine, session: Session, reason: EndReason, text = ''): void {
   machine.hashSession(session).take()
+  machine.hashLease(session).take()
   for (const request of session.acknowledged) machine.hashAcknowledged(session, request).take()
   for (const answer of session.answers.values()) machine.hashAnswer(session, answer).take()
   for (const change of session.changes.values()) machine.hashChange(session, change).take()
@@ -130,12 +132,12 @@ export function endSession(machine: Machine, session: Session, reason: EndReason
     })
   }
   for (const hold of [...session.holds]) {
-    if (hold.persistent && hold.confirmed) {
-      machine.hashHold(hold).take()
+    if (hold.terms.confirmed) {
+      machine.hashOwner(hold).take()
       hold.session = undefined
       hold.answer = undefined
       hold.grantChange = 0
-      machine.hashHold(hold).add()
+      machine.hashOwner(hold).add()
     } else endHold(machine, hold, { reason, delay: reason !== 'closed', tell: false, actor: '', text })
   }
   machine.pushes.push({ session: session.id, ended: reason })

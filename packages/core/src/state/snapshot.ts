@@ -8,15 +8,25 @@ import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
 import { assert } from './assert.js'
 import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './due.js'
-import { addDelay, addHold, joinQueues } from './grants.js'
+import { joinQueues } from './grants.js'
+import { addDelay, addHold } from './held.js'
 import { Machine } from './machine.js'
-import { type Answer, type Delay, type Hold, newAnswer, permitsOf, type Session, type Waiter } from './model.js'
+import {
+  type Answer,
+  type Delay,
+  type Hold,
+  type Lock,
+  newAnswer,
+  permitsOf,
+  type Session,
+  termsOf,
+  type Waiter,
+} from './model.js'
 import { addSession } from './sessions.js'
 
 /** Format of a snapshot's bytes. */
 const FORMAT = 1
 const SNAPSHOT_BYTES_MAX = 2 ** 31 - 1
-const NOTHING = new Uint8Array(0)
 
 /** The whole state in one canonical order, so that equal states have equal bytes. */
 export function encodeState(machine: Machine): Uint8Array {
@@ -81,15 +91,11 @@ function writeHold(writer: Writer, hold: Hold): void {
   writer.varuint(hold.session === undefined ? 0 : hold.session.id)
   writeList(writer, hold.held, writeHeldLock)
   writer.string(hold.client)
-  writer.bytes(hold.data)
-  writer.varuint(hold.lockDelayMs)
-  writer.u8(
-    (hold.persistent ? 1 : 0) +
-      (hold.portable ? 2 : 0) +
-      (hold.confirmed ? 4 : 0) +
-      (hold.secret === undefined ? 0 : 8),
-  )
-  if (hold.secret !== undefined) writer.hex128(hold.secret)
+  const { data, lockDelayMs, persistent, portable, secret, confirmed } = hold.terms
+  writer.bytes(data)
+  writer.varuint(lockDelayMs)
+  writer.u8((persistent ? 1 : 0) + (portable ? 2 : 0) + (confirmed ? 4 : 0) + (secret === undefined ? 0 : 8))
+  if (secret !== undefined) writer.hex128(secret)
   writer.varuint(hold.grantedAt)
   writer.varuint(hold.grantChange)
 }
@@ -158,7 +164,6 @@ export function decodeState(bytes: Uint8Array): Machine {
   readList(reader, 1, (r) => readAnswers(r, machine, sessions[next++]))
   readList(reader, 1, (r) => readRegister(r, machine))
   reader.finish()
-  machine.dirty = []
   return machine
 }
 
@@ -213,25 +218,21 @@ function readHold(reader: Reader, machine: Machine): void {
   const secret = (flags & 8) !== 0 ? reader.hex128() : undefined
   const grantedAt = reader.varuint()
   const grantChange = reader.varuint()
-  addHold(machine, {
+  const [persistent, portable] = [(flags & 1) !== 0, (flags & 2) !== 0]
+  const hold: Hold = {
     id,
     session,
     held,
-    places: placesOf(machine, held),
     client,
-    data: data.length === 0 ? NOTHING : data,
-    lockDelayMs,
-    persistent: (flags & 1) !== 0,
-    portable: (flags & 2) !== 0,
-    confirmed: (flags & 4) !== 0,
-    secret,
+    terms: termsOf({ data, lockDelayMs, persistent, portable, secret }, (flags & 4) !== 0),
     grantedAt,
     answer: undefined,
     grantChange,
-  })
+  }
+  addHold(machine, hold, locksOf(machine, held))
 }
 
-function placesOf(machine: Machine, held: readonly Pick<HeldLock, 'name' | 'mode'>[]) {
+function locksOf(machine: Machine, held: readonly HeldLock[]): Lock[] {
   return held.map((one) => machine.lock(one.name, permitsOf(one)))
 }
 
@@ -271,8 +272,8 @@ function readDelay(reader: Reader, machine: Machine): void {
     const token = id as Serial
     return slot === undefined ? { name, mode, token } : { name, mode, token, slot }
   })
-  const places = placesOf(machine, held)
-  addDelay(machine, { held, places, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
+  locksOf(machine, held)
+  addDelay(machine, { held, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
 }
 
 function readAnswers(reader: Reader, machine: Machine, session: Session | undefined): void {
@@ -298,10 +299,10 @@ function readAnswer(reader: Reader, machine: Machine, request: number): Answer {
     const id = reader.varuint()
     const hold = machine.holds.get(id)
     if (hold === undefined) throw reader.wrong(`a known hold, not ${id}`)
-    machine.hashHold(hold).take()
+    machine.hashOwner(hold).take()
     hold.answer = answer
     answer.hold = hold
-    machine.hashHold(hold).add()
+    machine.hashOwner(hold).add()
   } else answer.result = readResult(reader)
   return answer
 }

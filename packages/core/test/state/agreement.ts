@@ -30,7 +30,7 @@ export function checkAgreement(
 
 /** Equal, by a comparison that is quick while nothing is wrong. */
 function same(actual: unknown, expected: unknown, where: string): void {
-  if (text(actual) !== text(expected)) expect(actual, where).toEqual(expected)
+  if (JSON.stringify(actual) !== JSON.stringify(expected)) expect(actual, where).toEqual(expected)
 }
 
 function text(value: unknown): string {
@@ -43,7 +43,7 @@ function checkResult(actual: Result, expected: ModelResult, where: string): void
   if (actual.kind !== 'refused' || expected.kind !== 'refused') {
     if (actual.kind === 'renewed' && expected.kind === 'renewed') {
       same(actual.changes.map(changeOf), expected.changes.map(changeOf), where)
-    } else same(sorted(actual), sorted(expected), where)
+    } else same(text(sorted(actual)), text(sorted(expected)), where)
     return
   }
   if (!expected.codes.includes(actual.code))
@@ -111,7 +111,7 @@ function stateOf(state: LockState, model: Model): unknown {
     sessions: shown.sessions.map((one) => [one.id, one.ttlMs, one.remainingMs, one.holds, one.waiters]),
     registers: model.registers.map(({ key }) => {
       const one = registerOf(state, key)
-      return [key, one?.value, one?.version, one?.lock]
+      return [key, [...(one?.value ?? [])], String(one?.version), one?.lock]
     }),
   }
 }
@@ -146,6 +146,6 @@ function modelOf(model: Model): unknown {
       model.holds.filter((hold) => hold.session === one.id).length,
       model.waiters.filter((waiter) => waiter.command.session === one.id).length,
     ]),
-    registers: model.registers.map((one) => [one.key, one.value, one.version, one.lock]),
+    registers: model.registers.map((one) => [one.key, [...one.value], String(one.version), one.lock]),
   }
 }

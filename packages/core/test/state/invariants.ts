@@ -41,7 +41,7 @@ export class InvariantChecker {
       if (hold.session !== undefined) {
         expect(machine.sessions.get(hold.session.id)).toBe(hold.session)
         expect(hold.session.holds.has(hold)).toBe(true)
-      } else expect(hold.persistent && hold.confirmed).toBe(true)
+      } else expect(hold.terms.confirmed).toBe(true)
       for (const held of hold.held) {
         const one = byLock.get(held.name) ?? { exclusive: 0, shared: new Set<number>(), slots: [] }
         byLock.set(held.name, one)
@@ -61,8 +61,8 @@ export class InvariantChecker {
     for (const lock of machine.locks.values()) {
       const held = byLock.has(lock.name)
       expect(held || (lock.queue?.length ?? 0) > 0 || (lock.delays?.size ?? 0) > 0, `${lock.name} is idle`).toBe(true)
-      expect(lock.dirty).toBe(false)
     }
+    expect(machine.dirty).toEqual([])
     for (const session of machine.sessions.values()) expect(session.expiresAt).toBeGreaterThan(machine.now)
     for (const delay of machine.delays.values()) expect(delay.dueAt).toBeGreaterThan(machine.now)
     for (const waiter of machine.waiters.values())
