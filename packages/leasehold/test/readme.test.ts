@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BIN, type Service, Workshop } from './support/cli.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const PAGES = ['README.md', 'docs/guide.md', 'docs/guards.md']
+const PAGES = ['README.md', 'docs/guide.md', 'docs/guards.md', 'docs/backup.md']
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'
 
@@ -61,7 +61,7 @@ function run(command: string, args: readonly string[], cwd: string): Promise<{ c
 const all = PAGES.flatMap(blocks)
 
 describe('the links on the pages', () => {
-  test.each(['README.md', 'CONTRIBUTING.md', 'docs/guide.md', 'docs/cli.md', 'docs/guards.md'])('%s', (page) => {
+  test.each(['README.md', 'CONTRIBUTING.md', 'docs/guide.md', 'docs/cli.md', 'docs/guards.md', 'docs/backup.md', 'docs/cluster.md'])('%s', (page) => {
     const text = readFileSync(join(root, page), 'utf8')
     const targets = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map((match) => match[1] as string)
     const missing = targets.filter((target) => !existsSync(join(root, dirname(page), target)))
