@@ -19,7 +19,8 @@ export interface FaultStage {
 
 const LEADER_LIMIT_MS = 5_000
 const ACK_LIMIT_MS = 5_000
-const TRANSFER_LIMIT_MS = 3_000
+const ANSWER_LIMIT_MS = 10_000
+const TRANSFER_MS = 1_000
 
 /** Makes faults happen, and ends them. A member has one fault of its process at a time; links have theirs besides. */
 export class Faults {
@@ -171,17 +172,22 @@ export class Faults {
     })
   }
 
+  /** A member that runs must go on with a full disk; starting on one is refused, so that nothing else happens to it meanwhile. */
   async #fullDisk(forMs: number): Promise<string> {
     const { cluster, disks } = this.stage
-    const [name] = disks.keys()
-    const disk = disks.get(name ?? '')
-    if (name === undefined || disk === undefined) return 'left out: no disk that can be filled'
-    await cluster.change('transfer', name)
-    await sleep(TRANSFER_LIMIT_MS / 3)
-    disk.fill()
-    await sleep(forMs)
-    disk.empty()
-    return `${name}, led by ${(await cluster.leaderNow())?.name ?? 'nobody'}`
+    const [found] = disks
+    if (found === undefined) return 'left out: no disk that can be filled'
+    const [name, disk] = found
+    return await this.#withMember(cluster.memberNamed(name), async (member) => {
+      if (!(await member.answers(ANSWER_LIMIT_MS))) return `left out: ${name} is not there`
+      await cluster.change('transfer', name)
+      await sleep(TRANSFER_MS)
+      disk.fill()
+      await sleep(forMs)
+      const leader = await cluster.leaderNow()
+      disk.empty()
+      return `${name}, led by ${leader?.name ?? 'nobody'}`
+    })
   }
 
   async #disturb(
