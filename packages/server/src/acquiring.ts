@@ -53,16 +53,17 @@ export class Acquiring {
 
   /**
    * Acquires within `session`; `owned`: the session was opened for this acquire, is kept alive while it waits, and ends
-   * with it when it fails.
+   * with it when it fails, unless a repeat of it goes on or was granted.
    */
   async acquire(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Got> {
     try {
       const grant = await this.#waitFor(session, owned, spec, gone)
       if (spec.persistent) await this.#confirm(session, owned, spec.request)
       else if (owned) await this.#startFresh(session)
+      session.granted = true
       return { grant, lasting: spec.persistent }
     } catch (error) {
-      if (owned) this.#later(this.desk.close(session, 'the acquire was not granted'))
+      if (owned) this.#abandon(session, 'the acquire was not granted')
       throw error
     }
   }
@@ -84,9 +85,10 @@ export class Acquiring {
       )
       const lasting = holdFacts(this.desk.gateway.member.stale().state, grant.hold)?.persistent ?? false
       if (lasting) await this.#confirm(session, owned, spec.request)
+      session.granted = true
       return { grant, lasting }
     } catch (error) {
-      if (owned) this.#later(this.desk.close(session, 'the hold was not adopted'))
+      if (owned) this.#abandon(session, 'the hold was not adopted')
       throw error
     }
   }
@@ -201,6 +203,11 @@ export class Acquiring {
     if (given !== undefined) session.forget(given)
     await this.desk.renew(session)
     if (owned) this.#later(this.desk.close(session, 'its hold is persistent'))
+  }
+
+  /** Ends the session of a request that came to nothing, unless a repeat with the same nonce lives on it. */
+  #abandon(session: HttpSession, reason: string): void {
+    if (!session.busy && !session.granted) this.#later(this.desk.close(session, reason))
   }
 
   #cancel(session: HttpSession, target: number): void {

@@ -37,6 +37,8 @@ export class HttpSession {
   leaseFromMs: number | undefined
   /** Highest change number that has been taken note of. */
   seen = 0
+  /** A request of it was granted: who has that answer may live on it, whatever becomes of repeats. */
+  granted: boolean
   /** The term in which the numbers were last compared with the state. */
   term: number
   #next: number
@@ -51,6 +53,7 @@ export class HttpSession {
     this.secret = facts.secret
     this.ttlMs = facts.ttlMs
     this.term = term
+    this.granted = facts.answered.length > 0
     this.#next = facts.highest + 1
     this.#kept = [...facts.answered].sort((a, b) => a - b)
     // Whoever waited through an earlier process has lost its connection: nobody would hear of the grant.

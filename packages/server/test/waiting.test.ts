@@ -41,6 +41,36 @@ describe('a client that goes away while it waits', () => {
     expect(await post('/v1/renew', { hold: other.body.hold })).toMatchObject({ status: 200 })
   })
 
+  it('takes nothing from a repeat with the same nonce, which waits on', async () => {
+    const { post, get, url } = await serve()
+    const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
+    const body = { name: 'a', wait: '30s', nonce: 'ce'.repeat(16) }
+    const lost = acquire(url, body)
+    await until(async () => (await get('/v1/locks')).body.pending.length === 1)
+    const repeat = post('/v1/acquire', body)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    lost.gone()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await post('/v1/release', { hold: first.body.hold })
+    expect((await repeat).status).toBe(200)
+    expect(await post('/v1/renew', { hold: (await repeat).body.hold })).toMatchObject({ status: 200 })
+  })
+
+  it('takes nothing from a hold that the same nonce was granted before', async () => {
+    const { post, url, member } = await serve()
+    const body = { name: 'a', wait: '30s', nonce: 'cf'.repeat(16) }
+    const granted = await post('/v1/acquire', body)
+    member.frozen = true
+    const before = member.submitted.length
+    const repeat = acquire(url, body)
+    await until(() => member.submitted.length > before)
+    repeat.gone()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    member.thaw()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(await post('/v1/renew', { hold: granted.body.hold })).toMatchObject({ status: 200 })
+  })
+
   it('loses exactly its own grant when the grant came first', async () => {
     const { post, get, url, member } = await serve()
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
