@@ -61,7 +61,15 @@ function run(command: string, args: readonly string[], cwd: string): Promise<{ c
 const all = PAGES.flatMap(blocks)
 
 describe('the links on the pages', () => {
-  test.each(['README.md', 'CONTRIBUTING.md', 'docs/guide.md', 'docs/cli.md', 'docs/guards.md', 'docs/backup.md', 'docs/cluster.md'])('%s', (page) => {
+  test.each([
+    'README.md',
+    'CONTRIBUTING.md',
+    'docs/guide.md',
+    'docs/cli.md',
+    'docs/guards.md',
+    'docs/backup.md',
+    'docs/cluster.md',
+  ])('%s', (page) => {
     const text = readFileSync(join(root, page), 'utf8')
     const targets = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map((match) => match[1] as string)
     const missing = targets.filter((target) => !existsSync(join(root, dirname(page), target)))
