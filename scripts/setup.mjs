@@ -50,12 +50,17 @@ function fits(lock) {
 
 /** Builds all packages with project references; does nothing when nothing has changed. Throws when a package has errors. */
 export function ensureBuilt() {
+  if (!existsSync(`${root}packages/leasehold/dist/cli.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
 }
 
 /** For scripts: `main` with errors as one line and exit code 1. */
 export async function runMain(main) {
   try {
+    const [major, minor] = process.versions.node.split('.').map(Number)
+    if (major < 20 || (major === 20 && minor < 19)) {
+      throw new Error(`this is Node ${process.versions.node}; Leasehold needs 20.19 or later`)
+    }
     process.exitCode = (await main()) ?? 0
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error))

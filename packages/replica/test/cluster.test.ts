@@ -201,6 +201,9 @@ describe('membership', () => {
     expect(leader.replica?.members.map((member) => [member.name, member.role])).toEqual(
       ['n1', 'n2', 'n3', 'n4'].map((one) => [one, 'voter']),
     )
+    // A voter that is added again would be a learner, without a vote.
+    expect(change(cluster, { kind: 'add', member: site.info })).toMatchObject({ code: 'invalid' })
+    expect(site.replica?.status.role).toBe('follower')
     expect(change(cluster, { kind: 'remove', name: leader.info.name })).toMatchObject({ kind: 'changed' })
     cluster.until(() => cluster.leader !== undefined && cluster.leader !== leader)
     const next = cluster.elect()

@@ -21,10 +21,16 @@ export function report(error: unknown, json: boolean): void {
   if (process.env.LEASEHOLD_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`)
 }
 
+/** The client's hint for programs that hold locks; somebody at a command line needs another one. */
+const CLIENT_HINT = 'says nothing about who holds a lock'
+
 /** What to do next, in words of the command line. */
 export function hintOf(error: unknown): string | undefined {
   if (!(error instanceof LeaseholdError)) return undefined
-  return error.code === 'unreachable' ? 'is the service running? try: leasehold serve' : error.hint
+  const { code, hint } = error
+  if (hint !== undefined && hint !== CLIENT_HINT) return hint
+  if (code === 'unreachable') return 'is the service running? try: leasehold serve'
+  return code === 'no-quorum' ? 'too few members are up, or an election is under way: leasehold cluster status' : hint
 }
 
 function facts(error: unknown): Record<string, unknown> {

@@ -27,6 +27,8 @@ export function planChange(change: MembershipChange, meta: ClusterMeta, isCaught
   })
   if (change.kind === 'add') {
     if (known && known.node !== change.member.node) return { refused: `${name} is a member already; remove it first` }
+    // As a learner it would lose its vote.
+    if (known && configuration.voters.includes(known.node)) return { refused: `${name} is a voter already` }
     if (members.length >= MEMBERS_MAX) return { refused: `there are ${members.length} members; at most ${MEMBERS_MAX}` }
     return plan({ kind: 'addLearner', node: change.member.node }, [change.member])
   }

@@ -85,7 +85,7 @@ export function keptFounding(dir: string): FoundingRecord | undefined {
 
 /** Resolves when this folder may begin as a member: at once if it has begun before. Rejects when `signal` aborts. */
 export async function muster(options: MusterOptions): Promise<FoundingCluster & { readonly epoch: number }> {
-  mkdirSync(options.dir, { recursive: true })
+  mkdirSync(options.dir, { recursive: true, mode: 0o700 })
   if (!options.list.has(options.name)) {
     throw new InvalidError(`--cluster does not list ${options.name}`, {
       hint: 'every member is started with the same full list',

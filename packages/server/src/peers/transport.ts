@@ -70,7 +70,9 @@ export class TcpPeers implements Network {
     const peers = new TcpPeers(server)
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
-        reject(new UnavailableError(`cannot listen for members on ${address.host}:${address.port}`, { cause }))
+        const where = `${address.host}:${address.port}`
+        const hint = 'does another member listen there already? Choose another --peer-listen, or stop it'
+        reject(new UnavailableError(`cannot listen for members on ${where}`, { cause, hint }))
       })
       server.listen(address.port, address.host, () => {
         server.removeAllListeners('error')
@@ -195,7 +197,8 @@ export async function askPeer(address: string, question: Uint8Array, timeoutMs: 
     const socket = connect({ host, port, noDelay: true })
     const fail = (cause?: unknown): void => {
       socket.destroy()
-      reject(new UnavailableError(`no answer from the member at ${address}`, { cause }))
+      const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
+      reject(new UnavailableError(`no answer from the member at ${address}`, { cause, hint }))
     }
     const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
     socket.once('error', fail)

@@ -1,4 +1,4 @@
-import { type ErrorCode, ERRORS, errorOf, UnavailableError } from '@leasehold/core'
+import { type ErrorCode, ERRORS, errorOf, InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
 import { apiKeyOf, type ServiceOptions, serviceCommand, urlOf } from '../service.js'
@@ -9,6 +9,7 @@ interface ClusterAnswer {
   readonly member: string
   readonly role: string
   readonly leader: string
+  readonly leaderUrl: string
   readonly term: number
   readonly commitIndex: number
   readonly appliedIndex: number
@@ -23,15 +24,20 @@ export function clusterCommand(): Command {
     .description('show the members, who leads and how far everybody is')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster status --url http://127.0.0.1:4101,http://127.0.0.1:4102')
     .action(async (options: ServiceOptions) => {
-      const answer = (await call(options, 'GET', '/v1/cluster')) as ClusterAnswer
+      const answer = await status(options)
       if (options.json === true) return printJson(answer)
       return print(statusText(answer))
     })
   serviceCommand(cluster.command('add').argument('<name=host:port>', 'the new member, and where it listens to members'))
-    .description('add an empty member as a learner')
+    .description('add an empty member that is started already, as a learner: it gets everything and has no vote')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster add n4=127.0.0.1:5104')
     .action(async (place: string, options: ServiceOptions) => {
       const [name = '', peer = ''] = place.split('=')
+      if (name === '' || peer === '') {
+        throw new InvalidError(`a new member is named as NAME=HOST:PORT, not ${JSON.stringify(place)}`, {
+          hint: 'HOST:PORT is where it listens to the other members: its --peer-listen',
+        })
+      }
       await change(
         options,
         '/v1/cluster/add',
@@ -46,7 +52,7 @@ export function clusterCommand(): Command {
       change(options, '/v1/cluster/promote', { name }, `${name} is a voter`),
     )
   serviceCommand(cluster.command('remove').argument('<name>', 'the member'))
-    .description('remove a member; it never comes back under its old number')
+    .description('remove a member; then stop it, and empty its folder before it is added again')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster remove n2')
     .action((name: string, options: ServiceOptions) =>
       change(options, '/v1/cluster/remove', { name }, `${name} is removed`),
@@ -58,6 +64,30 @@ export function clusterCommand(): Command {
       change(options, '/v1/cluster/transfer', { name }, `${name} was asked to lead`),
     )
   return cluster
+}
+
+/** What the leader says, or who else answers: only the leader knows how far the others are. */
+async function status(options: ServiceOptions): Promise<ClusterAnswer> {
+  const urls = urlOf(options).split(',')
+  let answer: ClusterAnswer | undefined
+  let failure: unknown
+  for (const url of urls) {
+    try {
+      answer = (await call({ ...options, url }, 'GET', '/v1/cluster')) as ClusterAnswer
+      if (answer.leader !== '') break
+    } catch (error) {
+      failure = error
+    }
+  }
+  if (answer === undefined) {
+    throw urls.length === 1 ? failure : new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause: failure })
+  }
+  if (answer.leader === answer.member || answer.leaderUrl === '') return answer
+  try {
+    return (await call({ ...options, url: answer.leaderUrl }, 'GET', '/v1/cluster')) as ClusterAnswer
+  } catch {
+    return answer
+  }
 }
 
 async function change(options: ServiceOptions, path: string, body: object, text: string): Promise<void> {
@@ -107,7 +137,8 @@ function statusText(answer: ClusterAnswer): string {
     peer,
     url,
   ])
-  if (rows.length === 0) return head
+  if (rows.length === 0) return `${head}\nthis is a service of one`
+  if (!rows.some(([name]) => name === answer.member)) rows.push([answer.member, 'no member', '', '', ''])
   const all = [['MEMBER', 'ROLE', 'BEHIND', 'PEERS AT', 'CLIENTS AT'], ...rows]
   const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => (row[column] as string).length)))
   const lines = all.map((row) =>
