@@ -1,11 +1,12 @@
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import type { StorageError } from '@leasehold/core'
 import { assert } from '../assert.js'
-import type { Disk, DiskFile, Done } from '../platform.js'
+import { type Disk, DiskFullError, type DiskFile, type Done } from '../platform.js'
 import { writeFailed } from '../storage-errors.js'
 import { entryBytes } from './entries.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
 import { checkHardState, joinSnapshot } from './joining.js'
+import { isMark, type Mark, markOf, readMark } from './mark.js'
 import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
 import { Spares } from './spares.js'
 
@@ -60,6 +61,7 @@ export class Log {
   private last: Index
   private needBase: { readonly index: Index; readonly term: Term } | undefined
   private written: HardState
+  private mark: Mark | undefined
   private busy = false
   private closed = false
 
@@ -75,15 +77,22 @@ export class Log {
     } catch (error) {
       return done(error as Error)
     }
-    if (log.file || log.spares.available) {
-      log.spares.prepare()
-      return done(undefined, log)
+    const marked = (): void => {
+      if (log.failure) {
+        log.close()
+        return done(log.failure)
+      }
+      if (log.file || log.spares.available) {
+        log.spares.prepare()
+        return done(undefined, log)
+      }
+      log.spares.wait(() => {
+        if (log.spares.available) return done(undefined, log)
+        log.close()
+        done(log.spares.failure ?? noRoom(disk))
+      })
     }
-    log.spares.wait(() => {
-      if (log.spares.available) return done(undefined, log)
-      log.close()
-      done(log.spares.failure ?? noRoom(disk))
-    })
+    log.beginMark(marked)
   }
 
   private constructor(
@@ -115,6 +124,40 @@ export class Log {
   /** No room for another spare: what is left must last. */
   get full(): boolean {
     return this.spares.full
+  }
+
+  /** Makes the mark if there is none yet. On a full disk there is none: then nobody notices a missing file. */
+  private beginMark(then: () => void): void {
+    const { disk, options } = this
+    this.mark = readMark(disk, options.identity)
+    const moved = (): void => {
+      try {
+        for (const name of disk.list()) if (isMark(name) && name !== this.mark?.name) disk.remove(name)
+        this.moveMark()
+      } catch (error) {
+        this.fail(writeFailed(disk.path, error))
+      }
+      then()
+    }
+    if (this.mark) return moved()
+    const mark = markOf(options.identity, 0, 0)
+    disk.create(mark.name, 0, (error, file) => {
+      file?.close()
+      if (file) this.mark = mark
+      else if (!(error instanceof DiskFullError)) this.fail(writeFailed(`${disk.path}/${mark.name}`, error))
+      moved()
+    })
+  }
+
+  /** Lets the mark follow the newest file, whose name is durable. */
+  private moveMark(): void {
+    const { mark, disk } = this
+    const newest = this.segments.at(-1)
+    if (!mark || !newest || newest.firstSequence === mark.firstSequence) return
+    const next = markOf(this.options.identity, newest.firstSequence, disk.size(newest.name))
+    disk.rename(mark.name, next.name)
+    disk.syncFolder()
+    this.mark = next
   }
 
   /** Nothing is under way; after `close`, nothing will be. */
@@ -249,6 +292,11 @@ export class Log {
     const segment = { name, firstSequence: this.sequence, firstIndex, maxIndex: firstIndex - 1 }
     this.segments.push(segment)
     this.seed = segmentSeed(this.options.identity, segment)
+    try {
+      this.moveMark()
+    } catch (error) {
+      return writeFailed(`${this.disk.path}/${this.mark?.name}`, error)
+    }
     this.spares.prepare()
     return undefined
   }

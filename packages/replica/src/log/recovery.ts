@@ -4,6 +4,7 @@ import { allZero } from '../zeros.js'
 import type { Disk } from '../platform.js'
 import { damaged } from '../storage-errors.js'
 import { decodeBody, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
+import { checkMark, readMark } from './mark.js'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
 
@@ -65,6 +66,7 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
     .list()
     .flatMap((name) => parseSegmentName(name) ?? [])
     .sort((a, b) => a.firstSequence - b.firstSequence)
+  checkMark(disk, readMark(disk, identity), all)
   const replay = new Replay()
   let segments: Segment[] = []
   let sequence = all[0]?.firstSequence ?? 1
