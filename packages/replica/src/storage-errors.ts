@@ -1,4 +1,5 @@
 import { StorageError } from '@leasehold/core'
+import { DiskFullError } from './platform.js'
 
 /** Data that was once complete on the disk has changed, or is missing. The member must not start on it. */
 export function damaged(file: string, offset: number, why: string, hint?: string): StorageError {
@@ -16,4 +17,15 @@ export function writeFailed(file: string, cause: unknown): StorageError {
     cause,
     hint: 'the member has stopped; look after the disk, then start it again: everything acknowledged is kept',
   })
+}
+
+/** What the machine says about a data folder, as an error of ours; any other error as it is. */
+export function folderFailed(dir: string, error: unknown): unknown {
+  const { code, syscall } = error as { code?: unknown; syscall?: unknown }
+  const isFull = error instanceof DiskFullError || code === 'ENOSPC' || code === 'EDQUOT'
+  if (!isFull && (typeof code !== 'string' || typeof syscall !== 'string')) return error
+  const hint = isFull
+    ? 'the disk is full: make room, then start again; everything acknowledged is kept'
+    : 'check the path of the data folder, and who may write into it'
+  return new StorageError(`${dir} cannot be used: ${(error as Error).message}`, { cause: error, hint })
 }

@@ -3,6 +3,7 @@ import type { FoundingCluster, ReplicaOptions } from '../driver/options.js'
 import type { Logger, Network } from '../platform.js'
 import { noNetwork, quietLogger } from '../quiet.js'
 import { Replica } from '../replica.js'
+import { folderFailed } from '../storage-errors.js'
 import { NodeClock } from './clock.js'
 import { NodeDisk } from './disk.js'
 import { claimFolder } from './owner.js'
@@ -70,6 +71,6 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     return opened
   } catch (error) {
     await owner.release()
-    throw error
+    throw folderFailed(dir, error)
   }
 }

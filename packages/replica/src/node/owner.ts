@@ -5,6 +5,7 @@ import * as net from 'node:net'
 import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { StorageError } from '@leasehold/core'
+import { folderFailed } from '../storage-errors.js'
 
 /** Who owns a data folder, as its `owner.<n>` file says. */
 interface OwnerRecord {
@@ -51,14 +52,15 @@ const CLAIM_ATTEMPTS = 10
  * restarted, and nobody listens on its socket; or when the machine is the same and was restarted. Process numbers and
  * ages decide nothing.
  *
- * @throws StorageError when the folder has a living owner, or one on another machine
+ * @throws StorageError when the folder has a living owner, or one on another machine, or cannot be written
  */
 export async function claimFolder(dir: string, options: ClaimOptions = {}): Promise<FolderOwner> {
-  fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
-  const folder = new SocketFolder(dir)
-  const socket = folder.newName()
+  let folder: SocketFolder | undefined
   let server: net.Server | undefined
   try {
+    fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
+    folder = new SocketFolder(dir)
+    const socket = folder.newName()
     server = await listen(folder.pathOf(socket))
     const record: OwnerRecord = { name: options.name ?? '', host: hostId(), boot: bootId(), socket, pid: process.pid }
     const number = await claimNumber(dir, folder, record, options.takeOver ?? false)
@@ -66,8 +68,8 @@ export async function claimFolder(dir: string, options: ClaimOptions = {}): Prom
     return new HeldFolder(dir, folder, server, number, options.onLost)
   } catch (error) {
     server?.close()
-    folder.close()
-    throw error
+    folder?.close()
+    throw folderFailed(dir, error)
   }
 }
 

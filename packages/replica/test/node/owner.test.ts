@@ -143,6 +143,14 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
+  it('of a folder that cannot be is told so by a storage error', async () => {
+    const file = join(dir, 'file')
+    writeFileSync(file, '')
+    for (const path of [file, join(file, 'below')]) {
+      await expect(claimFolder(path)).rejects.toMatchObject({ code: 'storage', message: expect.stringContaining(path) })
+    }
+  })
+
   it('works in folders with long names', async () => {
     const deep = join(dir, 'a'.repeat(90), 'b'.repeat(90))
     mkdirSync(deep, { recursive: true })
