@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { RECOVERY_LIMIT_MS, runChaos } from './run.js'
 
 const SEED = 3
-const DURATION_MS = 20_000
+const DURATION_MS = 12_000
 const LIMIT_MS = 180_000
 
 describe('a short chaos run', () => {

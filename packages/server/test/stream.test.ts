@@ -251,7 +251,10 @@ describe('clients that do not keep up', () => {
     if (opened.kind !== 'opened') throw new Error(opened.kind)
     const ack = { lowest: 1, also: [] }
     for (let request = 1; request <= 500; request++) {
-      const locks = Array.from({ length: 64 }, (_, n) => ({ name: `${request}/${n}/${'n'.repeat(480)}`, mode: 'shared' as const }))
+      const locks = Array.from({ length: 64 }, (_, n) => ({
+        name: `${request}/${n}/${'n'.repeat(480)}`,
+        mode: 'shared' as const,
+      }))
       const rest = { waitMs: 0, lockDelayMs: 0 as Millis, persistent: false, portable: false, data: new Uint8Array(0) }
       member.submit({ kind: 'acquire', session: opened.session, request, ack, locks, ...rest }, () => {})
       if (request % 10 === 0) await new Promise((resolve) => setImmediate(resolve))

@@ -98,7 +98,7 @@ describe('a connection that breaks', () => {
       await service.during(service.client().acquire('busy'))
       void locks.acquire('busy').catch(() => {})
       const hold = await service.during(locks.acquire('a', { persistent: true }))
-      expect({ n, confirmed: [...holds.values()].find((one) => one.persistent)?.confirmed }).toEqual({
+      expect({ n, confirmed: [...holds.values()].find((one) => one.terms.persistent)?.terms.confirmed }).toEqual({
         n,
         confirmed: true,
       })
