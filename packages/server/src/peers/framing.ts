@@ -26,10 +26,21 @@ export function frameHead(kind: number, length: number): Buffer {
 const SENDER_BYTES_MAX = 512
 const NODE_BYTES = 8
 
-export function bytesMaxOf(kind: number): number {
-  if (kind === FRAME_SENDER) return SENDER_BYTES_MAX
-  return kind === FRAME_REPLICA ? REPLICA_FRAME_BYTES_MAX : ANSWER_BYTES_MAX
+/** Largest question; those who begin ask in a few bytes. */
+const QUESTION_BYTES_MAX = 64 * 1024
+
+/** Most bytes of each kind of frame that one side takes; a kind that is not in it ends the connection. */
+export type FrameBounds = Readonly<Record<number, number>>
+
+/** What a member takes from whoever connects to it. Answers come only to who has asked. */
+export const SERVED_FRAMES: FrameBounds = {
+  [FRAME_REPLICA]: REPLICA_FRAME_BYTES_MAX,
+  [FRAME_ASK]: QUESTION_BYTES_MAX,
+  [FRAME_SENDER]: SENDER_BYTES_MAX,
 }
+
+/** What somebody takes who has asked. */
+export const ANSWER_FRAMES: FrameBounds = { [FRAME_ANSWER]: ANSWER_BYTES_MAX }
 
 /** Who sends on a connection. */
 export interface Sender {
@@ -54,8 +65,12 @@ export function decodeSender(bytes: Uint8Array): Sender | undefined {
   return { node, address: buffer.toString('utf8', NODE_BYTES) }
 }
 
-/** Cuts what arrives into frames; a frame that is too long or of an unknown kind ends the connection. */
-export function readFrames(socket: Socket, onFrame: (kind: number, content: Uint8Array) => void): void {
+/** Cuts what arrives into frames; a frame that is too long or of another kind ends the connection. */
+export function readFrames(
+  socket: Socket,
+  bounds: FrameBounds,
+  onFrame: (kind: number, content: Uint8Array) => void,
+): void {
   let chunks: Buffer[] = []
   let length = 0
   let needed = HEAD_BYTES
@@ -73,7 +88,7 @@ export function readFrames(socket: Socket, onFrame: (kind: number, content: Uint
       if (head === undefined) {
         const bytes = take(HEAD_BYTES)
         head = { length: bytes.readUInt32LE(), kind: bytes.readUInt8(4) }
-        if (head.kind > FRAME_SENDER || head.length > bytesMaxOf(head.kind)) {
+        if (head.length > (bounds[head.kind] ?? -1)) {
           socket.destroy(new Error(`a frame of kind ${head.kind} and ${head.length} bytes`))
           return
         }

@@ -2,6 +2,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Network } from '@leasehold/replica'
 import {
+  ANSWER_FRAMES,
   decodeSender,
   FRAME_ANSWER,
   FRAME_ASK,
@@ -10,6 +11,7 @@ import {
   frameHead,
   readFrames,
   type Sender,
+  SERVED_FRAMES,
 } from './framing.js'
 import { Lane } from './lane.js'
 
@@ -17,6 +19,8 @@ import { Lane } from './lane.js'
 const CONTROL_QUEUE_BYTES = 1024 * 1024
 const BULK_QUEUE_BYTES = 96 * 1024 * 1024
 const CONNECTIONS_MAX = 256
+/** A connection without a whole frame in this time is closed. */
+export const FIRST_FRAME_TIMEOUT_MS = 10_000
 /** Senders that are no peers as far as this member knows, and that it answers all the same. */
 const STRANGERS_MAX = 16
 
@@ -89,9 +93,15 @@ export class TcpPeers implements Network {
 
   private accept(socket: Socket): void {
     this.sockets.add(socket)
-    socket.once('close', () => this.sockets.delete(socket))
+    // Members connect to say something. Who says nothing takes the place of one.
+    const silent = setTimeout(() => socket.destroy(), FIRST_FRAME_TIMEOUT_MS)
+    socket.once('close', () => {
+      clearTimeout(silent)
+      this.sockets.delete(socket)
+    })
     socket.on('error', () => {})
-    readFrames(socket, (kind, content) => {
+    readFrames(socket, SERVED_FRAMES, (kind, content) => {
+      clearTimeout(silent)
       if (kind === FRAME_REPLICA) this.handler?.(0, content)
       else if (kind === FRAME_SENDER) this.met(content)
       else if (kind === FRAME_ASK && this.answer !== undefined) {
@@ -210,8 +220,7 @@ export async function askPeer(address: string, question: Uint8Array, timeoutMs: 
       socket.write(frameHead(FRAME_ASK, question.length))
       socket.write(question)
     })
-    readFrames(socket, (kind, content) => {
-      if (kind !== FRAME_ANSWER) return fail()
+    readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
       clearTimeout(timer)
       resolve(content)
       socket.destroy()

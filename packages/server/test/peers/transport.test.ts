@@ -1,7 +1,17 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from 'vitest'
-import { decodeSender, encodeSender } from '../../src/peers/framing.js'
-import { TcpPeers } from '../../src/peers/transport.js'
+import { afterEach, describe, expect, test, vi } from 'vitest'
+import {
+  decodeSender,
+  encodeSender,
+  FRAME_ANSWER,
+  FRAME_ASK,
+  FRAME_REPLICA,
+  FRAME_SENDER,
+  frameHead,
+} from '../../src/peers/framing.js'
+import { FIRST_FRAME_TIMEOUT_MS, TcpPeers } from '../../src/peers/transport.js'
 
 const LIMIT_MS = 5_000
 const all: TcpPeers[] = []
@@ -73,5 +83,52 @@ describe('the way to the other members', () => {
     expect(decodeSender(new Uint8Array(8))).toBeUndefined()
     expect(decodeSender(encodeSender({ node: 0, address: 'x:1' }))).toBeUndefined()
     expect(decodeSender(new Uint8Array(20).fill(255))).toBeUndefined()
+  })
+})
+
+describe('whoever else connects to a member', () => {
+  const connected = async (port: number) => {
+    const socket = connect({ host: '127.0.0.1', port })
+    const closed = once(socket, 'close')
+    socket.on('error', () => {})
+    await once(socket, 'connect')
+    return { socket, closed }
+  }
+
+  test('is cut off at a frame that is too long for its kind, or that nobody has asked for', async () => {
+    const { peers, received } = await member(1)
+    const frames = [
+      [FRAME_ASK, 64 * 1024 + 1],
+      [FRAME_ANSWER, 0],
+      [FRAME_ANSWER, 1000 * 1024 * 1024],
+      [FRAME_REPLICA, 64 * 1024 * 1024 + 1],
+      [FRAME_SENDER, 513],
+      [4, 0],
+      [255, 2 ** 32 - 1],
+    ] as const
+    for (const [kind, length] of frames) {
+      const { socket, closed } = await connected(peers.port)
+      socket.write(frameHead(kind, length))
+      await closed
+    }
+    expect(received).toEqual([])
+  })
+
+  test('is closed when it says nothing, so that members find a place', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const { peers } = await member(1)
+      const silent = await connected(peers.port)
+      const speaking = await connected(peers.port)
+      const met = new Promise<void>((resolve) => peers.receive(() => resolve()))
+      speaking.socket.write(Buffer.concat([frameHead(FRAME_REPLICA, 1), Buffer.from('x')]))
+      await met
+      vi.advanceTimersByTime(FIRST_FRAME_TIMEOUT_MS + 1)
+      await silent.closed
+      expect(speaking.socket.destroyed).toBe(false)
+      speaking.socket.destroy()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })
