@@ -93,7 +93,8 @@ describe.skipIf(!canMount())('a disk that is really full (needs root on Linux, f
   })
 
   it('refuses grants, lets holds go, keeps everything, and serves again when there is room', async () => {
-    await onDisk(3 * MIB, async (folder) => {
+    // Room for the log, its two spares and the reserve, and for nothing more once the log has rolled.
+    await onDisk(3.5 * MIB, async (folder) => {
       const options = { dir: folder, segmentBytes: MIB, reserveBytes: 64 * 1024 }
       const replica = await openNodeReplica(options)
       const opened = await submit(replica, {
