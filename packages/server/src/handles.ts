@@ -137,8 +137,11 @@ export function otherEpoch(what: string, of: number, epoch: number): EpochChange
 }
 
 function broken(what: string): InvalidError {
-  const from = what === 'hold' ? 'POST /v1/acquire' : 'POST /v1/sessions'
+  const from =
+    what === 'hold'
+      ? 'leasehold acquire printed, or POST /v1/acquire returned as "hold"'
+      : 'POST /v1/sessions returned as "session"'
   return new InvalidError(`this is no ${what} handle`, {
-    hint: `send the text that ${from} returned as "${what}", unchanged`,
+    hint: `send the text that ${from}, unchanged`,
   })
 }

@@ -1,5 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   ERRORS,
   type ErrorCode,
@@ -14,53 +15,140 @@ import { apiKeyOf, type ServiceOptions, urlOf } from './service.js'
 /** Bound on an answer's size; every answer of these commands is far smaller. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
+/** Another member does it, with the same method and body. */
+const REDIRECT = 307
+
 /** Failures to connect: nothing was sent, so the next member may be asked. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'])
 
+/** Members that have no leader find one well within this; before that nobody is told that there is no quorum. */
+const ELECTION_LIMIT_MS = 5000
+const ELECTION_RETRY_MS = 200
+/** A member names the leader; two in a row only while the leader changes. */
+const REDIRECTS_MAX = 3
+
+export interface CallOptions {
+  readonly method?: 'GET' | 'POST'
+  /** The request has the same effect once or twice, so it may be sent again when its answer was lost. Default false. */
+  readonly repeatable?: boolean
+  /** Without an answer after this time the next member is asked, or the outcome is unknown. Default: waits. */
+  readonly timeoutMs?: number
+}
+
 /**
- * One request to the service's HTTP interface, for handles that outlive this process. Several URLs are tried in turn
- * until one takes the connection.
+ * One request to the service's HTTP interface, for handles that outlive this process. Several URLs are tried in turn, the
+ * leader is followed, and while there is none the request is tried again for a while.
  */
-export async function callService(options: ServiceOptions, path: string, body: unknown): Promise<unknown> {
+export async function callService(
+  options: ServiceOptions,
+  path: string,
+  body?: unknown,
+  call: CallOptions = {},
+): Promise<unknown> {
+  const urls = serviceUrls(options)
+  const key = apiKeyOf(options)
+  let end: number | undefined
+  let lost: UnknownOutcomeError | undefined
+  for (;;) {
+    let last: unknown
+    for (const url of urls) {
+      try {
+        return await follow(new URL(path, url), key, body, call)
+      } catch (error) {
+        if (!mayGoOn(error, call)) throw error
+        if (error instanceof UnknownOutcomeError) lost = error
+        // A member that answers knows more than one that is away.
+        if (last === undefined || isNoQuorum(error)) last = error
+      }
+    }
+    if (!isNoQuorum(last)) throw lost ?? cannotReach(urls, last)
+    end ??= performance.now() + ELECTION_LIMIT_MS
+    if (performance.now() > end) throw lost ?? last
+    await sleep(ELECTION_RETRY_MS)
+  }
+}
+
+function serviceUrls(options: ServiceOptions): string[] {
   const urls = urlOf(options)
     .split(',')
     .map((url) => url.trim())
-  let last: unknown
-  for (const url of urls) {
-    if (!/^https?:\/\//.test(url)) {
-      throw new InvalidError(`this command needs a service, not ${url}`, {
-        hint: 'start one with: leasehold serve, and name it with --url http://HOST:PORT',
-      })
-    }
-    try {
-      return await post(new URL(path, url), apiKeyOf(options), body)
-    } catch (error) {
-      if (!NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')) throw error
-      last = error
-    }
-  }
-  throw new UnavailableError(`cannot reach ${urls.join(', ')}`, {
-    cause: last,
+  const odd = urls.find((url) => !/^https?:\/\//.test(url))
+  if (odd === undefined) return urls
+  throw new InvalidError(`this command needs a service, not ${odd}`, {
+    hint: 'start one with: leasehold serve, and name it with --url http://HOST:PORT',
   })
 }
 
-function post(url: URL, apiKey: string | undefined, body: unknown): Promise<unknown> {
-  const text = JSON.stringify(body)
-  const send = url.protocol === 'https:' ? httpsRequest : httpRequest
+function mayGoOn(error: unknown, { repeatable }: CallOptions): boolean {
+  if (isNotSent(error) || isNoQuorum(error)) return true
+  return repeatable === true && error instanceof UnknownOutcomeError && error.cause !== undefined
+}
+
+function isNotSent(error: unknown): boolean {
+  return NOT_SENT.has((error as NodeJS.ErrnoException).code ?? '')
+}
+
+function isNoQuorum(error: unknown): boolean {
+  return error instanceof UnavailableError && error.code === 'no-quorum'
+}
+
+function cannotReach(urls: readonly string[], cause: unknown): UnavailableError {
+  return new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause })
+}
+
+/** Sends the request, and sends it to the leader when another member names it. */
+async function follow(url: URL, key: string | undefined, body: unknown, call: CallOptions): Promise<unknown> {
+  let target = url
+  for (let hop = 0; hop < REDIRECTS_MAX; hop++) {
+    let answer: { location: string } | { value: unknown }
+    try {
+      answer = await send(target, key, body, call)
+    } catch (error) {
+      // The leader that was named is away: others will soon know.
+      if (hop > 0 && isNotSent(error)) throw noLeaderAt(target, error)
+      throw error
+    }
+    if ('value' in answer) return answer.value
+    target = new URL(answer.location, target)
+  }
+  throw noLeaderAt(target)
+}
+
+function noLeaderAt(url: URL, cause?: unknown): UnavailableError {
+  return new UnavailableError(`the leader is not at ${url.origin} any more`, { code: 'no-quorum', cause })
+}
+
+function send(
+  url: URL,
+  key: string | undefined,
+  body: unknown,
+  { method = 'POST', timeoutMs }: CallOptions,
+): Promise<{ location: string } | { value: unknown }> {
+  const text = body === undefined ? undefined : JSON.stringify(body)
+  const open = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise((resolve, reject) => {
-    const request = send(url, {
-      method: 'POST',
+    const request = open(url, {
+      method,
       headers: {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(text),
-        ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+        ...(text === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
+        ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
       },
+      ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
     })
-    request.on('error', (error: NodeJS.ErrnoException) => {
-      if (NOT_SENT.has(error.code ?? '')) reject(error)
-      else reject(new UnknownOutcomeError(`the answer of ${url.origin} is lost: ${error.message}`, { cause: error }))
+    const lost = (error: Error): void =>
+      reject(new UnknownOutcomeError(`the answer of ${url.origin} is lost: ${error.message}`, { cause: error }))
+    request.on('error', (error) => (isNotSent(error) ? reject(error) : lost(error)))
+    request.on('response', (response) => {
+      const { location } = response.headers
+      if (response.statusCode === REDIRECT && location !== undefined) {
+        response.resume()
+        return resolve({ location })
+      }
+      response.once('error', lost)
+      readAnswer(response).then((value) => resolve({ value }), reject)
     })
-    request.on('response', (response) => readAnswer(response).then(resolve, reject))
     request.end(text)
   })
 }

@@ -1,8 +1,12 @@
+import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
 import { callService } from '../http.js'
 import { note, print, printJson } from '../output.js'
 import { numberOf } from '../numbers.js'
 import { type ServiceOptions, serviceCommand } from '../service.js'
+
+/** With the same nonce the same request, sent again after its answer was lost, takes nothing twice. */
+const NONCE_BYTES = 16
 
 interface Options extends ServiceOptions {
   readonly ttl: string
@@ -45,15 +49,17 @@ async function acquire(name: string, options: Options): Promise<void> {
   const mode = options.shared === true ? { mode: 'shared' } : {}
   const permits = options.permits === undefined ? {} : { permits: options.permits }
   const data = options.data === undefined ? {} : { data: options.data }
-  const answer = (await callService(options, '/v1/acquire', {
+  const request = {
     name,
     ttl: options.ttl,
     wait: options.wait === '0' ? 0 : options.wait,
     client: `leasehold acquire ${process.ppid}`,
+    nonce: randomBytes(NONCE_BYTES).toString('hex'),
     ...mode,
     ...permits,
     ...data,
-  })) as Answer
+  }
+  const answer = (await callService(options, '/v1/acquire', request, { repeatable: true })) as Answer
   if (options.json === true) return printJson(answer)
   note(`token ${answer.token}, for ${answer.expiresInMs} ms`)
   print(answer.hold)

@@ -1,9 +1,12 @@
-import { type ErrorCode, ERRORS, errorOf, InvalidError, UnavailableError } from '@leasehold/core'
+import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
+import { callService } from '../http.js'
 import { print, printJson } from '../output.js'
-import { apiKeyOf, type ServiceOptions, serviceCommand, urlOf } from '../service.js'
+import { type ServiceOptions, serviceCommand, urlOf } from '../service.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
+/** One that does not answer this at once is as good as away. */
+const STATUS_TIMEOUT_MS = 3000
 
 interface ClusterAnswer {
   readonly member: string
@@ -73,7 +76,7 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
   let failure: unknown
   for (const url of urls) {
     try {
-      answer = (await call({ ...options, url }, 'GET', '/v1/cluster')) as ClusterAnswer
+      answer = await standing({ ...options, url })
       if (answer.leader !== '') break
     } catch (error) {
       failure = error
@@ -84,48 +87,21 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
   }
   if (answer.leader === answer.member || answer.leaderUrl === '') return answer
   try {
-    return (await call({ ...options, url: answer.leaderUrl }, 'GET', '/v1/cluster')) as ClusterAnswer
+    return await standing({ ...options, url: answer.leaderUrl })
   } catch {
     return answer
   }
 }
 
-async function change(options: ServiceOptions, path: string, body: object, text: string): Promise<void> {
-  const answer = await call(options, 'POST', path, body)
-  if (options.json === true) printJson(answer)
-  else print(text)
+async function standing(options: ServiceOptions): Promise<ClusterAnswer> {
+  const call = { method: 'GET', timeoutMs: STATUS_TIMEOUT_MS, repeatable: true } as const
+  return (await callService(options, '/v1/cluster', undefined, call)) as ClusterAnswer
 }
 
-/** Asks the members in turn; followers send the request on to the leader. */
-async function call(options: ServiceOptions, method: string, path: string, body?: object): Promise<unknown> {
-  const urls = urlOf(options).split(',')
-  const key = apiKeyOf(options)
-  let last: unknown
-  for (const url of urls) {
-    let response: Response
-    try {
-      response = await fetch(new URL(path, url.trim()), {
-        method,
-        signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-        headers: {
-          'content-type': 'application/json',
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-    } catch (error) {
-      last = error
-      continue
-    }
-    const answer = (await response.json()) as { code?: string; detail?: string; hint?: string }
-    if (response.ok) return answer
-    const code = (answer.code !== undefined && answer.code in ERRORS ? answer.code : 'unreachable') as ErrorCode
-    last = errorOf(code, answer.detail ?? `HTTP ${response.status}`, { hint: answer.hint })
-    if (code !== 'no-quorum') throw last
-  }
-  throw last instanceof UnavailableError
-    ? last
-    : new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause: last })
+async function change(options: ServiceOptions, path: string, body: object, text: string): Promise<void> {
+  const answer = await callService(options, path, body, { timeoutMs: ANSWER_TIMEOUT_MS })
+  if (options.json === true) printJson(answer)
+  else print(text)
 }
 
 function statusText(answer: ClusterAnswer): string {

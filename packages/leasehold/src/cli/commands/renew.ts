@@ -9,7 +9,9 @@ export function renewCommand(): Command {
     .description('renew a hold by its handle')
     .addHelpText('after', '\nExample:\n  $ leasehold renew "$HANDLE" || echo "the hold is gone"')
     .action(async (hold: string, options: ServiceOptions) => {
-      const answer = (await callService(options, '/v1/renew', { hold })) as { expiresInMs: number }
+      const answer = (await callService(options, '/v1/renew', { hold }, { repeatable: true })) as {
+        expiresInMs: number
+      }
       if (options.json === true) printJson(answer)
       else print(`renewed, for ${answer.expiresInMs} ms`)
     })

@@ -50,7 +50,10 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     await place?.began(member)
     checkEpoch(member.status, options.epoch)
-    if (place === undefined) await ready(member)
+    if (place === undefined) {
+      checkAlone(member)
+      await ready(member)
+    }
     server = await createServer({
       member,
       ...(place === undefined ? {} : { cluster: member }),
@@ -89,6 +92,18 @@ function checkEpoch(status: MemberStatus, epoch: number | undefined): void {
       hint: 'leave --epoch out; an epoch is raised by restoring a backup',
     },
   )
+}
+
+/** A member of several cannot lead alone. @throws InvalidError */
+function checkAlone(member: Member): void {
+  const others = member.members.filter(({ name }) => name !== member.status.member)
+  if (others.length === 0) return
+  const { member: name } = member.status
+  const peer = member.members.find((one) => one.name === name)?.peer ?? 'HOST:PORT'
+  const list = member.members.map((one) => `${one.name}=${one.peer}`).join(',')
+  throw new InvalidError(`this data folder belongs to ${name}, one of ${others.length + 1} members of a cluster`, {
+    hint: `start it with --name ${name} --peer-listen ${peer} --cluster ${list}`,
+  })
 }
 
 /** Resolves when the member serves linearizable reads. */
