@@ -78,6 +78,7 @@ describe('cluster', () => {
     for (const { url } of members) {
       const { stdout } = await ok('cluster', 'status', '--url', url)
       expect(stdout).toContain(`asked ${name} (leader)`)
+      expect(stdout.match(/ ready /g)).toHaveLength(members.length)
     }
   })
 
@@ -113,6 +114,9 @@ describe('cluster', () => {
       const end = await workshop.run([...command, '--url', members[0]?.url as string])
       expect([command, end.code, end.stderr]).toEqual([command, 69, expect.stringContaining('cluster status')])
     }
-    expect((await ok('cluster', 'status', '--url', all)).stdout).toContain('leader none')
+    const { stdout } = await ok('cluster', 'status', '--url', all)
+    expect(stdout).toContain('leader none')
+    expect(stdout).toMatch(/^n1 +voter +no leader is known/m)
+    expect(stdout).toMatch(/^n2 +voter +no answer/m)
   })
 })

@@ -1,12 +1,21 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
 import { callService } from '../http.js'
-import { print, printJson } from '../output.js'
+import { print, printJson, table } from '../output.js'
 import { type ServiceOptions, serviceCommand, urlOf } from '../service.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
 /** One that does not answer this at once is as good as away. */
 const STATUS_TIMEOUT_MS = 3000
+const READY_TIMEOUT_MS = 1500
+
+interface Listed {
+  readonly name: string
+  readonly url: string
+  readonly peer: string
+  readonly role: string
+  readonly matchIndex?: number
+}
 
 interface ClusterAnswer {
   readonly member: string
@@ -17,7 +26,7 @@ interface ClusterAnswer {
   readonly commitIndex: number
   readonly appliedIndex: number
   readonly disk: string
-  readonly members?: readonly { name: string; url: string; peer: string; role: string; matchIndex?: number }[]
+  readonly members?: readonly Listed[]
 }
 
 /** `cluster status|add|promote|remove|transfer`: the members of a cluster, and changes of them. */
@@ -28,8 +37,11 @@ export function clusterCommand(): Command {
     .addHelpText('after', '\nExample:\n  $ leasehold cluster status --url http://127.0.0.1:4101,http://127.0.0.1:4102')
     .action(async (options: ServiceOptions) => {
       const answer = await status(options)
-      if (options.json === true) return printJson(answer)
-      return print(statusText(answer))
+      const members = await Promise.all(
+        (answer.members ?? []).map(async (member) => ({ ...member, state: await stateAt(member.url) })),
+      )
+      if (options.json === true) return printJson({ ...answer, ...(answer.members === undefined ? {} : { members }) })
+      return print(statusText(answer, members))
     })
   serviceCommand(cluster.command('add').argument('<name=host:port>', 'the new member, and where it listens to members'))
     .description('add an empty member that is started already, as a learner: it gets everything and has no vote')
@@ -93,6 +105,17 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
   }
 }
 
+/** Whether a member serves, as seen from here: `ready`, or what is the matter. */
+async function stateAt(url: string): Promise<string> {
+  try {
+    const response = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
+    const { reasons } = (await response.json()) as { reasons: readonly string[] }
+    return response.ok ? 'ready' : reasons.join(', ')
+  } catch {
+    return 'no answer'
+  }
+}
+
 async function standing(options: ServiceOptions): Promise<ClusterAnswer> {
   const call = { method: 'GET', timeoutMs: STATUS_TIMEOUT_MS, repeatable: true } as const
   return (await callService(options, '/v1/cluster', undefined, call)) as ClusterAnswer
@@ -104,24 +127,18 @@ async function change(options: ServiceOptions, path: string, body: object, text:
   else print(text)
 }
 
-function statusText(answer: ClusterAnswer): string {
-  const head = `asked ${answer.member} (${answer.role}), leader ${answer.leader || 'none'}, term ${answer.term}, commit ${answer.commitIndex}`
-  const rows = (answer.members ?? []).map(({ name, role, peer, url, matchIndex }) => [
+function statusText(answer: ClusterAnswer, members: readonly (Listed & { state: string })[]): string {
+  const { member, role, leader, term, commitIndex } = answer
+  const head = `asked ${member} (${role}), leader ${leader || 'none'}, term ${term}, commit ${commitIndex}`
+  if (members.length === 0) return `${head}\nthis is a service of one`
+  const rows = members.map(({ name, role: kind, peer, url, matchIndex, state }) => [
     name,
-    name === answer.leader ? 'leader' : role,
-    matchIndex === undefined ? '' : String(Math.max(0, answer.commitIndex - matchIndex)),
+    name === leader ? 'leader' : kind,
+    state,
+    matchIndex === undefined ? '' : String(Math.max(0, commitIndex - matchIndex)),
     peer,
     url,
   ])
-  if (rows.length === 0) return `${head}\nthis is a service of one`
-  if (!rows.some(([name]) => name === answer.member)) rows.push([answer.member, 'no member', '', '', ''])
-  const all = [['MEMBER', 'ROLE', 'BEHIND', 'PEERS AT', 'CLIENTS AT'], ...rows]
-  const widths = [0, 1, 2, 3].map((column) => Math.max(...all.map((row) => (row[column] as string).length)))
-  const lines = all.map((row) =>
-    row
-      .map((cell, i) => (i < 4 ? cell.padEnd(widths[i] as number) : cell))
-      .join('  ')
-      .trimEnd(),
-  )
-  return [head, ...lines].join('\n')
+  if (!members.some(({ name }) => name === member)) rows.push([member, 'no member', '', '', '', ''])
+  return `${head}\n${table(['MEMBER', 'ROLE', 'STATE', 'BEHIND', 'PEERS AT', 'CLIENTS AT'], rows)}`
 }
