@@ -58,6 +58,7 @@ function report(workload: Workload, rounds: ReadonlyMap<string, readonly Round[]
   })
 }
 
-function print(value: unknown): void {
+/** One line of JSON for each figure. */
+export function print(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }

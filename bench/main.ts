@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.js'
+import { failover } from './failover.js'
 import { local } from './local.js'
 import { memory } from './memory.js'
 
 const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = {
   local,
   cluster,
+  failover,
   memory,
 }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`

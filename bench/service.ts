@@ -14,34 +14,65 @@ const TTL = '30s'
 /** A real service in a process of its own, with all its flushes. */
 export async function startLeasehold(folder?: string) {
   const data = folder ?? mkdtempSync(join(tmpdir(), 'leasehold-bench-'))
-  const child = startMember(['--data', data, '--listen', '127.0.0.1:0'])
-  return await underLoad([child], async () => {
+  const member = await BenchMember.start(['--data', data, '--listen', '127.0.0.1:0'])
+  return await underLoad([member], async () => {
     if (folder === undefined) rmSync(data, { recursive: true, force: true })
   })
 }
 
 /** A cluster of `count` members, each in a process of its own. */
 export async function startLeaseholdCluster(count: number) {
+  const { members, cleanUp } = await startMembers(count)
+  return await underLoad(members, async () => cleanUp())
+}
+
+/** The members of {@link startLeaseholdCluster}, to be ended and started one by one. */
+export async function startMembers(count: number) {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-cluster-'))
   const names = Array.from({ length: count }, (_, i) => `n${i + 1}`)
   const peers = await Promise.all(names.map(async () => `127.0.0.1:${await freePort()}`))
   const list = names.map((name, i) => `${name}=${peers[i]}`).join(',')
-  const children = await Promise.all(
+  const members = await Promise.all(
     names.map(async (name, i) => {
       const listen = `127.0.0.1:${await freePort()}`
       const place = ['--name', name, '--peer-listen', peers[i] as string, '--cluster', list]
-      return startMember(['--data', join(folder, name), '--listen', listen, ...place])
+      return await BenchMember.start(['--data', join(folder, name), '--listen', listen, ...place])
     }),
   )
-  return await underLoad(children, async () => rmSync(folder, { recursive: true, force: true }))
+  return { members, cleanUp: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-interface Member {
-  readonly child: ChildProcess
-  readonly url: Promise<string>
+export class BenchMember {
+  private constructor(
+    private readonly args: readonly string[],
+    public child: ChildProcess,
+    /** Where it takes clients. */
+    readonly url: string,
+  ) {}
+
+  static async start(args: readonly string[]): Promise<BenchMember> {
+    const { child, url } = startMember(args)
+    return new BenchMember(args, child, await url)
+  }
+
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const { child } = this
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await gone
+  }
+
+  /** Starts it again after its end, on the same data and ports. */
+  async restart(): Promise<void> {
+    await this.end('SIGKILL')
+    const { child, url } = startMember(this.args)
+    this.child = child
+    await url
+  }
 }
 
-function startMember(args: readonly string[]): Member {
+function startMember(args: readonly string[]): { child: ChildProcess; url: Promise<string> } {
   const child = spawn(process.execPath, [BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -52,8 +83,8 @@ function startMember(args: readonly string[]): Member {
   return { child, url }
 }
 
-async function underLoad(members: readonly Member[], cleanUp: () => Promise<void>) {
-  const urls = await Promise.all(members.map((member) => member.url))
+async function underLoad(members: readonly BenchMember[], cleanUp: () => Promise<void>) {
+  const urls = members.map((member) => member.url)
   const locks = createLocks(urls.join(','), { ttl: TTL, wait: Number.POSITIVE_INFINITY, clientName: 'bench' })
   await locks.connect()
   const pair = async (name: string) => {
@@ -79,13 +110,7 @@ async function underLoad(members: readonly Member[], cleanUp: () => Promise<void
   }
   const stop = async () => {
     await locks.close()
-    await Promise.all(
-      members.map(({ child }) => {
-        const gone = new Promise((resolve) => child.once('exit', resolve))
-        child.kill('SIGTERM')
-        return gone
-      }),
-    )
+    await Promise.all(members.map((member) => member.end()))
     await cleanUp()
   }
   return { distinct, oneName, stop, url: urls.join(','), pid: members[0]?.child.pid as number }

@@ -267,6 +267,20 @@ export class Raft {
     this.check()
   }
 
+  /**
+   * The program knows that the process of `node` has ended, such as from a refused connection. If that is the leader, this
+   * member does not wait for the whole election timeout. It is no more than a hint: timeouts never decide about safety,
+   * and whoever hears from a living leader does not vote. How long it waits is still drawn, so that candidates rarely meet.
+   */
+  processEnded(node: NodeId): void {
+    const { core } = this
+    if (core.role !== 'follower' || core.leader !== node) return
+    const drawn = core.electionTimeout - core.limits.electionTicks
+    core.becomeFollower(core.term, 0)
+    core.electionElapsed = Math.max(0, core.electionTimeout - 1 - (drawn >> 1))
+    this.check()
+  }
+
   /** Write `sequence` is durable: its entries count, and so do the own vote and acknowledgement that waited for it. */
   persisted(sequence: number): void {
     this.stored(sequence)

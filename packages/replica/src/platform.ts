@@ -75,6 +75,11 @@ export interface Network {
   receive(handler: (from: number, frame: Uint8Array) => void): void
   /** The peers and where they listen; the replica tells it when the membership changes. */
   setPeers(peers: ReadonlyMap<number, string>): void
+  /**
+   * Told once by the replica at its start: whom to call when a peer's process is known to have ended, because its
+   * connection ended and another one was refused. A hint that only saves time; a network that cannot know leaves it out.
+   */
+  onEnded?(handler: (peer: number) => void): void
 }
 
 /** Structured log lines; `fields` hold numbers and short strings, never secrets. */

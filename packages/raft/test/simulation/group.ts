@@ -50,6 +50,8 @@ export interface Faults {
   readonly compact: number
   readonly change: number
   readonly transfer: number
+  /** A member is told that the leader's process has ended. */
+  readonly ended: number
 }
 
 const PARCELS_MAX = 5000
@@ -274,6 +276,8 @@ export class Group {
     const member = this.members.get(random.pick(this.ids)) as Member
     const { raft, disk } = member
     if (raft === undefined) return
+    // Whether it is true does not matter: the hint must never do harm.
+    if (random.below(1000) < faults.ended) raft.processEnded(raft.leader)
     if (random.below(1000) < faults.compact && member.applied > disk.snapshot.index + 2) this.compact(member)
     if (raft.role !== 'leader') return
     if (random.below(1000) < faults.transfer) raft.transferLeadership(random.pick(this.ids))

@@ -18,6 +18,7 @@ function faultsOf(random: Prng): Faults {
     compact: some(60),
     change: some(40),
     transfer: some(20),
+    ended: some(20),
   }
 }
 

@@ -112,6 +112,10 @@ export class Loop {
         this.raft.step(received)
         this.turn()
       },
+      ended: (node) => {
+        this.raft.processEnded(node)
+        this.turn()
+      },
       content: () => this.applier.content(this.meta),
       transferred: (to, done) => {
         this.raft.reportSnapshot(to, done)

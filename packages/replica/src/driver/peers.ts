@@ -30,6 +30,8 @@ export interface PeersOptions {
   readonly step: (message: Message) => void
   /** What to send to a peer that is too far behind for the log. */
   readonly content: () => TransferContent
+  /** The process of another member is known to have ended. */
+  readonly ended: (node: NodeId) => void
   /** How a transfer to a peer ended. */
   readonly transferred: (to: NodeId, done: boolean) => void
   /** A snapshot has arrived whole; {@link Peers.installed} answers it. */
@@ -51,6 +53,7 @@ export class Peers {
   constructor(private readonly options: PeersOptions) {
     this.frames = new PeerFrames(options.cluster, options.self)
     options.network.receive((_from, bytes) => options.guard(() => this.receive(bytes)))
+    options.network.onEnded?.((node) => options.guard(() => options.ended(node)))
   }
 
   /** A snapshot is being taken in; another one has to wait. */

@@ -4,6 +4,8 @@ import { encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead, type Sender } fro
 const BACKOFF_FIRST_MS = 25
 const BACKOFF_MAX_MS = 1000
 const CONNECT_TIMEOUT_MS = 2000
+/** A connection that lived so long was a good one: the next is made without back-off. */
+const STABLE_MS = 1000
 
 /**
  * One way to one peer: a connection of its own that is made when there is something to send, and made again, with bounded
@@ -12,6 +14,9 @@ const CONNECT_TIMEOUT_MS = 2000
 export class Lane {
   private socket: Socket | undefined
   private connected = false
+  private connectedAt = 0
+  /** The connection ended, and why is not known yet. */
+  private asking = false
   private queue: Uint8Array[] = []
   private queued = 0
   private backoffMs = BACKOFF_FIRST_MS
@@ -25,6 +30,8 @@ export class Lane {
     private readonly queueBytesMax: number,
     /** Said first on every connection. */
     private readonly sender: Sender | undefined,
+    /** The connection has ended, and nobody listens there any more: the peer's process is gone. */
+    private readonly ended?: () => void,
   ) {}
 
   get droppedFrames(): number {
@@ -62,7 +69,7 @@ export class Lane {
     socket.once('connect', () => {
       socket.setTimeout(0)
       this.connected = true
-      this.backoffMs = BACKOFF_FIRST_MS
+      this.connectedAt = performance.now()
       const { queue } = this
       this.queue = []
       this.queued = 0
@@ -71,22 +78,31 @@ export class Lane {
     })
     // The peer never speaks on our connection; reading notices its end.
     socket.resume()
-    socket.once('error', () => {})
-    socket.once('close', () => this.broken())
+    let refused = false
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      refused = error.code === 'ECONNREFUSED'
+    })
+    socket.once('close', () => this.broken(refused))
   }
 
-  private broken(): void {
+  private broken(refused: boolean): void {
+    const lived = this.connected ? performance.now() - this.connectedAt : undefined
     this.socket = undefined
     this.connected = false
     // Old frames would arrive late and in vain.
     this.queue = []
     this.queued = 0
     if (this.closed) return
-    const delay = this.backoffMs / 2 + Math.random() * (this.backoffMs / 2)
-    this.backoffMs = Math.min(BACKOFF_MAX_MS, this.backoffMs * 2)
+    // Whether the peer's process is still there is asked at once: the others wait for this answer more than for any other.
+    this.asking = this.ended !== undefined && !refused && (this.asking || lived !== undefined)
+    if (refused) this.ended?.()
+    const isStable = lived !== undefined && lived >= STABLE_MS
+    if (isStable) this.backoffMs = BACKOFF_FIRST_MS
+    const delay = isStable ? 0 : this.backoffMs / 2 + Math.random() * (this.backoffMs / 2)
+    if (!isStable) this.backoffMs = Math.min(BACKOFF_MAX_MS, this.backoffMs * 2)
     this.timer = setTimeout(() => {
       this.timer = undefined
-      if (this.queue.length > 0) this.open()
+      if (this.queue.length > 0 || this.asking) this.open()
     }, delay)
     this.timer.unref()
   }

@@ -56,6 +56,7 @@ interface Lanes {
  */
 export class TcpPeers implements Network {
   private handler: ((from: number, frame: Uint8Array) => void) | undefined
+  private ended: ((peer: number) => void) | undefined
   private answer: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
   private readonly lanes = new Map<number, Lanes>()
   /** Where senders listen that are no peers as far as this member knows; the newest last. */
@@ -143,12 +144,12 @@ export class TcpPeers implements Network {
   }
 
   /** Connects when there is something to send. Undefined: what a stranger says is no address. */
-  private open(address: string): Lanes | undefined {
+  private open(address: string, ended?: () => void): Lanes | undefined {
     try {
       const { host, port } = parseAddress(address)
       return {
         address,
-        control: new Lane(host, port, CONTROL_QUEUE_BYTES, this.self),
+        control: new Lane(host, port, CONTROL_QUEUE_BYTES, this.self, ended),
         bulk: new Lane(host, port, BULK_QUEUE_BYTES, this.self),
       }
     } catch (error) {
@@ -159,6 +160,10 @@ export class TcpPeers implements Network {
 
   receive(handler: (from: number, frame: Uint8Array) => void): void {
     this.handler = handler
+  }
+
+  onEnded(handler: (peer: number) => void): void {
+    this.ended = handler
   }
 
   /** Who answers questions; replaced when the member has begun. */
@@ -177,7 +182,7 @@ export class TcpPeers implements Network {
       if (address === '' || this.lanes.has(node)) continue
       parseAddress(address)
       this.forget(node)
-      this.lanes.set(node, this.open(address) as Lanes)
+      this.lanes.set(node, this.open(address, () => this.ended?.(node)) as Lanes)
     }
   }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -14,6 +14,8 @@ import {
 import { FIRST_FRAME_TIMEOUT_MS, TcpPeers } from '../../src/peers/transport.js'
 
 const LIMIT_MS = 5_000
+/** Far below the shortest election timeout. */
+const SOON_MS = 400
 const all: TcpPeers[] = []
 
 afterEach(async () => {
@@ -129,6 +131,47 @@ describe('whoever else connects to a member', () => {
       speaking.socket.destroy()
     } finally {
       vi.useRealTimers()
+    }
+  })
+
+  test('tells that the process of a peer has ended when its connection ends and the next is refused', async () => {
+    const [one, two] = [await member(1), await member(2)]
+    const ended: number[] = []
+    one.peers.onEnded((peer) => ended.push(peer))
+    one.peers.setPeers(new Map([[2, two.address]]))
+    one.peers.send(2, 'control', frame('hello'))
+    await until(() => two.received.length === 1, 'the frame')
+    expect(ended).toEqual([])
+    const begun = performance.now()
+    await two.peers.close()
+    await until(() => ended.length > 0, 'the news')
+    expect(ended[0]).toBe(2)
+    expect(performance.now() - begun).toBeLessThan(SOON_MS)
+  })
+
+  test('a connection that only ends is made anew, and nobody is called ended', async () => {
+    const [one, two] = [await member(1), await member(2)]
+    const ended: number[] = []
+    one.peers.onEnded((peer) => ended.push(peer))
+    let connections = 0
+    const relay = createServer((socket) => {
+      connections++
+      const onward = connect(two.peers.port, '127.0.0.1')
+      socket.pipe(onward)
+      onward.on('error', () => {})
+      socket.on('error', () => {})
+      if (connections === 1) onward.once('connect', () => setTimeout(() => socket.destroy(), 20))
+    })
+    relay.listen(0, '127.0.0.1')
+    await once(relay, 'listening')
+    try {
+      one.peers.setPeers(new Map([[2, `127.0.0.1:${(relay.address() as { port: number }).port}`]]))
+      one.peers.send(2, 'control', frame('hello'))
+      await until(() => connections === 2, 'a second connection')
+      expect(ended).toEqual([])
+    } finally {
+      await one.peers.close()
+      relay.close()
     }
   })
 })
