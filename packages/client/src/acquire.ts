@@ -11,6 +11,7 @@ import type { Elapsed } from './elapsed.js'
 import type { EngineGrant } from './engine.js'
 import { type Hold, quoted } from './hold.js'
 import type { SessionKeeper } from './keeper.js'
+import { begin, observed } from './observe.js'
 import type { AcquirePlan } from './options.js'
 import type { ClientPlatform } from './platform.js'
 import { closedError, type SessionPool } from './pool.js'
@@ -32,7 +33,13 @@ const TRIES_WITHOUT_WAIT = 3
  * Takes the locks of `plan`. When the session ends while this waits, it begins anew on another session, within the
  * same wait. A grant that arrives when the deadline of its session is over is not returned.
  */
-export async function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
+export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
+  const { ttlMs, waitMs } = plan
+  const end = begin('acquire', () => ({ kind: 'acquire', names: plan.locks.map(({ name }) => name), ttlMs, waitMs }))
+  return observed(end, takeHold(context, plan), (hold) => ({ hold }))
+}
+
+async function takeHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
   const { elapsed, platform, pool } = context
   const endAt = elapsed.now() + plan.waitMs
   let lastError: unknown
@@ -71,8 +78,9 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
   do keeper = await sessionFor(context, plan, Math.max(0, endAt - elapsed.now()))
   while (keeper.session.congested && keeper.check())
   const waitMs = plan.waitMs === Number.POSITIVE_INFINITY ? plan.waitMs : Math.max(0, Math.ceil(endAt - elapsed.now()))
-  const acquire = (): Promise<EngineGrant> =>
-    keeper.session.acquire({
+  const acquire = (): Promise<EngineGrant> => {
+    const end = begin('wait', () => ({ kind: 'wait', names: plan.locks.map(({ name }) => name), waitMs }))
+    const granted = keeper.session.acquire({
       locks: plan.locks,
       waitMs,
       lockDelayMs: plan.lockDelayMs,
@@ -81,6 +89,8 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
       data: plan.data,
       ...(plan.signal === undefined ? {} : { signal: plan.signal }),
     })
+    return observed(end, granted, () => ({}))
+  }
   const hold = await keeper.grantHold(acquire, plan)
   if (!hold) return undefined
   return (await settleTerms(keeper, hold, plan)) ? hold : undefined

@@ -2,6 +2,7 @@ import { HoldLostError, InvalidError, type LostReason, type Mode, NotHolderError
 import { Emitter } from './emitter.js'
 import type { EngineGrant } from './engine.js'
 import type { ClientPlatform } from './platform.js'
+import { begin, type End } from './observe.js'
 import { settled } from './race.js'
 import { serializeHold } from './serialize.js'
 
@@ -38,6 +39,14 @@ export interface HoldHome {
   readonly ended: { readonly reason: LostReason; readonly text: string } | undefined
   /** Milliseconds until the local deadline. */
   remaining(): number
+  /** Milliseconds since the last acknowledged renewal (or the opening) was sent. */
+  unconfirmedMs(): number
+  /** Renews the session now. False: this was not acknowledged. */
+  renewNow(): Promise<boolean>
+  /** The session ends `limitMs` from now at the latest. For sessions of one hold only. */
+  limit(limitMs: number): void
+  /** The session ends at the deadline that it has now. For sessions of one hold only. */
+  stopRenewing(): void
   /** Tells the service. Called once per hold, when the hold is no longer held. */
   release(hold: Hold): Promise<ReleaseOutcome>
   /** The hold is over, whatever the reason. */
@@ -89,6 +98,7 @@ export class Hold implements AsyncDisposable {
   #controller: AbortController | undefined
   #over: { promise: Promise<HoldLostError | null>; resolve: (error: HoldLostError | null) => void } | undefined
   #releasing: Promise<{ released: boolean }> | undefined
+  readonly #observed: End | undefined
 
   /** @internal Holds come from `acquire`, `request` and `adopt`. */
   constructor(home: HoldHome, grant: EngineGrant, persistent: boolean) {
@@ -98,6 +108,7 @@ export class Hold implements AsyncDisposable {
     this.persistent = persistent
     this.#secret = grant.secret
     this.#warnings = new Emitter(home.platform)
+    this.#observed = begin('hold', () => ({ kind: 'hold', hold: this }))
   }
 
   /** The hold's state, now: the deadline is compared with the clocks at this call. */
@@ -311,6 +322,13 @@ export class Hold implements AsyncDisposable {
     this.#state = state
     this.#over?.resolve(this.#lost ?? null)
     this.#home.forget(this, state)
+    if (this.#observed) this.#observed(this.#lost === undefined ? {} : { error: this.#lost, ...this.#overlap() })
+  }
+
+  /** When the service had ended the hold before this client knew. After the local deadline there was no such time. */
+  #overlap(): { overlapMaxMs?: number } {
+    const reason = this.#lost?.reason
+    return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.#home.unconfirmedMs() }
   }
 
   #lock(name: string): HeldLock {

@@ -26,6 +26,7 @@ export type {
   LocksOptions,
   RequestOptions,
 } from './options.js'
+export { addObserver, type Begun, type Ended, type ObservedKind, type Observer } from './observe.js'
 export { type ClientPlatform, defaultPlatform } from './platform.js'
 export * from './protocol/index.js'
 export type { PutOptions, Register, RegisterEntry } from './register.js'

@@ -2,6 +2,7 @@ import { type EndReason, type LostReason, SessionEndedError, UnavailableError } 
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
 import { Hold, type HoldHome, type HoldWarning, type ReleaseOutcome } from './hold.js'
+import { begin, observed } from './observe.js'
 import type { ClientPlatform } from './platform.js'
 import { after } from './timers.js'
 
@@ -141,6 +142,10 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return this.#ended ? 0 : this.#deadline - this.#elapsed.now()
   }
 
+  unconfirmedMs(): number {
+    return this.#elapsed.now() - this.#ackedSentAt
+  }
+
   /** Runs an acquire or an adoption on this session and makes a hold of its grant. Undefined: the session ended first. */
   async grantHold(acquire: () => Promise<EngineGrant>, terms: HoldTerms): Promise<Hold | undefined> {
     if (!this.check()) return undefined
@@ -183,8 +188,9 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
 
   async release(hold: Hold): Promise<ReleaseOutcome> {
     this.#releasing.set(hold.id, undefined)
+    const end = begin('release', () => ({ kind: 'release', hold }))
     try {
-      const { released } = await this.#release(hold)
+      const { released } = await observed(end, this.#release(hold), (outcome) => ({ released: outcome.released }))
       const ended = this.#releasing.get(hold.id)
       return ended ? { released, ended } : { released }
     } finally {
@@ -297,10 +303,13 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   }
 
   #attempt(now: number): void {
+    const lagMs = now - this.#nextAttemptAt
     this.#nextAttemptAt = now + this.#retryMs
     if (this.#attempts >= ATTEMPTS_MAX) return
     this.#attempts++
-    this.session.renew(this.#deadline - now).then(
+    const { id: session } = this.session
+    const end = begin('renew', () => ({ kind: 'renew', session, holds: this.#holds.size, lagMs }))
+    observed(end, this.session.renew(this.#deadline - now), () => ({})).then(
       () => {
         this.#attempts--
         this.#acknowledged(now)

@@ -43,6 +43,9 @@ const globalCrypto = globalThis.crypto
 const globalAbortController = globalThis.AbortController
 const globalConsole = globalThis.console
 
+/** What all copies of this package in one process share, by `Symbol.for`. */
+export const processWide = globalThis as unknown as Record<symbol, unknown>
+
 export const defaultPlatform: ClientPlatform = {
   monotonicMs: () => globalPerformanceNow.call(globalPerformance),
   wallMs: () => globalDateNow.call(globalDate),

@@ -1,4 +1,5 @@
 import { InvalidError, type Mode, nameProblem, parseToken, type Token } from '@leasehold/core'
+import { observedGuard } from './observe.js'
 
 /**
  * What a guard needs of a hold. The client's `Hold` has it all; a program that got its token from `leasehold run`
@@ -87,7 +88,11 @@ const HOLD_INTERNALS = Symbol.for('leasehold.hold')
  * Runs a guarded effect so that the hold's `release()` waits for it, where the hold can.
  * Rejects with HoldLostError or NotHolderError if the hold is over or being released: the effect does not begin then.
  */
-export async function tracked<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
+export function tracked<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
+  return observedGuard(hold, () => track(hold, effect))
+}
+
+async function track<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
   const internals = (hold as { [HOLD_INTERNALS]?: { track?(effect: Promise<unknown>): void } } | null)?.[HOLD_INTERNALS]
   if (typeof internals?.track !== 'function') return await effect()
   let settle: () => void = () => {}
