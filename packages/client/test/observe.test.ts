@@ -26,8 +26,11 @@ function look(wanted?: ObservedKind): void {
   })
 }
 
-const of = <K extends ObservedKind>(kind: K) =>
-  seen.flatMap(({ begun, ended }) => (begun.kind === kind ? [{ ...(begun as Begun & { kind: K }), ended }] : []))
+function of<K extends ObservedKind>(kind: K): (Extract<Begun, { kind: K }> & { ended: Ended | undefined })[] {
+  return seen
+    .filter(({ begun }) => begun.kind === kind)
+    .map(({ begun, ended }) => ({ ...(begun as Extract<Begun, { kind: K }>), ended }))
+}
 
 describe('an observer', () => {
   it('sees an acquire, its wait, the hold and its release, from beginning to end', async () => {
@@ -62,6 +65,7 @@ describe('an observer', () => {
     look('hold')
     await service.during(service.client().acquire('a', { ttl: '10s' }), 1)
     service.network.down.add(service.url)
+    service.network.cutAll()
     await service.platform.advance(20_000)
     expect(of('hold')).toMatchObject([{ ended: { error: { code: 'lost', reason: 'deadline' } } }])
     expect(of('hold')[0]?.ended).not.toHaveProperty('overlapMaxMs')
