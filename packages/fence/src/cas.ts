@@ -1,0 +1,102 @@
+import { InvalidError } from '@leasehold/core'
+import { CasObject, type CasOptions, type CasStore } from './cas/object.js'
+import { bodyOf, type Fenced, type Guard, type OpenOptions } from './guard.js'
+import { describe, type GuardableHold, tracked } from './hold.js'
+import { checkWrites, singleTarget } from './single.js'
+
+export { decodeEnvelope, type Envelope, encodeEnvelope } from './cas/envelope.js'
+export { CAS_ATTEMPTS_DEFAULT, type CasOptions, type CasStore, type Versioned } from './cas/object.js'
+export type { CasPlatform } from './cas/platform.js'
+
+/** An object under a lock, opened. */
+export interface CasTx {
+  /** The value as this unit has read or written it last; null when there is none. */
+  get(): Uint8Array | null
+  /** Writes a new value. One write at a time. */
+  put(value: Uint8Array | string): Promise<void>
+  /** Deletes the value. The mark stays, in an object without a value. */
+  delete(): Promise<void>
+}
+
+/** A guard on objects of a store with a conditional write. */
+export interface CasGuard extends Guard<CasTx> {
+  /** Raises the mark: later writes of earlier holds are refused. */
+  open(hold: GuardableHold, options?: OpenOptions): Promise<void>
+  /** Opens, and reads; null when there is no value. */
+  read(hold: GuardableHold, options?: OpenOptions): Promise<Uint8Array | null>
+  /** Writes, whatever the value was. */
+  write(hold: GuardableHold, value: Uint8Array | string, options?: OpenOptions): Promise<void>
+  /** Deletes the value. The mark stays, in an object without a value. */
+  delete(hold: GuardableHold, options?: OpenOptions): Promise<void>
+  /** For readers without a lock: the value as it is now. */
+  latest(resource: string): Promise<Uint8Array | null>
+}
+
+/**
+ * A guard on any store that can write an object on the condition that its version is still the one that was read. Mark and
+ * value are in the same object, so the conditional write checks and stores both in one step. The object's key is the
+ * resource: by default the lock's name.
+ *
+ * Every failure is typed: StaleTokenError (nothing was written), UnavailableError (nothing was written), UnknownOutcomeError
+ * (a write was sent, and reading again could not tell), InvalidError.
+ *
+ * @example
+ * const guard = fence({
+ *   read: async (key) => { … return { bytes, version } or null },
+ *   write: async (key, bytes, version) => { … return true, or false when the version is another one },
+ * })
+ * await guard.with(hold, async (object) => object.put(next(object.get())))
+ */
+export function fence<Version>(store: CasStore<Version>, options: CasOptions = {}): CasGuard {
+  if (typeof store?.read !== 'function' || typeof store.write !== 'function') {
+    throw new InvalidError('a guard with compare-and-set takes a store with read(key) and write(key, bytes, version)')
+  }
+  const opened = <T>(
+    hold: GuardableHold,
+    open: OpenOptions | undefined,
+    writes: boolean,
+    then: (object: CasObject<Version>) => Promise<T>,
+  ): Promise<T> =>
+    tracked(hold, async () => {
+      const target = singleTarget(hold, options, open, 'object')
+      if (writes) checkWrites(target)
+      return await then(new CasObject(store, options, target, () => hold.assertHeld()))
+    })
+
+  return {
+    with<T>(
+      hold: GuardableHold,
+      optionsOrBody: OpenOptions | ((tx: Fenced<CasTx>) => T | Promise<T>),
+      maybeBody?: (tx: Fenced<CasTx>) => T | Promise<T>,
+    ): Promise<T> {
+      const { options: open, body } = bodyOf(optionsOrBody, maybeBody)
+      return opened(hold, open, false, async (object) => {
+        await object.open()
+        const tx: CasTx = {
+          get: () => object.value(),
+          put: (value) => object.put(bytesOf(value), 'as read'),
+          delete: () => object.put(null, 'as read'),
+        }
+        return await body(tx as Fenced<CasTx>)
+      })
+    },
+    open: (hold, open) => opened(hold, open, false, (object) => object.open()),
+    read: (hold, open) =>
+      opened(hold, open, false, async (object) => {
+        await object.open()
+        return object.value()
+      }),
+    async write(hold, value, open) {
+      const bytes = bytesOf(value)
+      await opened(hold, open, true, (object) => object.put(bytes, 'whatever it was'))
+    },
+    delete: (hold, open) => opened(hold, open, true, (object) => object.put(null, 'whatever it was')),
+    latest: (resource) => CasObject.latest(store, options, resource),
+  }
+}
+
+function bytesOf(value: unknown): Uint8Array {
+  if (typeof value === 'string') return new TextEncoder().encode(value)
+  if (value instanceof Uint8Array) return value
+  throw new InvalidError(`a value is text or bytes, not ${describe(value)}`)
+}
