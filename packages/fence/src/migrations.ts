@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
 import { LOCK_COLUMN, TOKEN_COLUMN } from './sql/column.js'
-import { FLOOR_TABLE, GUARD_TABLE, identifier, tableName } from './sql/dialect.js'
+import { FLOOR_TABLE, GUARD_TABLE, identifier, tableName } from './sql/names.js'
 import { pgTriggerSql } from './sql/trigger.js'
 
 export const GUARD_KINDS = ['pg', 'sqlite'] as const

@@ -31,7 +31,7 @@ export async function transaction<T>(
   pool: PgPool,
   begin: string,
   check: () => void,
-  body: (tx: PgClient) => Promise<T>,
+  body: (tx: PgClient, answers: unknown) => Promise<T>,
 ): Promise<T> {
   let client: PgClient
   try {
@@ -47,8 +47,8 @@ export async function transaction<T>(
   try {
     check()
     stage = 'open'
-    await client.query(begin)
-    const value = await body(client)
+    const answers = await client.query(begin)
+    const value = await body(client, answers)
     check()
     stage = 'committing'
     const answer = await client.query('COMMIT')

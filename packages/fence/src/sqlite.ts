@@ -16,12 +16,14 @@ import {
   type PruneLocks,
 } from './guard.js'
 import { type GuardableHold, tracked } from './hold.js'
-import { type Opening, openingOf, type Target } from './resource.js'
+import { type Opening, openingOf } from './resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
-import { sqliteDialect } from './sql/dialect.js'
+import { sqliteDialect } from './sql/dialects/sqlite.js'
+import { onlyTarget } from './sql/guard.js'
 import { openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
-import { type Row, runStepsSync, type Statement, type Steps } from './sql/steps.js'
+import { bound, type Statement } from './sql/statement.js'
+import { type Row, runStepsSync, type Steps } from './sql/steps.js'
 
 export { MissingRowError } from './errors.js'
 export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
@@ -162,13 +164,10 @@ export function fencedUpdate(
   change: RowChange,
   options: OpenOptions = {},
 ): Record<string, unknown> {
-  const { targets } = openingOf(hold, { resource: (_hold, lock) => lock }, options)
-  const [target, ...more] = targets as [Target, ...Target[]]
-  if (more.length > 0)
-    throw new InvalidError('a hold of several locks: which one protects this row?', { hint: 'say { lock }' })
+  const target = onlyTarget(openingOf(hold, { resource: (_hold, lock) => lock }, options))
   hold.assertHeld()
   try {
-    return runStepsSync(columnSteps(sqliteDialect(), target, change), runner(db))
+    return runStepsSync(columnSteps(sqliteDialect(), target, change), runner(db)) as Record<string, unknown>
   } catch (error) {
     throw explain(error)
   }
@@ -282,7 +281,7 @@ function rollback(db: SqliteDatabase): void {
 }
 
 function runner(db: SqliteDatabase): (statement: Statement) => readonly Row[] {
-  return ({ text, values }) => db.prepare(text).all(...values) as Row[]
+  return (statement) => db.prepare(bound(statement, () => '?')).all(...statement.values) as Row[]
 }
 
 function codeOf(error: unknown): string {

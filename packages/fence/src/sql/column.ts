@@ -1,12 +1,16 @@
 import { InvalidError } from '@leasehold/core'
 import { MissingRowError } from '../errors.js'
 import { mismatch, staleToken, type Target } from '../resource.js'
-import { type Dialect, identifier, tableName } from './dialect.js'
+import type { Dialect } from './dialect.js'
+import { identifier, tableName } from './names.js'
+import { joined, raw, type Statement, sql } from './statement.js'
 import { bigintOf, type Row, type Steps } from './steps.js'
 
 /** The columns that the form `column` adds to a table. */
 export const TOKEN_COLUMN = 'leasehold_token'
 export const LOCK_COLUMN = 'leasehold_lock'
+/** Where an update answers only how many rows it has changed: changes with every accepted one. */
+export const WRITES_COLUMN = 'leasehold_writes'
 
 /** One row that carries its own mark. */
 export interface RowChange {
@@ -20,89 +24,117 @@ export interface RowChange {
 
 /**
  * Changes one row under its own mark, in one statement: accepted if the row's mark is not above the token.
- * Answers the row as it is now, without the guard's columns.
+ * Answers the row as it is now, without the guard's columns; nothing after a change where updates answer no rows.
  * @throws StaleTokenError, MissingRowError, InvalidError (`mismatch`)
  */
-export function* columnSteps(dialect: Dialect, target: Target, change: RowChange): Steps<Record<string, unknown>> {
+export function* columnSteps(
+  dialect: Dialect,
+  target: Target,
+  change: RowChange,
+): Steps<Record<string, unknown> | undefined> {
   if (!target.writes || target.kind === 'slot') {
     throw new InvalidError('a mark on the row is for exclusive holds only', {
       code: 'mismatch',
       hint: 'shared holds and permits need the guard table: guard.with(hold, …)',
     })
   }
-  const table = tableName(change.table)
-  const text = new Placeholders(dialect)
-  const token = () => text.integer(target.token.toString())
-  const head = `UPDATE ${table} SET ${TOKEN_COLUMN} = ${token()}, ${LOCK_COLUMN} = ${text.text(target.lock)}`
+  const rows = yield update(dialect, target, change)
+  if (!dialect.readsBack) return yield* onlyRow(dialect, target, change, rows)
+  const affected = Number(rows[0]?.affected)
+  if (affected > 1) throw tooMany(affected)
+  if (affected === 0) return yield* refuse(dialect, target, change)
+  return change.set === undefined ? yield* readBack(dialect, target, change) : undefined
+}
+
+function update(dialect: Dialect, target: Target, change: RowChange): Statement {
+  const name = (column: string) => raw(identifier(column, dialect.quote))
+  const token = integer(dialect, target.token)
+  const lock = text(dialect, target.lock)
+  const count = dialect.readsBack ? sql`, ${raw(`${WRITES_COLUMN} = ${WRITES_COLUMN} + 1`)}` : sql``
   const set = Object.entries(change.set ?? {}).map(
-    ([column, value]) => `, ${assignable(column)} = ${text.value(value)}`,
+    ([column, value]) => sql`, ${name(assignable(column))} = ${valueOf(value)}`,
   )
-  const condition = conditionOf(change, text)
-  const rule = `${TOKEN_COLUMN} <= ${token()} AND coalesce(${LOCK_COLUMN}, ${text.text(target.lock)}) = ${text.text(target.lock)}`
-  const rows = yield { text: `${head}${set.join('')} WHERE ${condition} AND ${rule} RETURNING *`, values: text.values }
-  if (rows.length > 1) {
-    throw new InvalidError(`a fenced update is for one row, and found ${rows.length}`, {
-      hint: 'find the row by its key, and roll this transaction back',
-    })
-  }
+  const returning = dialect.readsBack ? sql`` : sql` RETURNING *`
+  return sql`UPDATE ${raw(tableName(change.table, undefined, dialect.quote))} SET ${raw(TOKEN_COLUMN)} = ${token}, ${raw(LOCK_COLUMN)} = ${lock}${count}${joined([sql``, ...set], '')} WHERE ${conditionOf(dialect, change)} AND ${raw(TOKEN_COLUMN)} <= ${token} AND coalesce(${raw(LOCK_COLUMN)}, ${lock}) = ${lock}${returning}`
+}
+
+function* onlyRow(
+  dialect: Dialect,
+  target: Target,
+  change: RowChange,
+  rows: readonly Row[],
+): Steps<Record<string, unknown>> {
+  if (rows.length > 1) throw tooMany(rows.length)
   if (rows[0] !== undefined) return withoutGuard(rows[0])
   return yield* refuse(dialect, target, change)
 }
 
+function tooMany(found: number): InvalidError {
+  return new InvalidError(`a fenced update is for one row, and found ${found}`, {
+    hint: 'find the row by its key, and roll this transaction back',
+  })
+}
+
+/** The row behind an opening, where updates answer no rows: what it says holds only while the mark is still ours. */
+function* readBack(dialect: Dialect, target: Target, change: RowChange): Steps<Record<string, unknown>> {
+  const table = raw(tableName(change.table, undefined, dialect.quote))
+  const mark = raw(`${dialect.asText(TOKEN_COLUMN)} AS leasehold_mark`)
+  const [row] = yield sql`SELECT t.*, ${mark} FROM ${table} AS t WHERE ${conditionOf(dialect, change)} FOR UPDATE`
+  if (row === undefined || bigintOf(row.leasehold_mark) !== target.token) return yield* refuse(dialect, target, change)
+  const { leasehold_mark: _mark, ...rest } = row
+  return withoutGuard(rest)
+}
+
 /** Finds out, for the message only, why no row was changed. */
 function* refuse(dialect: Dialect, target: Target, change: RowChange): Steps<never> {
-  const text = new Placeholders(dialect)
-  const columns = `${dialect.asText(TOKEN_COLUMN)} AS token, coalesce(${LOCK_COLUMN}, ${text.text(target.lock)}) AS lock`
-  const condition = conditionOf(change, text)
-  const [row] = yield {
-    text: `SELECT ${columns} FROM ${tableName(change.table)} WHERE ${condition}`,
-    values: text.values,
-  }
+  const table = raw(tableName(change.table, undefined, dialect.quote))
+  const lock = text(dialect, target.lock)
+  const [row] =
+    yield sql`SELECT ${raw(dialect.asText(TOKEN_COLUMN))} AS token, coalesce(${raw(LOCK_COLUMN)}, ${lock}) AS lock_name FROM ${table} WHERE ${conditionOf(dialect, change)}`
   const where = Object.entries(change.where)
     .map(([column, value]) => `${column} = ${String(value)}`)
     .join(', ')
   if (row === undefined) throw new MissingRowError(change.table, where)
   const resource = `${change.table}(${where})`
-  const problem = mismatch({ ...target, resource }, { kind: 'lock', lock: String(row.lock) }, 'lock')
+  const problem = mismatch({ ...target, resource }, { kind: 'lock', lock: String(row.lock_name) }, 'lock')
   if (problem !== undefined) throw problem
   throw staleToken(resource, target.token, bigintOf(row.token))
 }
 
-function conditionOf(change: RowChange, text: Placeholders): string {
+function conditionOf(dialect: Dialect, change: RowChange): Statement {
   const where = Object.entries(change.where ?? {})
   if (where.length === 0) throw new InvalidError('a fenced update finds its row by at least one column')
-  return where.map(([column, value]) => `${identifier(column)} = ${text.value(value)}`).join(' AND ')
+  return joined(
+    where.map(([column, value]) => sql`${raw(identifier(column, dialect.quote))} = ${valueOf(value)}`),
+    ' AND ',
+  )
 }
 
+const GUARD_COLUMNS: readonly string[] = [TOKEN_COLUMN, LOCK_COLUMN, WRITES_COLUMN]
+
 function assignable(column: string): string {
-  if (column === TOKEN_COLUMN || column === LOCK_COLUMN) throw new InvalidError(`${column} belongs to the guard`)
-  return identifier(column)
+  if (GUARD_COLUMNS.includes(column)) throw new InvalidError(`${column} belongs to the guard`)
+  return column
 }
 
 function withoutGuard(row: Row): Record<string, unknown> {
-  const { [TOKEN_COLUMN]: _token, [LOCK_COLUMN]: _lock, ...rest } = row
-  return rest
+  return Object.fromEntries(Object.entries(row).filter(([column]) => !GUARD_COLUMNS.includes(column)))
 }
 
-/** Numbers the placeholders of one statement. Must be asked in the order of the statement's text. */
-class Placeholders {
-  readonly values: unknown[] = []
-  readonly #dialect: Dialect
+/** A value of the caller's, as it is: the driver binds it. */
+function valueOf(value: unknown): Statement {
+  return { parts: ['', ''], values: [value] }
+}
 
-  constructor(dialect: Dialect) {
-    this.#dialect = dialect
-  }
+function integer(dialect: Dialect, value: bigint): Statement {
+  return cast(dialect.asInteger('\0'), value.toString())
+}
 
-  value(value: unknown): string {
-    this.values.push(value)
-    return this.#dialect.placeholder(this.values.length)
-  }
+function text(dialect: Dialect, value: string): Statement {
+  return cast(dialect.asText('\0'), value)
+}
 
-  integer(value: string): string {
-    return this.#dialect.asInteger(this.value(value))
-  }
-
-  text(value: string): string {
-    return this.#dialect.asText(this.value(value))
-  }
+/** An expression with one place, `\0`, for a value. */
+function cast(expression: string, value: string): Statement {
+  return { parts: expression.split('\0'), values: [value] }
 }

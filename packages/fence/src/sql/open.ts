@@ -1,6 +1,7 @@
-import { InvalidError } from '@leasehold/core'
+import { InvalidError, type LeaseholdError } from '@leasehold/core'
 import { mismatch, type Opening, staleToken, type Target } from '../resource.js'
 import type { Dialect } from './dialect.js'
+import { raw, type Statement, sql } from './statement.js'
 import { bigintOf, type Row, type Steps } from './steps.js'
 
 /**
@@ -12,10 +13,13 @@ export function* openSteps(dialect: Dialect, opening: Opening): Steps<void> {
   const { targets } = opening
   checkFloor(targets, yield dialect.floor(writeProof(opening)))
   for (const target of targets) if (target.kind === 'slot') yield* holdKind(dialect, target)
-  const raised = yield dialect.raise(targets)
-  if (raised.length !== targets.length) yield* refuse(dialect, targets, raised)
-  if (dialect.name === 'pg') checkInside(raised)
-  if (opening.readOnly && dialect.readOnly !== undefined) yield dialect.readOnly
+  if (dialect.readsBack) yield* raiseOneByOne(dialect, targets, (target) => dialect.raise([target]))
+  else {
+    const raised = yield dialect.raise(targets)
+    if (raised.length !== targets.length) yield* refuse(dialect, targets, raised)
+    if (dialect.name === 'pg') checkInside(raised)
+  }
+  yield* setReadOnly(dialect, opening)
 }
 
 /**
@@ -25,12 +29,48 @@ export function* openSteps(dialect: Dialect, opening: Opening): Steps<void> {
 export function* openLockedSteps(dialect: Dialect, opening: Opening): Steps<void> {
   const { targets } = opening
   for (const target of targets) if (target.kind === 'slot') yield* holdKind(dialect, target)
-  const raised = yield dialect.raiseLocked(writeProof(opening), targets)
-  if (raised.length !== targets.length) {
-    checkFloor(targets, yield dialect.readFloor())
-    yield* refuse(dialect, targets, raised)
+  const proof = writeProof(opening)
+  if (dialect.readsBack) yield* raiseOneByOne(dialect, targets, (target) => dialect.raiseLocked(proof, [target]))
+  else yield* checkRaised(dialect, opening, yield dialect.raiseLocked(proof, targets))
+  yield* setReadOnly(dialect, opening)
+}
+
+/** What one statement, `raiseLocked`, does for an opening; undefined if the opening needs more than that. */
+export function raiseAtOnce(dialect: Dialect, opening: Opening): Statement | undefined {
+  const needsMore = dialect.readsBack || opening.targets.some((target) => target.kind === 'slot')
+  return needsMore ? undefined : dialect.raiseLocked(writeProof(opening), opening.targets)
+}
+
+/** The decision about what `raiseLocked` has answered. */
+export function* checkRaised(dialect: Dialect, { targets }: Opening, raised: readonly Row[]): Steps<void> {
+  if (raised.length === targets.length) return
+  checkFloor(targets, yield dialect.readFloor())
+  yield* refuse(dialect, targets, raised)
+}
+
+export function* setReadOnly(dialect: Dialect, opening: Opening): Steps<void> {
+  if (opening.readOnly && dialect.readOnly !== undefined) yield sql`${raw(dialect.readOnly)}`
+}
+
+/** Rows that were changed by an accepted opening of a resource that has a mark; see the dialect of MySQL. */
+const AFFECTED_BY_UPDATE = 2
+
+/** Where upserts answer no rows: each mark by a statement, and a look at it unless the number of rows says enough. */
+function* raiseOneByOne(
+  dialect: Dialect,
+  targets: readonly Target[],
+  raise: (target: Target) => Statement,
+): Steps<void> {
+  for (const target of targets) {
+    const [answer] = yield raise(target)
+    if (answer?.inside === false) throw outside()
+    if (answer?.affected === AFFECTED_BY_UPDATE) continue
+    const [row] = yield dialect.read([target.mark])
+    if (row === undefined) checkFloor(targets, yield dialect.readFloor())
+    const accepted =
+      row !== undefined && row.kind === target.kind && row.lock === target.lock && bigintOf(row.token) === target.token
+    if (!accepted) throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
   }
-  if (opening.readOnly && dialect.readOnly !== undefined) yield dialect.readOnly
 }
 
 /** What triggers check: the token that writes, and the resources that it may write. Nothing for readers. */
@@ -70,20 +110,30 @@ function* refuse(dialect: Dialect, targets: readonly Target[], raised: readonly 
   const refused = targets.filter((target) => !done.has(target.mark))
   const rows = yield dialect.read(refused.map((target) => target.mark))
   for (const target of refused) {
-    const row = rows.find((candidate) => candidate.resource === target.mark)
-    if (row === undefined) continue
-    const problem = mismatch(target, { kind: String(row.kind), lock: String(row.lock) }, target.kind)
+    const problem = refusal(
+      target,
+      rows.find((row) => row.resource === target.mark),
+    )
     if (problem !== undefined) throw problem
-    throw staleToken(target.mark, target.token, bigintOf(row.token))
   }
   const [first] = refused as [Target]
   throw staleToken(first.mark, first.token, undefined)
 }
 
+function refusal(target: Target, row: Row | undefined): LeaseholdError | undefined {
+  if (row === undefined) return undefined
+  const problem = mismatch(target, { kind: String(row.kind), lock: String(row.lock) }, target.kind)
+  return problem ?? staleToken(target.mark, target.token, bigintOf(row.token))
+}
+
 /** A setting that is local to the transaction is gone by now if there is no transaction. */
 function checkInside(raised: readonly Row[]): void {
-  if (raised.every((row) => typeof row.inside === 'string' && row.inside !== '')) return
-  throw new InvalidError('a resource can only be opened inside a transaction, and none is open on this connection', {
+  if (!raised.every((row) => typeof row.inside === 'string' && row.inside !== '')) throw outside()
+}
+
+/** The refusal to open without a transaction: the mark would be raised, and nothing would hold it for what comes next. */
+export function outside(): InvalidError {
+  return new InvalidError('a resource can only be opened inside a transaction, and none is open on this connection', {
     hint: 'call enter(tx, hold) after BEGIN, with the connection of the transaction',
   })
 }

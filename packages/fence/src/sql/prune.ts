@@ -1,6 +1,6 @@
 import { InvalidError, parseToken } from '@leasehold/core'
 import type { PruneLocks } from '../guard.js'
-import type { Dialect } from './dialect.js'
+import { countOf, type Dialect } from './dialect.js'
 import { bigintOf, type Steps } from './steps.js'
 
 /** Marks deleted in one transaction. */
@@ -47,11 +47,11 @@ export function* raiseFloorSteps(dialect: Dialect, floor: bigint): Steps<{ floor
   yield dialect.setFloor(raised.toString())
   const slots = yield dialect.pruneSlots(raised.toString())
   yield dialect.pruneKinds()
-  return { floor: raised, deleted: slots.length }
+  return { floor: raised, deleted: countOf(slots) }
 }
 
 /** Deletes one batch of marks below a floor that is committed. Answers how many. */
 export function* pruneMarksSteps(dialect: Dialect, floor: bigint): Steps<number> {
   const rows = yield dialect.pruneMarks(floor.toString(), PRUNE_BATCH_ROWS)
-  return rows.length
+  return countOf(rows)
 }

@@ -1,8 +1,4 @@
-/** A statement of the SQL core. Tokens are bound as decimal text: no driver turns them into doubles. */
-export interface Statement {
-  readonly text: string
-  readonly values: readonly unknown[]
-}
+import type { Statement } from './statement.js'
 
 export type Row = Readonly<Record<string, unknown>>
 

@@ -1,0 +1,49 @@
+import type { Target } from '../../resource.js'
+import type { Dialect } from '../dialect.js'
+import { FLOOR_TABLE, GUARD_TABLE, tableName } from '../names.js'
+import { hexOf, isPlain, joined, raw, sql } from '../statement.js'
+
+const row = ({ mark, token, kind, lock }: Target) => sql`(${mark}, ${token.toString()}::bigint, ${kind}, ${lock})`
+
+export function pgDialect(schema?: string): Dialect {
+  const guard = raw(tableName(GUARD_TABLE, schema))
+  const floor = raw(tableName(FLOOR_TABLE, schema))
+  const raised = raw(
+    'ON CONFLICT (resource) DO UPDATE SET token = EXCLUDED.token WHERE g.token <= EXCLUDED.token ' +
+      'AND g.kind = EXCLUDED.kind AND g.lock_name = EXCLUDED.lock_name RETURNING g.resource',
+  )
+  return {
+    name: 'pg',
+    quote: '"',
+    placeholder: (n) => `$${n}`,
+    literal: (value) => (isPlain(value) ? `'${value}'` : `convert_from(decode('${hexOf(value)}', 'hex'), 'UTF8')`),
+    asInteger: (expression) => `${expression}::bigint`,
+    asText: (expression) => `${expression}::text`,
+    floor: ({ token, resources }) =>
+      sql`SELECT f.token::text AS floor, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', (coalesce(nullif(current_setting('leasehold.resources', true), ''), '{}')::jsonb || ${resources}::jsonb)::text, true) FROM ${floor} AS f FOR SHARE`,
+    lockShared: `LOCK TABLE ${floor.fragment} IN ACCESS SHARE MODE`,
+    raiseLocked: ({ token, resources }, targets) =>
+      sql`WITH f AS MATERIALIZED (SELECT token, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', ${resources}, true) FROM ${floor}) INSERT INTO ${guard} AS g (resource, token, kind, lock_name) SELECT v.* FROM f, (VALUES ${joined(targets.map(row), ', ')}) AS v (resource, token, kind, lock_name) WHERE v.token >= f.token ${raised}`,
+    raise: (targets) =>
+      sql`INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ${joined(targets.map(row), ', ')} ${raised}, current_setting('leasehold.token', true) AS inside`,
+    readsBack: false,
+    read: (marks) =>
+      sql`SELECT resource, token::text AS token, kind, lock_name AS lock FROM ${guard} WHERE resource IN (${joined(
+        marks.map((mark) => sql`${mark}`),
+        ', ',
+      )})`,
+    kind: (resource) => sql`SELECT kind, lock_name AS lock FROM ${guard} WHERE resource = ${resource}`,
+    setKind: (resource, lock) =>
+      sql`INSERT INTO ${guard} (resource, token, kind, lock_name) VALUES (${resource}, 0, 'permits', ${lock}) ON CONFLICT (resource) DO NOTHING`,
+    readOnly: 'SET TRANSACTION READ ONLY',
+    lockExclusive: `LOCK TABLE ${floor.fragment} IN ACCESS EXCLUSIVE MODE`,
+    readFloor: () => sql`SELECT token::text AS floor FROM ${floor}`,
+    setFloor: (token) => sql`UPDATE ${floor} SET token = ${token}::bigint`,
+    pruneSlots: (token) =>
+      sql`DELETE FROM ${guard} WHERE kind = 'slot' AND token < ${token}::bigint RETURNING resource`,
+    pruneKinds: () =>
+      sql`DELETE FROM ${guard} AS b WHERE b.kind = 'permits' AND NOT EXISTS (SELECT 1 FROM ${guard} AS s WHERE s.kind = 'slot' AND s.lock_name = b.lock_name AND starts_with(s.resource, b.resource || '#')) RETURNING resource`,
+    pruneMarks: (token, limit) =>
+      sql`DELETE FROM ${guard} WHERE kind = 'lock' AND token < ${token}::bigint AND resource IN (SELECT resource FROM ${guard} WHERE kind = 'lock' AND token < ${token}::bigint LIMIT ${raw(String(limit))} FOR UPDATE SKIP LOCKED) RETURNING resource`,
+  }
+}
