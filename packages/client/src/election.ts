@@ -1,6 +1,7 @@
-import { EpochChangedError, InvalidError, WatchError } from '@leasehold/core'
+import { DEFAULT_LIMITS, InvalidError } from '@leasehold/core'
 import type { Hold } from './hold.js'
-import { type AcquireOptions, checkKeys } from './options.js'
+import { type AcquireOptions, checkKeys, describe, signalOf } from './options.js'
+import { isResync } from './resync.js'
 import type { HeldRow, LocksView, WatchEvent } from './views.js'
 
 /** Who leads. */
@@ -24,6 +25,8 @@ export interface ElectionContext {
   query(options: { name: string; limit: number }): Promise<LocksView>
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<WatchEvent>
   abortController(): AbortController
+  /** A pause before the next try, while the service is away. */
+  pause(): Promise<void>
 }
 
 /**
@@ -49,14 +52,22 @@ export class Election {
   /** Waits to become the leader. The caller releases the leadership, or calls `resign`. */
   campaign(options?: CampaignOptions): Promise<Hold>
   async campaign<T>(options: CampaignOptions = {}, body?: (leadership: Hold) => T | Promise<T>): Promise<T | Hold> {
+    checkKeys(options, CAMPAIGN_KEYS, 'campaign')
     const { value, ...rest } = options
-    if (value !== undefined && typeof value !== 'string') throw new InvalidError('value is a text')
+    if (
+      value !== undefined &&
+      (typeof value !== 'string' || new TextEncoder().encode(value).length > VALUE_BYTES_MAX)
+    ) {
+      throw new InvalidError(`value is a text of at most ${VALUE_BYTES_MAX} bytes, not ${describe(value)}`, {
+        hint: "write value: 'host-1'",
+      })
+    }
     const acquire = { wait: Number.POSITIVE_INFINITY, ...rest, data: value ?? '' }
     if (!body) return this.#lead(await this.#context.acquire(this.name, acquire))
     return this.#context.request(this.name, acquire, (hold) => body(this.#lead(hold)))
   }
 
-  /** Gives up every leadership that this object has won. Resolves when the service knows. */
+  /** Gives up every leadership that this object has won; who still waits goes on waiting. Resolves when the service knows. */
   async resign(): Promise<void> {
     await Promise.all([...this.#leaderships].map((leadership) => leadership.release()))
   }
@@ -70,18 +81,20 @@ export class Election {
   /** The leader now, and again after every change; null while there is none. */
   async *observe(options: { signal?: AbortSignal } = {}): AsyncGenerator<Leader | null, void, void> {
     checkKeys(options, ['signal'], 'observe')
+    const signal = signalOf(options.signal)
     const controller = this.#context.abortController()
-    const stop = () => controller.abort(options.signal?.reason)
-    options.signal?.addEventListener('abort', stop)
-    if (options.signal?.aborted) stop()
+    const stop = () => controller.abort(signal?.reason)
+    signal?.addEventListener('abort', stop)
+    if (signal?.aborted) stop()
     try {
       let shown: Leader | null | undefined
       while (!controller.signal.aborted) {
-        const view = await this.#context.query({ name: this.name, limit: 1 })
-        const leader = leaderOf(view.held[0])
-        if (shown === undefined || shown?.id !== leader?.id) yield leader
-        shown = leader
         try {
+          const view = await this.#context.query({ name: this.name, limit: 1 })
+          const leader = leaderOf(view.held[0])
+          const isNews = shown === undefined || shown?.id !== leader?.id
+          shown = leader
+          if (isNews) yield leader
           for await (const event of this.#context.watch(this.name, view.at, controller.signal)) {
             const next = await this.#next(event, shown)
             if (next === undefined) continue
@@ -89,12 +102,14 @@ export class Election {
             yield next
           }
         } catch (error) {
-          // After a gap or a restore the present leader is read again; nothing else is of interest here.
-          if (!(error instanceof WatchError) && !(error instanceof EpochChangedError)) throw error
+          // After a gap, a restore or an outage the present leader is read again; nothing else is of interest here.
+          if (controller.signal.aborted) return
+          if (shown === undefined || !isResync(error)) throw error
+          await this.#context.pause()
         }
       }
     } finally {
-      options.signal?.removeEventListener('abort', stop)
+      signal?.removeEventListener('abort', stop)
       controller.abort()
     }
   }
@@ -116,6 +131,9 @@ export class Election {
     return hold
   }
 }
+
+const VALUE_BYTES_MAX = DEFAULT_LIMITS.dataBytes
+const CAMPAIGN_KEYS = ['value', 'ttl', 'wait', 'margin', 'signal', 'lockDelay', 'renew', 'maxHold']
 
 function leaderOf(row: HeldRow | undefined): Leader | null {
   const lock = row?.locks[0]

@@ -16,6 +16,8 @@ export interface KeeperOptions {
   readonly marginMs: number
   /** The client's namespace prefix. */
   readonly prefix: string
+  /** How long a release may wait for the service's answer; less if the session ends before. */
+  readonly answerTimeoutMs: number
   /** The session serves one acquire only and is closed with its hold. */
   readonly dedicated: boolean
   readonly onEnd: (keeper: SessionKeeper) => void
@@ -200,7 +202,8 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   }
 
   async #release(hold: Hold): Promise<ReleaseOutcome> {
-    const timeoutMs = this.#ended ? DETACHED_TIMEOUT_MS : Math.max(1, this.remaining())
+    const { answerTimeoutMs } = this.#options
+    const timeoutMs = this.#ended ? answerTimeoutMs : Math.max(1, Math.min(answerTimeoutMs, this.remaining()))
     const secret = hold.persistent ? hold.secret : undefined
     try {
       return await this.session.release(hold.id, { timeoutMs, ...(secret === undefined ? {} : { secret }) })
@@ -354,9 +357,6 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
   }
 }
-
-/** How long a release outside a session may take. */
-const DETACHED_TIMEOUT_MS = 10_000
 
 export interface HoldTerms {
   readonly persistent: boolean

@@ -3,6 +3,8 @@ import { Emitter } from './emitter.js'
 import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus } from './engine.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
 
+const LOADING: EngineStatus = { state: 'connecting', attempt: 1 }
+
 /** An engine that is made when it is first needed: a client needs no connection, file or module before that. */
 export class LazyEngine implements Engine {
   readonly name: string
@@ -26,7 +28,7 @@ export class LazyEngine implements Engine {
 
   get status(): EngineStatus {
     if (this.#closed) return { state: 'closed' }
-    return this.#engine?.status ?? { state: this.#loading ? 'connecting' : 'idle', attempt: 1 }
+    return this.#engine?.status ?? (this.#loading ? LOADING : { state: 'idle' })
   }
 
   onStatus(listener: (status: EngineStatus) => void): () => void {
@@ -66,16 +68,19 @@ export class LazyEngine implements Engine {
   }
 
   async close(): Promise<void> {
+    if (this.#closed) return
     this.#closed = true
     const engine = await this.#loading?.catch(() => undefined)
     await engine?.close()
+    if (!engine) this.#listeners.emit({ state: 'closed' })
     this.#listeners.clear()
   }
 
   /** A failed load is tried again with the next call. */
   #get(): Promise<Engine> {
     if (this.#closed) return Promise.reject(new AbortedError('the client is closed'))
-    this.#loading ??= this.#load().then(
+    if (this.#loading) return this.#loading
+    this.#loading = this.#load().then(
       (engine) => {
         this.#engine = engine
         engine.onStatus((status) => this.#listeners.emit(status))
@@ -83,9 +88,11 @@ export class LazyEngine implements Engine {
       },
       (error: unknown) => {
         this.#loading = undefined
+        this.#listeners.emit({ state: 'idle' })
         throw error
       },
     )
+    this.#listeners.emit(LOADING)
     return this.#loading
   }
 }

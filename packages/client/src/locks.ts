@@ -24,6 +24,7 @@ import {
   checkKeys,
   type ClientSettings,
   clientSettings,
+  describe,
   type LockNames,
   type LocksOptions,
   type RequestOptions,
@@ -31,11 +32,12 @@ import {
 } from './options.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
 import { closedError, SessionPool } from './pool.js'
-import { bounded, settled } from './race.js'
+import { bounded, delay, settled } from './race.js'
 import { Register } from './register.js'
 import { runUnder } from './request.js'
+import { RESYNC_PAUSE_MS } from './resync.js'
 import { deserializeHold } from './serialize.js'
-import { type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
+import { checkPrefix, checkQuery, type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
 
 export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'margin' | 'signal' | 'renew' | 'maxHold'>
 
@@ -110,7 +112,7 @@ export class Locks implements AsyncDisposable {
   on(event: 'status' | 'warning', listener: ((status: EngineStatus) => void) | ((warning: LocksWarning) => void)) {
     if (event === 'status') return this.#engine.onStatus(listener as (status: EngineStatus) => void)
     if (event === 'warning') return this.#warnings.add(listener as (warning: LocksWarning) => void)
-    throw new InvalidError(`locks have no event ${String(event)}`, { hint: "they have 'status' and 'warning'" })
+    throw new InvalidError(`locks have no event ${describe(event)}`, { hint: "they have 'status' and 'warning'" })
   }
 
   /**
@@ -171,7 +173,7 @@ export class Locks implements AsyncDisposable {
 
   /** Who holds, who waits: one consistent picture, linearizable unless `stale`. */
   async query(options: QueryOptions = {}): Promise<LocksView> {
-    checkKeys(options, ['prefix', 'name', 'limit', 'cursor', 'stale'], 'query')
+    checkQuery(options)
     const { stale, prefix, name, ...page } = options
     if (this.#closing) throw closedError()
     const scope = this.#settings.prefix === '' ? prefix : this.#viewer.full(prefix ?? '')
@@ -181,7 +183,7 @@ export class Locks implements AsyncDisposable {
         ...(name === undefined ? {} : { name: this.#viewer.full(checkName(name)) }),
         ...(scope === undefined || name !== undefined ? {} : { prefix: scope }),
       },
-      { stale: stale === true, timeoutMs: this.#timeoutMs },
+      { stale: checkFlag(stale, 'stale'), timeoutMs: this.#timeoutMs },
     )
     return this.#viewer.answer(answer)
   }
@@ -189,6 +191,7 @@ export class Locks implements AsyncDisposable {
   /** Events of locks, sessions and registers, without gap or repeat. @throws WatchError (`gap`), EpochChangedError */
   async *watch(options: WatchOptions = {}): AsyncGenerator<WatchEvent, void, void> {
     checkKeys(options, ['prefix', 'from', 'signal'], 'watch')
+    checkPrefix(options.prefix)
     const from: Cursor | undefined = options.from === undefined ? undefined : parseCursor(options.from)
     const signal = signalOf(options.signal)
     if (this.#closing) throw closedError()
@@ -215,6 +218,8 @@ export class Locks implements AsyncDisposable {
    * as the next holder opens the resource. Resolves with the number of holds that were ended.
    */
   async steal(name: string, options: { reason: string }): Promise<{ stolen: number }> {
+    // Without a name this would be every hold of the namespace.
+    checkName(name)
     checkKeys(options ?? {}, ['reason'], 'steal')
     if (typeof options?.reason !== 'string' || options.reason === '') {
       throw new InvalidError('steal needs a reason, which the holder and the log will see', {
@@ -240,6 +245,7 @@ export class Locks implements AsyncDisposable {
         query: (options) => this.query(options),
         watch: (prefix, from, signal) => this.watch({ prefix, from, signal }),
         abortController: () => this.#platform.abortController(),
+        pause: () => delay(this.#platform, RESYNC_PAUSE_MS),
       },
       name,
     )
@@ -260,11 +266,12 @@ export class Locks implements AsyncDisposable {
         this.watch({ prefix, signal, ...(from === undefined ? {} : { from }) }),
       position: async () => (await this.query({ name: key, limit: 1 })).at,
       abortController: () => this.#platform.abortController(),
+      pause: () => delay(this.#platform, RESYNC_PAUSE_MS),
     }
     return new Register(context, key)
   }
 
-  /** Runs `run` once per slot over all instances; `{ ran: false }` if another instance has run this slot or a later one. */
+  /** Runs `run` once per slot over all instances; `{ ran: false }` if this slot has run, or is so old that it was forgotten. */
   once<T>(name: string, options: OnceOptions, run: Body<Hold, T>): Promise<{ ran: false } | { ran: true; value: T }> {
     const context = {
       request: <R>(lock: string, acquire: AcquireOptions, body: (hold: Hold) => Promise<R>) =>
@@ -278,12 +285,10 @@ export class Locks implements AsyncDisposable {
    * Refuses new requests, waits up to `drain` until all holds are released, then ends the sessions cleanly (holds that
    * are left are lost, `closed`) and the connection. Persistent holds stay.
    */
-  close(options: { drain?: Duration } = {}): Promise<void> {
-    if (!this.#closing) {
-      checkKeys(options, ['drain'], 'close')
-      const drainMs = options.drain === undefined ? 0 : parseDuration(options.drain, 'drain', { infinite: true })
-      this.#closing = this.#close(drainMs)
-    }
+  async close(options: { drain?: Duration } = {}): Promise<void> {
+    checkKeys(options, ['drain'], 'close')
+    const drainMs = options.drain === undefined ? 0 : parseDuration(options.drain, 'drain', { infinite: true })
+    this.#closing ??= this.#close(drainMs)
     return this.#closing
   }
 

@@ -1,4 +1,15 @@
-import { checkName, type Duration, InvalidError, type LockRequest, type Mode, parseDuration } from '@leasehold/core'
+import {
+  checkName,
+  DEFAULT_LIMITS,
+  type Duration,
+  InvalidError,
+  type LockRequest,
+  type Mode,
+  nameProblem,
+  parseDuration,
+  PERMITS_MAX,
+  TEXT_BYTES_MAX,
+} from '@leasehold/core'
 
 /** Options of a client. */
 export interface LocksOptions {
@@ -83,13 +94,8 @@ export const TTL_DEFAULT_MS = 10_000
 export const WAIT_DEFAULT_MS = 30_000
 export const CONNECT_TIMEOUT_DEFAULT_MS = 5_000
 export const MARGIN_MIN_MS = 20
-export const CLIENT_NAME_BYTES_MAX = 256
-const TTL_MIN_MS = 100
-const TTL_MAX_MS = 24 * 3_600_000
-const LOCK_DELAY_MAX_MS = 60_000
-const LOCKS_MAX = 64
-const DATA_BYTES_MAX = 4096
-const PERMITS_MAX = 2 ** 31 - 1
+/** What a service allows unless an operator has set other limits: what is beyond it is refused without asking. */
+const { ttlMinMs, ttlMaxMs, lockDelayMaxMs, locksPerAcquire, dataBytes } = DEFAULT_LIMITS
 
 const LOCKS_KEYS: readonly string[] = ['apiKey', 'ttl', 'wait', 'margin', 'connectTimeout', 'namespace', 'clientName']
 const ACQUIRE_KEYS: readonly string[] = [
@@ -111,7 +117,7 @@ const REQUEST_KEYS: readonly string[] = [...ACQUIRE_KEYS, 'ifAvailable']
 /** Refuses options that nobody reads: a misspelt one would be ignored in silence. @throws InvalidError */
 export function checkKeys(options: object, known: readonly string[], what: string): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
-    throw new InvalidError(`${what}: options are an object, such as { ttl: '10s' }`)
+    throw new InvalidError(`${what}: options are an object, such as { ${known[0]}: … }, not ${describe(options)}`)
   }
   for (const key of Object.keys(options)) {
     if (known.includes(key)) continue
@@ -123,7 +129,9 @@ export function checkKeys(options: object, known: readonly string[], what: strin
 
 export function checkFlag(value: unknown, what: string): boolean {
   if (value === undefined) return false
-  if (typeof value !== 'boolean') throw new InvalidError(`${what} is true or false, not ${describe(value)}`)
+  if (typeof value !== 'boolean') {
+    throw new InvalidError(`${what} is true or false, not ${describe(value)}`, { hint: `write ${what}: true` })
+  }
   return value
 }
 
@@ -135,7 +143,7 @@ export function describe(value: unknown): string {
 
 function ttlOf(value: Duration, what: string): number {
   const ms = parseDuration(value, what, { noSmallNumbers: true })
-  if (ms < TTL_MIN_MS || ms > TTL_MAX_MS) {
+  if (ms < ttlMinMs || ms > ttlMaxMs) {
     throw new InvalidError(`${what} is between 100ms and 24h, not ${ms} ms`, { hint: "write ttl: '10s'" })
   }
   return ms
@@ -146,10 +154,14 @@ export function marginOf(ttlMs: number, givenMs: number | undefined): number {
   if (givenMs === undefined) return Math.max(Math.ceil(ttlMs / 10), MARGIN_MIN_MS)
   if (givenMs * 10 < ttlMs) {
     throw new InvalidError(`margin: ${givenMs} ms is less than a tenth of the ttl of ${ttlMs} ms`, {
-      hint: 'clocks may differ by 5 %: a smaller margin could call a lock held that has passed on',
+      hint: `clocks may differ by 5 %, and a smaller margin could call a lock held that has passed on; write margin: '${Math.ceil(ttlMs / 10)}ms' or more`,
     })
   }
-  if (givenMs >= ttlMs) throw new InvalidError(`margin: ${givenMs} ms leaves nothing of the ttl of ${ttlMs} ms`)
+  if (givenMs >= ttlMs) {
+    throw new InvalidError(`margin: ${givenMs} ms leaves nothing of the ttl of ${ttlMs} ms`, {
+      hint: `leave it out, or write margin: '${Math.max(Math.ceil(ttlMs / 10), MARGIN_MIN_MS)}ms'`,
+    })
+  }
   return givenMs
 }
 
@@ -169,12 +181,16 @@ export function clientSettings(options: LocksOptions, alsoKnown: readonly string
   const ttlMs = options.ttl === undefined ? TTL_DEFAULT_MS : ttlOf(options.ttl, 'ttl')
   const marginMs = options.margin === undefined ? undefined : parseDuration(options.margin, 'margin')
   marginOf(ttlMs, marginMs)
-  const clientName = options.clientName ?? ''
-  if (typeof clientName !== 'string' || new TextEncoder().encode(clientName).length > CLIENT_NAME_BYTES_MAX) {
-    throw new InvalidError(`clientName is a text of at most ${CLIENT_NAME_BYTES_MAX} bytes`)
+  const { clientName = '' } = options
+  if (typeof clientName !== 'string' || new TextEncoder().encode(clientName).length > TEXT_BYTES_MAX) {
+    throw new InvalidError(`clientName is a text of at most ${TEXT_BYTES_MAX} bytes, not ${describe(clientName)}`, {
+      hint: "write clientName: 'worker 7'",
+    })
   }
   if (options.apiKey !== undefined && typeof options.apiKey !== 'string') {
-    throw new InvalidError(`apiKey is a text, not ${describe(options.apiKey)}`)
+    throw new InvalidError(`apiKey is a text, not ${describe(options.apiKey)}`, {
+      hint: "the text that 'leasehold key create' has printed",
+    })
   }
   return {
     ttlMs,
@@ -183,21 +199,37 @@ export function clientSettings(options: LocksOptions, alsoKnown: readonly string
     connectTimeoutMs:
       options.connectTimeout === undefined
         ? CONNECT_TIMEOUT_DEFAULT_MS
-        : parseDuration(options.connectTimeout, 'connectTimeout'),
-    prefix: options.namespace === undefined ? '' : `${checkName(options.namespace).replace(/\/+$/, '')}/`,
+        : moreThanZero(parseDuration(options.connectTimeout, 'connectTimeout'), 'connectTimeout'),
+    prefix: options.namespace === undefined ? '' : prefixOf(options.namespace),
     clientName,
   }
 }
 
+function moreThanZero(ms: number, what: string): number {
+  if (ms === 0) throw new InvalidError(`${what} is longer than 0`, { hint: `write ${what}: '5s'` })
+  return ms
+}
+
+function prefixOf(namespace: unknown): string {
+  const problem = nameProblem(namespace)
+  if (problem !== undefined) {
+    throw new InvalidError(`namespace: ${problem}`, { hint: "write namespace: 'team-a'; the lock x is team-a/x then" })
+  }
+  return `${(namespace as string).replace(/\/+$/, '')}/`
+}
+
 function modeOf(entry: { mode?: Mode; permits?: number }, fallback: Mode, what: string): Mode {
   if (entry.permits !== undefined) {
-    if (entry.mode !== undefined) throw new InvalidError(`${what}: give mode or permits, not both`)
+    if (entry.mode !== undefined)
+      throw new InvalidError(`${what}: give mode or permits, not both`, { hint: 'write permits: 4' })
     return permitsOf(entry.permits, what)
   }
-  const mode = entry.mode ?? fallback
+  const { mode = fallback } = entry
   if (mode === 'exclusive' || mode === 'shared') return mode
   if (typeof mode === 'object' && mode !== null && 'permits' in mode) return permitsOf(mode.permits, what)
-  throw new InvalidError(`${what}: mode is 'exclusive' or 'shared', not ${describe(mode)}`)
+  throw new InvalidError(`${what}: mode is 'exclusive' or 'shared', not ${describe(mode)}`, {
+    hint: "write mode: 'shared', or permits: 4 for a semaphore",
+  })
 }
 
 function permitsOf(permits: unknown, what: string): Mode {
@@ -205,9 +237,9 @@ function permitsOf(permits: unknown, what: string): Mode {
     return { permits }
   }
   throw new InvalidError(
-    `${what}: permits is the number of permits of the semaphore, at least 1, not ${describe(permits)}`,
+    `${what}: permits is the number of permits of the semaphore, 1 to ${PERMITS_MAX}, not ${describe(permits)}`,
     {
-      hint: 'one permit is taken; the number says how many there are',
+      hint: 'write permits: 4; one permit is taken, the number says how many there are',
     },
   )
 }
@@ -215,8 +247,10 @@ function permitsOf(permits: unknown, what: string): Mode {
 /** The locks of a call, each with its mode and in the client's namespace. @throws InvalidError */
 export function locksOf(names: LockNames, options: AcquireOptions, prefix: string): LockRequest[] {
   const list = Array.isArray(names) ? (names as readonly LockName[]) : [names as LockName]
-  if (list.length === 0) throw new InvalidError('name at least one lock')
-  if (list.length > LOCKS_MAX) throw new InvalidError(`at most ${LOCKS_MAX} locks at once, not ${list.length}`)
+  if (list.length === 0) throw new InvalidError('name at least one lock', { hint: "write 'billing/invoice-42'" })
+  if (list.length > locksPerAcquire) {
+    throw new InvalidError(`at most ${locksPerAcquire} locks at once, not ${list.length}`)
+  }
   const fallback = modeOf(options, 'exclusive', 'options')
   const seen = new Set<string>()
   return list.map((entry) => {
@@ -232,11 +266,16 @@ export function locksOf(names: LockNames, options: AcquireOptions, prefix: strin
 export function dataOf(data: unknown): Uint8Array {
   if (data === undefined) return new Uint8Array(0)
   if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
-    throw new InvalidError(`data is a text or bytes, not ${describe(data)}`, { hint: 'JSON.stringify it yourself' })
+    throw new InvalidError(`data is a text or bytes, not ${describe(data)}`, {
+      hint: 'write data: JSON.stringify(value)',
+    })
   }
   const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
-  if (bytes.length > DATA_BYTES_MAX)
-    throw new InvalidError(`data has at most ${DATA_BYTES_MAX} bytes, not ${bytes.length}`)
+  if (bytes.length > dataBytes) {
+    throw new InvalidError(`data has at most ${dataBytes} bytes, not ${bytes.length}`, {
+      hint: 'keep large values elsewhere, and write a reference to them here',
+    })
+  }
   return bytes
 }
 
@@ -244,7 +283,9 @@ export function signalOf(signal: unknown): AbortSignal | undefined {
   if (signal === undefined) return undefined
   const like = signal as Partial<AbortSignal> | null
   if (typeof like !== 'object' || like === null || typeof like.addEventListener !== 'function') {
-    throw new InvalidError(`signal is an AbortSignal, not ${describe(signal)}`)
+    throw new InvalidError(`signal is an AbortSignal, not ${describe(signal)}`, {
+      hint: 'write signal: AbortSignal.timeout(5_000), or that of an AbortController',
+    })
   }
   return signal as AbortSignal
 }
@@ -261,16 +302,20 @@ export function acquirePlan(
   const ttlMs = options.ttl === undefined ? settings.ttlMs : ttlOf(options.ttl, 'ttl')
   const margin = options.margin === undefined ? marginFor(ttlMs, settings) : parseDuration(options.margin, 'margin')
   const lockDelayMs = options.lockDelay === undefined ? 0 : parseDuration(options.lockDelay, 'lockDelay')
-  if (lockDelayMs > LOCK_DELAY_MAX_MS) throw new InvalidError(`lockDelay is at most 60s, not ${lockDelayMs} ms`)
+  if (lockDelayMs > lockDelayMaxMs) {
+    throw new InvalidError(`lockDelay is at most 60s, not ${lockDelayMs} ms`, { hint: "write lockDelay: '10s'" })
+  }
   const persistent = checkFlag(options.persistent, 'persistent')
   const renew = options.renew === undefined ? true : checkFlag(options.renew, 'renew')
   const maxHoldMs =
     options.maxHold === undefined
       ? Number.POSITIVE_INFINITY
       : parseDuration(options.maxHold, 'maxHold', { infinite: true, noSmallNumbers: true })
-  if (maxHoldMs === 0) throw new InvalidError("maxHold is longer than 0, such as '5m'")
+  moreThanZero(maxHoldMs, 'maxHold')
   if (persistent && (!renew || maxHoldMs !== Number.POSITIVE_INFINITY)) {
-    throw new InvalidError('a persistent hold has no deadline: renew: false and maxHold do not go with it')
+    throw new InvalidError('a persistent hold has no deadline: renew: false and maxHold do not go with it', {
+      hint: 'leave persistent: true out',
+    })
   }
   const waitMs = options.wait === undefined ? settings.waitMs : waitOf(options.wait)
   return {

@@ -110,6 +110,7 @@ export class SessionPool {
       ttlMs,
       marginMs,
       prefix,
+      answerTimeoutMs: connectTimeoutMs,
       dedicated: lane === undefined,
       onWarning,
       onEnd: (ended) => this.#remove(ended, lane),

@@ -1,8 +1,9 @@
-import { checkName, EpochChangedError, InvalidError, WatchError } from '@leasehold/core'
+import { checkName, InvalidError } from '@leasehold/core'
 import type { Engine, EngineRegister, EngineSession } from './engine.js'
 import { type Hold, holdInternals } from './hold.js'
 import { SessionKeeper } from './keeper.js'
-import { checkKeys, describe } from './options.js'
+import { checkFlag, checkKeys, describe, signalOf } from './options.js'
+import { isResync } from './resync.js'
 import type { WatchEvent } from './views.js'
 
 /** One version of a register. */
@@ -33,6 +34,8 @@ export interface RegisterContext {
   watch(prefix: string, from: string | undefined, signal: AbortSignal): AsyncIterable<WatchEvent>
   position(): Promise<string>
   abortController(): AbortController
+  /** A pause before the next try, while the service is away. */
+  pause(): Promise<void>
 }
 
 const VERSION_MAX = 2n ** 63n - 1n
@@ -60,7 +63,7 @@ export class Register {
   async get(options: { stale?: boolean } = {}): Promise<RegisterEntry | null> {
     checkKeys(options, ['stale'], 'get')
     const found = await this.#context.engine.getRegister(this.#fullKey, {
-      stale: options.stale === true,
+      stale: checkFlag(options.stale, 'stale'),
       timeoutMs: this.#context.timeoutMs,
     })
     return found ? entryOf(this.key, found, (lock) => this.#context.shortName(lock)) : null
@@ -91,18 +94,20 @@ export class Register {
    */
   async *watch(options: { signal?: AbortSignal } = {}): AsyncGenerator<RegisterEntry | null, void, void> {
     checkKeys(options, ['signal'], 'watch')
+    const signal = signalOf(options.signal)
     const controller = this.#context.abortController()
-    const stop = () => controller.abort(options.signal?.reason)
-    options.signal?.addEventListener('abort', stop)
-    if (options.signal?.aborted) stop()
+    const stop = () => controller.abort(signal?.reason)
+    signal?.addEventListener('abort', stop)
+    if (signal?.aborted) stop()
     try {
       let shown: bigint | null | undefined
       while (!controller.signal.aborted) {
-        const from = await this.#context.position()
-        const now = await this.get()
-        if (shown === undefined || shown !== (now?.version ?? null)) yield now
-        shown = now?.version ?? null
         try {
+          const from = await this.#context.position()
+          const now = await this.get()
+          const isNews = shown === undefined || shown !== (now?.version ?? null)
+          shown = now?.version ?? null
+          if (isNews) yield now
           for await (const event of this.#context.watch(this.key, from, controller.signal)) {
             if ((event.kind !== 'put' && event.kind !== 'deleted') || event.key !== this.key) continue
             if (event.kind === 'put' && event.version === shown) continue
@@ -113,12 +118,14 @@ export class Register {
             yield next
           }
         } catch (error) {
-          // Missed events do not matter here: the value is read again.
-          if (!(error instanceof WatchError) && !(error instanceof EpochChangedError)) throw error
+          // Missed events and outages do not matter here: the value is read again.
+          if (controller.signal.aborted) return
+          if (shown === undefined || !isResync(error)) throw error
+          await this.#context.pause()
         }
       }
     } finally {
-      options.signal?.removeEventListener('abort', stop)
+      signal?.removeEventListener('abort', stop)
       controller.abort()
     }
   }

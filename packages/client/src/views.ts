@@ -3,8 +3,10 @@ import {
   type Event,
   type HeldLock as CoreHeldLock,
   type HoldView,
+  InvalidError,
   type LockRequest,
   type Mode,
+  nameProblem,
   type Query,
   type QueryResult,
   type Serial,
@@ -15,6 +17,7 @@ import {
 } from '@leasehold/core'
 import { formatCursor } from './cursor.js'
 import type { HeldLock } from './hold.js'
+import { checkKeys, describe } from './options.js'
 
 /** A hold as others see it. */
 export interface HeldRow {
@@ -100,6 +103,30 @@ export type WatchEvent = { readonly cursor: string } & (
   | { readonly kind: 'put'; readonly key: string; readonly version: bigint }
   | { readonly kind: 'deleted'; readonly key: string; readonly version: bigint }
 )
+
+/** @throws InvalidError */
+export function checkQuery(options: QueryOptions): void {
+  checkKeys(options, ['prefix', 'name', 'limit', 'cursor', 'stale'], 'query')
+  const { limit, cursor, name, prefix } = options
+  checkPrefix(prefix)
+  if (name !== undefined && prefix !== undefined) {
+    throw new InvalidError('a query has a name or a prefix, not both', { hint: "write prefix: 'billing'" })
+  }
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
+    throw new InvalidError(`limit is a whole number from 1 on, not ${describe(limit)}`, { hint: 'write limit: 100' })
+  }
+  if (cursor !== undefined && typeof cursor !== 'string') {
+    throw new InvalidError(`cursor is the text next of the page before, not ${describe(cursor)}`, {
+      hint: 'write cursor: page.next',
+    })
+  }
+}
+
+/** @throws InvalidError */
+export function checkPrefix(prefix: unknown): void {
+  const problem = prefix === undefined || prefix === '' ? undefined : nameProblem(prefix)
+  if (problem !== undefined) throw new InvalidError(`prefix: ${problem}`, { hint: "write prefix: 'billing'" })
+}
 
 /** Makes users' views of the service's: full ids, and names without the client's namespace. */
 export class Viewer {

@@ -414,6 +414,20 @@ describe('release', () => {
     expect((await service.during(other.acquire('a'))).state).toBe('held')
   })
 
+  it('waits for a dead service no longer than for a connection, however long the TTL', async () => {
+    const locks = service.client({ ttl: '10m', connectTimeout: '2s' })
+    const hold = await service.during(locks.acquire('a'))
+    service.network.blackHole = true
+    const before = service.platform.mono
+    await service.during(hold.release().catch((error: unknown) => error))
+    expect(service.platform.mono - before).toBeLessThanOrEqual(2_010)
+    // It is said again when the service is back, without anybody waiting.
+    service.network.blackHole = false
+    service.network.cutAll()
+    const other = service.client({}, { network: service.line() })
+    expect((await service.during(other.acquire('a', { wait: '5s' }))).state).toBe('held')
+  })
+
   it('asyncDispose never rejects', async () => {
     const { locks, hold } = await held()
     const warnings: string[] = []

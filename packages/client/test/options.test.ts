@@ -41,7 +41,9 @@ describe('durations', () => {
   })
 
   it('a number as text is refused', () => {
-    expect(problem(() => clientSettings({ ttl: '30' })).hint).toContain('250ms')
+    expect(problem(() => clientSettings({ ttl: '30' })).hint).toBe("30 has no unit; write '30s' or '30ms'")
+    expect(problem(() => acquirePlan('a', { wait: '5' }, settings)).hint).toContain("'5s'")
+    expect(problem(() => clientSettings({ ttl: '30 sec' })).hint).toContain('250ms')
   })
 
   it('a ttl lies between 100 ms and 24 h', () => {

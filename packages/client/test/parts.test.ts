@@ -1,4 +1,10 @@
-import { AbortedError, EpochChangedError, InvalidError, VersionConflictError } from '@leasehold/core'
+import {
+  AbortedError,
+  AcquireTimeoutError,
+  EpochChangedError,
+  InvalidError,
+  VersionConflictError,
+} from '@leasehold/core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Leader, WatchEvent } from '../src/index.js'
 import type { TestService } from './support/service.js'
@@ -282,7 +288,87 @@ describe('once', () => {
   })
 })
 
+describe('what goes on for ever', () => {
+  it('an observer and a register watch outlive outages and restores, and show what they have missed', async () => {
+    const line = service.line()
+    const [boss, watcher] = [service.client(), service.client({ connectTimeout: '1s' }, { network: line })]
+    const first = await service.during(boss.election('boss').campaign({ value: 'one' }))
+    const controller = new AbortController()
+    const { signal } = controller
+    const leaders: (string | undefined)[] = []
+    const values: unknown[] = []
+    const observing = (async () => {
+      for await (const leader of watcher.election('boss').observe({ signal })) leaders.push(leader?.value)
+    })()
+    const watching = (async () => {
+      for await (const entry of watcher.register('flag').watch({ signal })) values.push(entry?.value)
+    })()
+    await service.platform.advance(50)
+    expect([leaders, values]).toEqual([['one'], [undefined]])
+    service.member.raiseEpoch(2)
+    service.member.refuse = 'no-quorum'
+    service.network.cutAll()
+    line.cutAll()
+    await service.platform.advance(10_000)
+    service.member.refuse = undefined
+    await service.platform.advance(5_000)
+    expect(first.state).toBe('lost')
+    await service.during(boss.register('flag').put(1))
+    await service.during(boss.election('boss').campaign({ value: 'two' }))
+    await service.platform.advance(1_000)
+    expect(leaders[0]).toBe('one')
+    expect(leaders.slice(-1)).toEqual(['two'])
+    expect(values).toEqual([undefined, 1])
+    controller.abort()
+    await service.during(Promise.all([observing, watching]))
+  })
+})
+
+describe('the slots of once', () => {
+  it('whoever comes while the slot runs is told so at once, however long it takes', async () => {
+    const one = service.client()
+    const two = service.client()
+    let end = () => {}
+    const running = one.once('long', { slot: 'a' }, () => new Promise<void>((done) => void (end = done)))
+    await service.platform.advance(100)
+    expect(await service.during(two.once('long', { slot: 'a', wait: '1s' }, () => {}))).toEqual({ ran: false })
+    // With 'free' it must wait: a throw would leave the slot to it.
+    const free = two.once('long', { slot: 'a', wait: '1s', onError: 'free' }, () => {})
+    await expect(service.during(free)).rejects.toBeInstanceOf(AcquireTimeoutError)
+    end()
+    expect(await service.during(running)).toEqual({ ran: true, value: undefined })
+  })
+
+  it('a late replica runs a slot that nobody has run, although a later one has', async () => {
+    const locks = service.client()
+    const run = (slot: string | Date) => service.during(locks.once('late', { slot }, () => slot))
+    expect(await run('2026-11-29T03:05Z')).toMatchObject({ ran: true })
+    expect(await run('2026-11-29T03:00Z')).toMatchObject({ ran: true })
+    expect(await run('2026-11-29T03:00Z')).toEqual({ ran: false })
+    expect(await run(new Date(0))).toMatchObject({ ran: true })
+    expect(await run('1970-01-01T00:00:00.000Z')).toEqual({ ran: false })
+  })
+
+  it('old ones are forgotten, and count as run; the register does not grow', async () => {
+    const locks = service.client()
+    const run = (slot: string) => service.during(locks.once('many', { slot }, () => slot))
+    for (let n = 1; n <= 130; n++) expect(await run(`tick-${n}`)).toMatchObject({ ran: true })
+    expect(await run('tick-9')).toEqual({ ran: false })
+    expect(await run('tick-0')).toEqual({ ran: false })
+    expect(await run('tick-131')).toMatchObject({ ran: true })
+    const kept = (await service.during(locks.register('once/many').get()))?.value as { ran: string[] }
+    expect(kept.ran).toHaveLength(100)
+  })
+})
+
 describe('steal', () => {
+  it('needs a name: without one it would be every hold of the client', async () => {
+    const locks = service.client()
+    const hold = await service.during(locks.acquire('a'))
+    await expect(locks.steal(undefined as never, { reason: 'typo' })).rejects.toBeInstanceOf(InvalidError)
+    expect(hold.state).toBe('held')
+  })
+
   it('needs a reason', async () => {
     const locks = service.client()
     await expect(locks.steal('a', { reason: '' })).rejects.toBeInstanceOf(InvalidError)

@@ -7,6 +7,7 @@ import {
   nameProblem,
   parseDuration,
   parseToken,
+  PERMITS_MAX,
   WAIT_FOREVER,
 } from '@leasehold/core'
 import { z } from 'zod'
@@ -56,7 +57,7 @@ const wait = z.unknown().transform((value): number => {
   return parseDuration(value as string, 'wait', { noSmallNumbers: true })
 })
 
-const permits = z.number({ error: 'permits is the size of the semaphore, a number' }).int().min(1).max(1_000_000)
+const permits = z.number({ error: 'permits is the size of the semaphore, a number' }).int().min(1).max(PERMITS_MAX)
 
 const mode = z.union([z.literal('exclusive'), z.literal('shared'), z.strictObject({ permits })], {
   error: `mode is "exclusive", "shared" or {"permits": n}`,
