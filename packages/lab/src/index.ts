@@ -1,1 +1,2 @@
 export * from './history/index.js'
+export * from './world/index.js'

@@ -1,0 +1,16 @@
+import type { Clock, Random } from '@leasehold/replica'
+import type { Process } from '../process.js'
+
+/** The member's clock: its machine's monotonic one, in whole milliseconds. */
+export function replicaClock(process: Process): Clock {
+  return {
+    monotonicMs: () => Math.floor(process.machine.clockUs('monotonic') / 1000),
+    after: (delayMs, callback) => process.after(delayMs * 1000, callback),
+  }
+}
+
+/** The member's random numbers: draws of the world, never the same after a restart. */
+export function replicaRandom(process: Process): Random {
+  const draws = process.random('member')
+  return { bytes: (length) => draws.bytes(length), below: (limit) => draws.below(limit) }
+}
