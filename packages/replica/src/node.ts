@@ -1,3 +1,5 @@
+export { DamagedError } from './storage-errors.js'
+export { setAside } from './node/aside.js'
 export { NodeClock } from './node/clock.js'
 export { NodeDisk } from './node/disk.js'
 export { type NodeReplicaOptions, openNodeReplica } from './node/open.js'

@@ -1,12 +1,15 @@
 import { StorageError } from '@leasehold/core'
 import { DiskFullError } from './platform.js'
 
-/** Data that was once complete on the disk has changed, or is missing. The member must not start on it. */
-export function damaged(file: string, offset: number, why: string, hint?: string): StorageError {
-  return new StorageError(`${file} is damaged at byte ${offset}: ${why}`, {
+/** What is in the data folder is not what was once durable there. The member must never start on it. */
+export class DamagedError extends StorageError {}
+
+/** Data that was once complete on the disk has changed, or is missing. */
+export function damaged(file: string, offset: number, why: string, hint?: string): DamagedError {
+  return new DamagedError(`${file} is damaged at byte ${offset}: ${why}`, {
     hint:
       hint ??
-      'a member of a cluster can be removed and added again as a new one; a single server is restored from a backup',
+      'a member of a cluster is started again with --repair, and gets everything from the others; a single server is restored from a backup',
   })
 }
 

@@ -5,7 +5,7 @@ import { Log } from './log/log.js'
 import { decodeMeta } from './members.js'
 import type { Disk } from './platform.js'
 import { type Snapshot, Snapshots } from './snapshots/snapshots.js'
-import { writeFailed } from './storage-errors.js'
+import { DamagedError, writeFailed } from './storage-errors.js'
 
 export interface StorageOptions {
   readonly segmentBytes: number
@@ -50,7 +50,7 @@ export function isFounded(disk: Disk): boolean {
   }
   const data = names.filter((name) => DATA.test(name) && !/^snapshot-0{16}-/.test(name))
   if (data.length === 0) return false
-  throw new StorageError(`${disk.path} has ${data[0]}, but no identity file`, {
+  throw new DamagedError(`${disk.path} has ${data[0]}, but no identity file`, {
     hint: 'the folder is incomplete: bring the missing files back, or start with an empty folder',
   })
 }
@@ -92,7 +92,7 @@ export function openStorage(
     return done(error as Error)
   }
   const snapshot = snapshots.loaded
-  if (!identity || !snapshot) return done(new StorageError(`${disk.path} has no ${identity ? 'snapshot' : 'identity'}`))
+  if (!identity || !snapshot) return done(new DamagedError(`${disk.path} has no ${identity ? 'snapshot' : 'identity'}`))
   const foreign = foreignSnapshot(disk, identity, snapshot)
   if (foreign) return done(foreign)
   const { index, term }: { index: Index; term: Term } = snapshot
@@ -106,7 +106,7 @@ export function openStorage(
   Log.open(disk, logOptions, (error, log) => {
     if (error && snapshots.passedOver) {
       const text = `${error.message}; a newer snapshot was passed over: ${snapshots.passedOver.message}`
-      return done(new StorageError(text, { cause: error, hint: snapshots.passedOver.hint }))
+      return done(new DamagedError(text, { cause: error, hint: snapshots.passedOver.hint }))
     }
     if (!log || !identity) return done(error)
     snapshots.prepare()
@@ -118,7 +118,7 @@ export function openStorage(
 export function foreignSnapshot(disk: Disk, identity: Identity, snapshot: Snapshot): StorageError | undefined {
   const { cluster } = decodeMeta(snapshot.meta)
   if (cluster === identity.cluster) return undefined
-  return new StorageError(
+  return new DamagedError(
     `${disk.path} has a snapshot of cluster ${cluster}, and its identity is of cluster ${identity.cluster}`,
     { hint: 'files of two data folders were mixed: bring the files of one of them back' },
   )

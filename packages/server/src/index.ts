@@ -6,6 +6,7 @@ export type { ClusterMember } from './cluster.js'
 export {
   answerAsMember,
   type FoundingRecord,
+  giveUpFolder,
   keptFounding,
   muster,
   type MusterOptions,
@@ -13,4 +14,5 @@ export {
   type Standing,
   standingAt,
 } from './peers/muster.js'
+export { becomeVoter } from './peers/repair.js'
 export { type Address, parseAddress, TcpPeers } from './peers/transport.js'

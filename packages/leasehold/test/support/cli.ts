@@ -63,6 +63,12 @@ export class Cli {
   }
 }
 
+/** Waits until `text` was said on stderr. */
+export async function complained(cli: Cli, text: string): Promise<void> {
+  await until(() => cli.stderr.includes(text) || !cli.running, `${JSON.stringify(text)} was said`)
+  if (!cli.stderr.includes(text)) throw new Error(`ended without saying ${text}: ${cli.stdout}${cli.stderr}`)
+}
+
 /** Waits for a condition, with a bound. */
 export async function until(
   condition: () => boolean | Promise<boolean>,

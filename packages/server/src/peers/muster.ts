@@ -1,9 +1,10 @@
 import { existsSync, fsyncSync, mkdirSync, openSync, closeSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
-import { InvalidError, StorageError } from '@leasehold/core'
+import { InvalidError } from '@leasehold/core'
 import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
-import { folderIdentity, wasAlwaysAlone } from '@leasehold/replica/node'
+import { DamagedError, folderIdentity, setAside, wasAlwaysAlone } from '@leasehold/replica/node'
+import { askForPlace, readQuestion, RepairDesk, type RepairingMember } from './repair.js'
 import { askPeer, type TcpPeers } from './transport.js'
 
 /*
@@ -34,6 +35,8 @@ export interface Standing {
   readonly epoch: number
   /** Of a member of a cluster. */
   readonly founding?: FoundingRecord
+  /** It had data that was lost: no cluster may begin with it. */
+  readonly lost?: true
   /** Node numbers of the members that it knows now. */
   readonly members?: readonly number[]
 }
@@ -46,6 +49,8 @@ export interface MusterOptions {
   /** Name → HOST:PORT of all members, this one too. */
   readonly list: ReadonlyMap<string, string>
   readonly epoch: number
+  /** Whether this member, when it is empty, takes the place of the member of its name in a cluster that exists. */
+  readonly repair?: boolean
   readonly peers: TcpPeers
   readonly log: Logger
   readonly signal: AbortSignal
@@ -54,6 +59,8 @@ export interface MusterOptions {
 interface Kept {
   readonly node: number
   readonly founding?: FoundingRecord
+  /** It had data that was lost: it may get everything from a cluster, and never begin one. */
+  readonly lost?: true
 }
 
 /** `n1=HOST:PORT,n2=…` → a map. @throws InvalidError */
@@ -96,17 +103,22 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
     kept = { node: mintNode(RANDOM) }
     writeKept(options.dir, kept)
   }
-  const { node } = kept
+  const { node, lost } = kept
   let mine: FoundingRecord | undefined = kept.founding
-  options.peers.onQuestion(async () => encode(standingOf(options, node, mine)))
+  options.peers.onQuestion(async () => encode(standingOf(options, kept, mine)))
   let said = 0
   while (mine === undefined) {
     const answers = await askAll(options)
-    const found = decide(options, node, answers)
+    let found = decide(options, kept, answers)
     if ('record' in found) {
       mine = found.record
-      writeKept(options.dir, { node, founding: mine })
+      writeKept(options.dir, { node, founding: mine, ...(lost && { lost }) })
       break
+    }
+    if (found.stranger === true && options.repair === true) {
+      const { name, url, list } = options
+      const self = { node, name, url, peer: list.get(name) as string }
+      found = { waiting: await askForPlace(self, placesOf(list, answers)) }
     }
     if (performance.now() - said > SAY_EVERY_MS || said === 0) {
       said = performance.now()
@@ -133,12 +145,12 @@ function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
   const { node, cluster, epoch } = identity
   if (kept?.founding !== undefined) {
     if (kept.node === node && kept.founding.id === cluster) return kept
-    throw new StorageError(`${join(dir, FILE)} is of another member than the folder's identity`, {
+    throw new DamagedError(`${join(dir, FILE)} is of another member than the folder's identity`, {
       hint: 'files of two data folders were mixed: bring the files of one of them back',
     })
   }
   if (!wasAlwaysAlone(dir)) {
-    throw new StorageError(`${dir} belongs to a member of a cluster, but ${FILE} is missing`, {
+    throw new DamagedError(`${dir} belongs to a member of a cluster, but ${FILE} is missing`, {
       hint: 'bring it back, or remove this member and add it again with an empty folder',
     })
   }
@@ -158,12 +170,25 @@ export function answerAsMember(
     founding: FoundingRecord
     list: ReadonlyMap<string, string>
   },
-  members: () => readonly number[],
+  member: RepairingMember,
 ): void {
   const { name, url, node, founding, list } = options
-  peers.onQuestion(async () =>
-    encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members: members() }),
-  )
+  const desk = new RepairDesk(member, standingAt)
+  peers.onQuestion(async (question) => {
+    const repair = readQuestion(question)
+    if (repair !== undefined) return await desk.answer(repair)
+    const members = member.members.map((one) => one.node)
+    return encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
+  })
+}
+
+/**
+ * A damaged folder becomes an empty one of a member that lost its data; the files are moved aside, for people.
+ * @returns where they are now
+ */
+export async function giveUpFolder(dir: string): Promise<string> {
+  const kept: Kept = { node: mintNode(RANDOM), lost: true }
+  return await setAside(dir, { name: FILE, text: `${JSON.stringify(kept)}\n` }, new Date())
 }
 
 /** Asks the member at `address` how it stands. @throws UnavailableError */
@@ -171,9 +196,14 @@ export async function standingAt(address: string): Promise<Standing> {
   return decode(await askPeer(address, encode({}), ASK_TIMEOUT_MS), address)
 }
 
-function standingOf(options: MusterOptions, node: number, founding: FoundingRecord | undefined): Standing {
+/** Where members of a cluster that exists listen. */
+function placesOf(list: ReadonlyMap<string, string>, answers: ReadonlyMap<string, Standing>): string[] {
+  return [...answers].filter(([, { founding }]) => founding !== undefined).map(([name]) => list.get(name) as string)
+}
+
+function standingOf(options: MusterOptions, { node, lost }: Kept, founding: FoundingRecord | undefined): Standing {
   const { name, url, list, epoch } = options
-  const standing = { name, node, url, list: canonical(list), epoch }
+  const standing = { name, node, url, list: canonical(list), epoch, ...(lost && { lost }) }
   return founding === undefined
     ? standing
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }
@@ -196,9 +226,9 @@ async function askAll({ list, name }: MusterOptions): Promise<Map<string, Standi
 
 function decide(
   options: MusterOptions,
-  node: number,
+  { node, lost }: Kept,
   answers: ReadonlyMap<string, Standing>,
-): { record: FoundingRecord } | { waiting: string } {
+): { record: FoundingRecord } | { waiting: string; stranger?: boolean } {
   const { name, list, epoch } = options
   for (const [other, answer] of answers) {
     if (answer.name !== other)
@@ -212,7 +242,13 @@ function decide(
     if (member?.founding !== undefined) return { record: member.founding }
     return {
       waiting: `the cluster exists and does not know this member: leasehold cluster add ${name}=${list.get(name)}`,
+      stranger: true,
     }
+  }
+  const loser = lost ? name : [...answers].find(([, answer]) => answer.lost)?.[0]
+  if (loser !== undefined) {
+    const waiting = `${loser} has lost its data and gets it from the others: waiting for a member that has its own`
+    return { waiting: `${waiting}. If no member has, restore a backup` }
   }
   const missing = [...list.keys()].filter((other) => other !== name && !answers.has(other))
   if (missing.length > 0) return { waiting: `waiting for ${missing.join(', ')} to begin the cluster` }
@@ -256,7 +292,7 @@ function readKept(dir: string): Kept | undefined {
     if (!Number.isSafeInteger(kept.node) || kept.node < 1) throw new Error('no node number')
     return kept
   } catch (cause) {
-    throw new StorageError(`${file} is damaged`, {
+    throw new DamagedError(`${file} is damaged`, {
       cause,
       hint: 'if this member never ran, delete it; otherwise bring it back from its backup',
     })

@@ -25,6 +25,10 @@ export function serveCommand(): Command {
     .option('--name <name>', 'name of this member of a cluster')
     .option('--peer-listen <host:port>', 'where this member takes the other members')
     .option('--cluster <list>', 'all members, the same list for each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT')
+    .option(
+      '--repair',
+      'a member whose data folder is damaged or empty takes its place again by itself, with the data of the others',
+    )
     .option('--allow-anonymous', 'listen beyond this machine although nobody is asked for credentials')
     .option('--take-over', 'take the data folder from an owner on another machine that you know is dead')
     .addOption(

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
-import { answerAsMember, muster, parseAddress, parseClusterList, TcpPeers } from '@leasehold/server'
+import { answerAsMember, becomeVoter, muster, parseAddress, parseClusterList, TcpPeers } from '@leasehold/server'
 
 export interface ClusterOptions {
   readonly name?: string
   readonly peerListen?: string
   readonly cluster?: string
+  readonly repair?: boolean
 }
 
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
@@ -43,17 +44,26 @@ export async function joinCluster(
       url,
       list,
       epoch: options.epoch ?? 1,
+      repair: options.repair === true,
       peers,
       log,
       signal,
     })
     peers.introduce({ node: founding.node, address: list.get(name) as string })
+    /** A member that came back is a learner first. */
+    const vote = async (self: MemberInfo): Promise<void> => {
+      const others = [...list].filter(([other]) => other !== name).map(([, address]) => address)
+      try {
+        await becomeVoter(self, others, (ms) => sleep(ms, undefined, { signal, ref: false }))
+      } catch (error) {
+        if (!signal.aborted) log.error(error instanceof Error ? error.message : String(error), { member: name })
+      }
+    }
     const began = async (member: Replica): Promise<void> => {
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const record = { id: founding.id, epoch, founders: founding.founders }
-      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, () =>
-        member.members.map((one) => one.node),
-      )
+      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, member)
+      if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
     }
     return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
   } catch (error) {

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
-import type { MemberStatus } from '@leasehold/replica'
-import { openNodeReplica } from '@leasehold/replica/node'
-import { createLogger, createServer, type LeaseholdServer } from '@leasehold/server'
+import type { Logger, MemberStatus } from '@leasehold/replica'
+import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
+import { createLogger, createServer, giveUpFolder, type LeaseholdServer } from '@leasehold/server'
 import { type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
 import { print, printJson } from '../output.js'
 
@@ -39,16 +39,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   let member: Member | undefined
   let server: LeaseholdServer | undefined
   try {
-    place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, stopping.signal)
-    member = await openNodeReplica({
-      dir: options.data,
-      log,
-      takeOver: options.takeOver === true,
-      ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
-      ...(url === undefined ? {} : { url }),
-      ...place?.replica,
-    })
-    await place?.began(member)
+    ;({ place, member } = await begin(options, url, log, stopping.signal))
     checkEpoch(member.status, options.epoch)
     if (place === undefined) {
       checkAlone(member)
@@ -73,14 +64,58 @@ export async function serve(options: ServeOptions): Promise<void> {
     await Promise.race([stopping.asked, failed(member)])
   } finally {
     const limit = setTimeout(() => process.exit(1), STOP_LIMIT_MS)
-    const stopped = member
-    if (stopped !== undefined && place !== undefined) await handOver(stopped)
+    if (member !== undefined && place !== undefined) await handOver(member)
     await server?.close()
-    if (stopped !== undefined) await new Promise<void>((done) => stopped.stop(done))
+    if (member !== undefined) await stopped(member)
     await place?.peers.close()
     clearTimeout(limit)
     stopping.close()
   }
+}
+
+/** Opens the data folder, and takes the place in the cluster. With `--repair`, a damaged folder is given up for that. */
+async function begin(options: ServeOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+  if (options.repair === true && options.cluster === undefined) {
+    throw new InvalidError('--repair is for a member of a cluster', {
+      hint: 'a service of one has nobody to get its data from: restore a backup',
+    })
+  }
+  try {
+    return await open(options, url, log, signal)
+  } catch (error) {
+    if (options.repair !== true || !(error instanceof DamagedError)) throw error
+    const aside = await giveUpFolder(options.data)
+    log.warn('the data folder is damaged, and was moved aside: everything comes from the other members', {
+      why: error.message,
+      aside,
+    })
+    return await open(options, url, log, signal)
+  }
+}
+
+async function open(options: ServeOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+  const place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
+  let member: Member | undefined
+  try {
+    member = await openNodeReplica({
+      dir: options.data,
+      log,
+      takeOver: options.takeOver === true,
+      ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
+      ...(url === undefined ? {} : { url }),
+      ...place?.replica,
+    })
+    await place?.began(member)
+    return { place, member }
+  } catch (error) {
+    if (member !== undefined) await stopped(member)
+    await place?.peers.close()
+    throw error
+  }
+}
+
+function stopped(member: Member): Promise<void> {
+  return new Promise((done) => member.stop(done))
 }
 
 /** An epoch is only for an empty service: later it is raised by restoring a backup. */

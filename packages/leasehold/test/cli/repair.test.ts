@@ -1,0 +1,135 @@
+import { existsSync, openSync, closeSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type Cli, complained, until, Workshop } from '../support/cli.js'
+import { freePort } from '../support/listening.js'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+interface Member {
+  readonly name: string
+  readonly data: string
+  readonly url: string
+  readonly peer: string
+  cli: Cli
+}
+
+const LIMIT_MS = 60_000
+const workshop = new Workshop()
+const members: Member[] = []
+let list: string
+let all: string
+
+beforeAll(async () => {
+  const folder = workshop.folder()
+  for (const name of ['n1', 'n2', 'n3']) {
+    const url = `http://127.0.0.1:${await freePort()}`
+    const peer = `127.0.0.1:${await freePort()}`
+    members.push({ name, data: join(folder, name), url, peer, cli: undefined as never })
+  }
+  list = members.map(({ name, peer }) => `${name}=${peer}`).join(',')
+  all = members.map(({ url }) => url).join(',')
+  for (const member of members) start(member, '--repair')
+  await Promise.all(members.map(({ cli }) => cli.printed('"url"')))
+})
+afterAll(() => workshop.close())
+
+function start(member: Member, ...more: string[]): void {
+  const place = ['--name', member.name, '--peer-listen', member.peer, '--cluster', list]
+  const args = ['serve', '--data', member.data, '--listen', new URL(member.url).host, ...place, '--json', ...more]
+  member.cli = workshop.start(args)
+}
+
+async function kill(member: Member): Promise<void> {
+  member.cli.kill('SIGKILL')
+  await member.cli.finished
+}
+
+async function ok(...args: string[]): Promise<string> {
+  const end = await workshop.run([...args, '--url', all])
+  expect([args, end.code, end.stderr]).toEqual([args, 0, expect.anything()])
+  return end.stdout
+}
+
+/** Flips a bit in the middle of what the newest log file holds. */
+function damage({ data }: Member): string {
+  const name = readdirSync(data)
+    .filter((one) => /^log-.*\d$/.test(one))
+    .sort()
+    .at(-1) as string
+  const file = join(data, name)
+  const fd = openSync(file, 'r+')
+  const bytes = Buffer.alloc(statSync(file).size)
+  readSync(fd, bytes, 0, bytes.length, 0)
+  const end = bytes.findLastIndex((byte) => byte !== 0)
+  const at = Math.floor(end / 2)
+  bytes[at] = (bytes[at] as number) ^ 1
+  writeSync(fd, bytes, at, 1, at)
+  closeSync(fd)
+  return name
+}
+
+function aside({ data }: Member): string[] {
+  return readdirSync(data).filter((one) => one.startsWith('damaged-'))
+}
+
+async function isVoter(member: Member): Promise<boolean> {
+  const end = await workshop.run(['cluster', 'status', '--json', '--url', all])
+  if (end.code !== 0) return false
+  const { members: listed } = JSON.parse(end.stdout) as { members?: { name: string; role: string; state: string }[] }
+  return listed?.some(({ name, role, state }) => name === member.name && role === 'voter' && state === 'ready') === true
+}
+
+describe('a member that lost its data', () => {
+  test('refuses to start, and comes back by itself with --repair', async () => {
+    const [, second] = members as [Member, Member]
+    await ok('put', 'kept', 'here')
+    await kill(second)
+    const file = damage(second)
+    start(second)
+    const refusal = await second.cli.finished
+    expect([refusal.code, refusal.stderr]).toEqual([74, expect.stringContaining(file)])
+    expect(refusal.stderr).toContain('--repair')
+    start(second, '--repair')
+    await until(() => isVoter(second), 'the member is a voter again', LIMIT_MS)
+    expect(aside(second)).toHaveLength(1)
+    expect(existsSync(join(second.data, aside(second)[0] as string, file))).toBe(true)
+    // Its vote counts: it makes a majority with one other.
+    await kill(members[0] as Member)
+    expect(await ok('get', 'kept')).toContain('here')
+    await ok('put', 'kept', 'still')
+    start(members[0] as Member)
+    await (members[0] as Member).cli.printed('"url"')
+  })
+
+  test('so does one whose disk was wiped', async () => {
+    const [, , third] = members as [Member, Member, Member]
+    await kill(third)
+    rmSync(third.data, { recursive: true })
+    start(third, '--repair')
+    await until(() => isVoter(third), 'the member is a voter again', LIMIT_MS)
+    expect(aside(third)).toEqual([])
+  })
+
+  test('does not take the place of a living member', async () => {
+    const [first] = members as [Member]
+    const twin = { ...first, data: workshop.folder(), url: `http://127.0.0.1:${await freePort()}` }
+    const peer = `127.0.0.1:${await freePort()}`
+    const listed = list.replace(first.peer, peer)
+    const place = ['--name', first.name, '--peer-listen', peer, '--cluster', listed]
+    const cli = workshop.start(['serve', '--data', twin.data, '--listen', new URL(twin.url).host, ...place, '--repair'])
+    await complained(cli, 'its place is taken')
+    cli.kill('SIGKILL')
+    await cli.finished
+    expect(await isVoter(first)).toBe(true)
+  })
+
+  test('never begins an empty service, not even with others that lost theirs', async () => {
+    for (const member of members) await kill(member)
+    for (const member of members) damage(member)
+    for (const member of members) start(member, '--repair')
+    for (const { cli } of members) await complained(cli, 'lost its data')
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    for (const { cli } of members) expect(cli.stdout).not.toContain('"url"')
+  })
+})
