@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+import { isNestedInstalled, nestedWorkspaces } from './scripts/nested.mjs'
 
 const packages = fileURLToPath(new URL('./packages/', import.meta.url))
 
@@ -14,6 +15,13 @@ export default defineConfig({
   },
   test: {
     include: ['packages/*/test/**/*.test.ts', 'tests/**/*.test.ts'],
+    // Suites with packages of their own, where these are not installed: scripts/test.mjs tells which, and why.
+    exclude: [
+      ...configDefaults.exclude,
+      ...nestedWorkspaces()
+        .filter((folder) => !isNestedInstalled(folder))
+        .map((folder) => `${folder}/**`),
+    ],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: 'forks',

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { lint } from './lint.mjs'
+import { ensureNested, isNestedInstalled, nestedWorkspaces } from './nested.mjs'
 import { ensureBuilt, ensureInstalled, root, runTool } from './setup.mjs'
 
 const totals = { passed: 0, failed: 0, skipped: 0 }
@@ -19,6 +20,14 @@ async function prepareServices() {
   const { ensureServices } = await import('./services.mjs')
   const { missing } = ensureServices(undefined, { log: console.log })
   for (const { name, why } of missing) notes.push(`not on this machine: ${name} (${why})`)
+}
+
+/** Nested workspaces that cannot be installed let their suites be skipped: vitest leaves their folders out. */
+function prepareNested() {
+  for (const { folder, why } of ensureNested()) notes.push(`skipped: all suites of ${folder} (${why})`)
+  for (const folder of nestedWorkspaces().filter(isNestedInstalled)) {
+    if (runTool('typescript/bin/tsc', ['-p', folder]) !== 0) fail(`the tests of ${folder} have type errors`)
+  }
 }
 
 function runVitest(args) {
@@ -74,6 +83,7 @@ try {
   await prepareServices()
   for (const check of lint()) fail(`lint: ${check} failed`)
   if (runTool('typescript/bin/tsc', ['-p', 'tsconfig.tests.json']) !== 0) fail('the tests have type errors')
+  prepareNested()
   runVitest(process.argv.slice(2))
 } catch (error) {
   fail(error instanceof Error ? error.message : String(error))

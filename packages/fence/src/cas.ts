@@ -5,6 +5,7 @@ import { describe, type GuardableHold, tracked } from './hold.js'
 import { checkWrites, singleTarget } from './single.js'
 
 export { decodeEnvelope, type Envelope, encodeEnvelope } from './cas/envelope.js'
+export { checkCasStore } from './cas/check-store.js'
 export { CAS_ATTEMPTS_DEFAULT, type CasOptions, type CasStore, type Versioned } from './cas/object.js'
 export type { CasPlatform } from './cas/platform.js'
 
