@@ -5,6 +5,7 @@ export { type Identity, mintCluster, mintNode, readIdentity, writeIdentity } fro
 export { Log, type LogOptions, type LogRecord } from './log/log.js'
 export { type ClusterMeta, decodeMeta, encodeMeta, type MemberInfo } from './members.js'
 export * from './platform.js'
+export { type Inspection, inspect } from './inspect.js'
 export { noNetwork, quietLogger } from './quiet.js'
 export { type MemberStanding, Replica } from './replica.js'
 export { readSnapshot, type Snapshot, Snapshots } from './snapshots/snapshots.js'

@@ -1,0 +1,128 @@
+import {
+  type Applied,
+  decodeEntry,
+  type Index,
+  type Limits,
+  LockState,
+  type Entry as LockEntry,
+  type Millis,
+} from '@leasehold/core'
+import type { Entry } from '@leasehold/raft'
+import type { Violations } from './violation.js'
+
+const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
+
+/** What the first member that applied an entry made of it. */
+export interface Canonical {
+  readonly index: Index
+  readonly term: number
+  readonly entry: LockEntry
+  readonly applied: Applied
+}
+
+/**
+ * The one log that all members must agree on: written once, entry by entry, by whoever applies it first, and applied to
+ * a state of the checker's own. Every other member, and every later life of one, must come to the same term and state.
+ */
+export class CommittedLog {
+  readonly state: LockState
+  private readonly terms: number[] = [0]
+  private readonly hashes: string[]
+  private readonly committed = new Map<number, number>()
+  private readonly leaders = new Map<number, string>()
+
+  constructor(
+    private readonly violations: Violations,
+    founding: { readonly epoch: number; readonly limits?: Partial<Limits> } | LockState,
+    /** Hears of every entry once, in order. */
+    private readonly listener: (canonical: Canonical) => void,
+    /** Index and term of the snapshot that `founding` stands for. */
+    base: { readonly index: number; readonly term: number } = { index: 0, term: 0 },
+  ) {
+    this.state = founding instanceof LockState ? founding : LockState.create(founding)
+    this.hashes = [this.state.hash()]
+    this.first = base.index
+    this.terms[0] = base.term
+  }
+
+  private readonly first: number
+
+  get last(): number {
+    return this.first + this.terms.length - 1
+  }
+
+  /** A member has applied an entry. */
+  applied(
+    member: string,
+    index: number,
+    term: number,
+    hash: string,
+    entryAt: (index: number) => Entry | undefined,
+  ): void {
+    if (index > this.last + 1) {
+      this.violations.report('L3', `${member} applied entry ${index}, and nobody has applied ${this.last + 1}`)
+      return
+    }
+    if (index === this.last + 1) this.append(member, index, term, hash, entryAt(index))
+    else this.compare(member, index, term, hash)
+  }
+
+  /** A member has installed a snapshot, or begins from one. */
+  begins(member: string, index: number, term: number, hash: string): void {
+    if (index > this.last)
+      this.violations.report('L3', `${member} has a snapshot of entry ${index}, and nobody has applied it`)
+    else this.compare(member, index, term, hash)
+  }
+
+  /** A member says that an entry is committed. */
+  isCommitted(member: string, index: number, term: number): void {
+    const known = this.committed.get(index) ?? this.termAt(index)
+    if (known === undefined) this.committed.set(index, term)
+    else if (known !== term) {
+      this.violations.report(
+        'L2',
+        `${member} has committed entry ${index} of term ${term}, it was of term ${known} before`,
+      )
+    }
+  }
+
+  leads(member: string, term: number): void {
+    const known = this.leaders.get(term)
+    if (known === undefined) this.leaders.set(term, member)
+    else if (known !== member) this.violations.report('L1', `${known} and ${member} both lead in term ${term}`)
+  }
+
+  private termAt(index: number): number | undefined {
+    return this.terms[index - this.first]
+  }
+
+  private append(member: string, index: number, term: number, hash: string, entry: Entry | undefined): void {
+    if (!entry) {
+      this.violations.report('L3', `${member} applied entry ${index}, and its log does not have it`)
+      return
+    }
+    const content = entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
+    const applied = this.state.apply(content, index as Index)
+    const own = this.state.hash()
+    this.terms.push(term)
+    this.hashes.push(own)
+    this.isCommitted(member, index, term)
+    this.committed.delete(index)
+    if (own !== hash) {
+      this.violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, the checker has ${own}`)
+    }
+    this.listener({ index: index as Index, term, entry: content, applied })
+  }
+
+  private compare(member: string, index: number, term: number, hash: string): void {
+    if (index < this.first) return
+    const known = this.termAt(index)
+    if (known !== term) {
+      this.violations.report('L2', `${member} applied entry ${index} of term ${term}, it was of term ${known} before`)
+      return
+    }
+    const other = this.hashes[index - this.first]
+    if (other !== hash)
+      this.violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, others had ${other}`)
+  }
+}

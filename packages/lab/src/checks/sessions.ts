@@ -1,0 +1,50 @@
+import type { Event, SessionId } from '@leasehold/core'
+import type { Violations } from './violation.js'
+
+/** Rounding to whole milliseconds, on the way in and out. */
+const ROUNDING_MS = 3
+
+interface Lease {
+  readonly ttlMs: number
+  /** When the service received the last renewal (or the opening) that it has acknowledged. */
+  receivedMs: number
+}
+
+/** No session ends earlier than its TTL after the last acknowledged renewal was received. */
+export class SessionChecks {
+  private readonly leases = new Map<SessionId, Lease>()
+  /** Clocks run at most so much fast; undefined: nothing is promised. */
+  clockBound: number | undefined = 0.05
+  ended = 0
+
+  constructor(
+    private readonly violations: Violations,
+    private readonly nowMs: () => number,
+  ) {}
+
+  /** The service has answered: it had received the renewal or opening at `receivedMs`. */
+  acknowledged(session: SessionId, ttlMs: number | undefined, receivedMs: number): void {
+    const lease = this.leases.get(session)
+    if (lease) lease.receivedMs = Math.max(lease.receivedMs, receivedMs)
+    else if (ttlMs !== undefined) this.leases.set(session, { ttlMs, receivedMs })
+  }
+
+  /** The events of an entry, when the first member has applied it. */
+  entry(events: readonly Event[]): void {
+    for (const event of events) {
+      if (event.kind !== 'sessionEnded') continue
+      const lease = this.leases.get(event.session)
+      this.leases.delete(event.session)
+      if (event.reason !== 'expired') continue
+      this.ended++
+      if (!lease || this.clockBound === undefined) continue
+      const lived = this.nowMs() - lease.receivedMs
+      const least = lease.ttlMs / (1 + this.clockBound) - ROUNDING_MS
+      if (lived >= least) continue
+      this.violations.report(
+        'I4',
+        `session ${event.session} ended ${lived} ms after a renewal was received that was acknowledged; its ttl is ${lease.ttlMs} ms`,
+      )
+    }
+  }
+}

@@ -1,0 +1,320 @@
+import { type Disk, type DiskFile, DiskFullError, type Done } from '@leasehold/replica'
+import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './faults.js'
+import { Folder } from './folder.js'
+import { Inode, SECTOR } from './inode.js'
+
+/** What a disk needs of the world and of the process that uses it. */
+export interface DiskHost {
+  /** Runs `action` once, later; never when the process has died meanwhile. */
+  after(delayMs: number, action: () => void): void
+  /** False when the process is dead: then nothing has any effect any more. Each call is a point where it may die. */
+  effect(what: string): boolean
+}
+
+export interface Draw {
+  /** 0 ≤ n < limit. */
+  below(limit: number): number
+}
+
+/** An error of the simulated system, with its code. */
+export class DiskError extends Error {
+  constructor(
+    readonly code: 'EIO' | 'EROFS' | 'ENOENT' | 'EEXIST',
+    file: string,
+  ) {
+    super(`${code}: ${file}`)
+    this.name = 'DiskError'
+  }
+}
+
+/**
+ * A disk with one folder. It outlives the processes that use it: each opens it with {@link SimulatedDisk.mount}, and
+ * {@link SimulatedDisk.crash} leaves what a power cut would.
+ */
+export class SimulatedDisk {
+  faults: DiskFaults = QUIET_DISK
+  trouble: DiskTrouble = noTrouble()
+  /** Bytes that fit; files that are made need room, writes inside them do not. */
+  capacity = Number.POSITIVE_INFINITY
+  readonly folder = new Folder()
+  /** Counts of what has happened, for reports. */
+  readonly counts = { writes: 0, syncs: 0, lost: 0, torn: 0, failures: 0 }
+  /** Writes that wait because the disk is stuck. */
+  private held: (() => void)[] = []
+
+  constructor(
+    readonly path: string,
+    private readonly draw: Draw,
+  ) {}
+
+  get used(): number {
+    let bytes = 0
+    for (const inode of this.folder.names.values()) bytes += inode.size
+    return bytes
+  }
+
+  /** The disk as one process sees it. */
+  mount(host: DiskHost): Disk {
+    return new Mounted(this, host)
+  }
+
+  /** The power goes, or the process does and the system with it: what was not synced may be lost. */
+  crash(): void {
+    const { loss, kept, journal } = this.faults
+    this.held = []
+    this.folder.crash(() => this.draw.below(1000) < kept, journal)
+    for (const inode of this.folder.names.values()) {
+      if (!inode.dirty) continue
+      let lost = 0
+      let all = 0
+      inode.settle(() => {
+        all++
+        const gone = this.draw.below(1000) < loss
+        if (gone) lost++
+        return gone
+      })
+      this.counts.lost += lost
+      if (lost > 0 && lost < all) this.counts.torn++
+    }
+  }
+
+  /** Only the process has died: the system still writes everything. */
+  processDied(): void {
+    this.held = []
+    for (const inode of this.folder.names.values()) inode.sync()
+    this.folder.sync()
+  }
+
+  /** Everything is gone. */
+  wipe(): void {
+    for (const name of [...this.folder.names.keys()]) this.folder.unlink(name)
+    this.folder.sync()
+    this.trouble = noTrouble()
+    this.capacity = Number.POSITIVE_INFINITY
+  }
+
+  /** A copy of every file, for backups and for looking at. */
+  files(): ReadonlyMap<string, Uint8Array> {
+    return new Map([...this.folder.names].map(([name, inode]) => [name, inode.bytes.slice(0, inode.size)]))
+  }
+
+  /** Changes one bit of a file whose name fits. Returns the name, or undefined when there is none. */
+  rot(pattern: RegExp, where: 'written' | 'anywhere' = 'written'): string | undefined {
+    const names = [...this.folder.names.keys()].filter((name) => pattern.test(name)).sort()
+    if (names.length === 0) return undefined
+    const name = names[this.draw.below(names.length)] as string
+    const inode = this.folder.names.get(name) as Inode
+    const end = where === 'written' ? lastByte(inode) + 1 : inode.size
+    if (end === 0) return undefined
+    inode.flip(this.draw.below(Math.min(end * 8, 2 ** 32 - 1)))
+    return name
+  }
+
+  setStuck(stuck: boolean): void {
+    this.trouble.stuck = stuck
+    if (stuck) return
+    for (const action of this.held.splice(0)) action()
+  }
+
+  // --- For mounted folders ---
+
+  /** Time of one write with sync. */
+  latency(): number {
+    const { syncMs, syncSpreadMs, slowMs } = this.faults
+    if (this.trouble.slow) return slowMs
+    return syncMs + (syncSpreadMs > 0 ? this.draw.below(syncSpreadMs * 1000) / 1000 : 0)
+  }
+
+  /** Runs `action` when the disk has had its time for it. */
+  later(host: DiskHost, action: () => void): void {
+    host.after(this.latency(), () => {
+      if (this.trouble.stuck) this.held.push(action)
+      else action()
+    })
+  }
+
+  misplaced(length: number): number {
+    return this.draw.below(Math.max(1, Math.ceil(length / SECTOR))) * SECTOR
+  }
+
+  /** Dirty pages that could not be written are dropped: some have reached the platter, the others are lost. */
+  dropPages(inode: Inode): void {
+    this.counts.failures++
+    inode.settle(() => this.draw.below(1000) < this.faults.loss)
+  }
+}
+
+function lastByte({ bytes, size }: Inode): number {
+  let at = size - 1
+  while (at >= 0 && bytes[at] === 0) at--
+  return at
+}
+
+class Mounted implements Disk {
+  readonly path: string
+
+  constructor(
+    private readonly disk: SimulatedDisk,
+    private readonly host: DiskHost,
+  ) {
+    this.path = disk.path
+  }
+
+  list(): string[] {
+    return [...this.disk.folder.names.keys()].sort()
+  }
+
+  size(name: string): number {
+    return this.inode(name).size
+  }
+
+  read(name: string, offset = 0, length?: number): Uint8Array {
+    const { disk } = this
+    const inode = this.inode(name)
+    const bytes = inode.read(offset, length ?? inode.size)
+    if (!disk.trouble.misdirect || bytes.length < 2 * SECTOR) return bytes
+    // One sector is what stands at another place of the same file.
+    disk.trouble.misdirect = false
+    const from = disk.misplaced(bytes.length - SECTOR)
+    const to = disk.misplaced(bytes.length - SECTOR)
+    bytes.copyWithin(to, from, from + SECTOR)
+    return bytes
+  }
+
+  open(name: string): DiskFile {
+    return new MountedFile(name, this.inode(name), this.disk, this.host)
+  }
+
+  create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
+    const { disk, host } = this
+    if (!host.effect('create')) return
+    const fail = (error: Error): void => disk.later(host, () => done(error))
+    if (disk.trouble.readOnly) return fail(new DiskError('EROFS', name))
+    if (disk.folder.names.has(name)) return fail(new DiskError('EEXIST', name))
+    if (disk.used + size > disk.capacity) return fail(new DiskFullError(`${disk.path}/${name}`))
+    const inode = Inode.growing(size)
+    disk.folder.link(name, inode)
+    disk.later(host, () => {
+      if (!host.effect('created')) return
+      if (disk.trouble.failSync) {
+        disk.trouble.failSync = false
+        disk.folder.unlink(name)
+        disk.counts.failures++
+        return done(new DiskError('EIO', name))
+      }
+      inode.sync()
+      if (disk.faults.folderSynced) disk.folder.sync()
+      done(undefined, new MountedFile(name, inode, disk, host))
+    })
+  }
+
+  rename(from: string, to: string): void {
+    this.inode(from)
+    if (!this.change('rename', from)) return
+    this.disk.folder.rename(from, to)
+    if (this.disk.faults.folderSynced) this.disk.folder.sync()
+  }
+
+  remove(name: string): void {
+    this.inode(name)
+    if (!this.change('remove', name)) return
+    this.disk.folder.unlink(name)
+    if (this.disk.faults.folderSynced) this.disk.folder.sync()
+  }
+
+  syncFolder(): void {
+    if (this.change('syncFolder', '.')) this.disk.folder.sync()
+  }
+
+  private change(what: string, name: string): boolean {
+    if (!this.host.effect(what)) return false
+    if (this.disk.trouble.readOnly) throw new DiskError('EROFS', name)
+    return true
+  }
+
+  private inode(name: string): Inode {
+    const inode = this.disk.folder.names.get(name)
+    if (!inode) throw new DiskError('ENOENT', `${this.path}/${name}`)
+    return inode
+  }
+}
+
+class MountedFile implements DiskFile {
+  private busy = false
+  private closed = false
+
+  constructor(
+    readonly name: string,
+    private readonly inode: Inode,
+    private readonly disk: SimulatedDisk,
+    private readonly host: DiskHost,
+  ) {}
+
+  write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
+    this.begin()
+    const { host, disk } = this
+    if (!host.effect('write')) return
+    const problem = this.problem()
+    if (!problem) this.put(offset, chunks)
+    disk.later(host, () => {
+      if (!host.effect('written')) return
+      this.busy = false
+      const failed = problem ?? (sync ? this.sync() : undefined)
+      done(failed)
+    })
+  }
+
+  writeSync(offset: number, chunks: readonly Uint8Array[]): void {
+    this.begin()
+    this.busy = false
+    const { host } = this
+    if (!host.effect('write')) return
+    const problem = this.problem()
+    if (problem) throw problem
+    this.put(offset, chunks)
+    // The process may die between the write and the end of its sync.
+    if (!host.effect('written')) return
+    const failed = this.sync()
+    if (failed) throw failed
+  }
+
+  close(): void {
+    this.closed = true
+  }
+
+  private begin(): void {
+    if (this.closed) throw new Error(`write to the closed file ${this.name}`)
+    if (this.busy) throw new Error(`a second write to ${this.name} while one is under way`)
+    this.busy = true
+  }
+
+  private problem(): Error | undefined {
+    const { trouble } = this.disk
+    if (trouble.readOnly) return new DiskError('EROFS', this.name)
+    if (!trouble.failWrite) return undefined
+    trouble.failWrite = false
+    this.disk.counts.failures++
+    return new DiskError('EIO', this.name)
+  }
+
+  private put(offset: number, chunks: readonly Uint8Array[]): void {
+    this.disk.counts.writes++
+    let at = offset
+    for (const chunk of chunks) {
+      this.inode.write(at, chunk)
+      at += chunk.length
+    }
+  }
+
+  private sync(): Error | undefined {
+    const { disk, inode } = this
+    if (disk.trouble.failSync) {
+      disk.trouble.failSync = false
+      disk.dropPages(inode)
+      return new DiskError('EIO', this.name)
+    }
+    disk.counts.syncs++
+    inode.sync()
+    return undefined
+  }
+}

@@ -1,0 +1,82 @@
+/** What a disk writes as one piece: a crash leaves a sector as it was, or as it was to become. */
+export const SECTOR = 512
+
+/**
+ * The content of a file: what readers see, and for every sector that was written since the last sync what is on the
+ * platter still. A crash puts any of those sectors back.
+ */
+export class Inode {
+  bytes: Uint8Array
+  size: number
+  /** Size that is on the platter. */
+  private durableSize: number
+  private readonly old = new Map<number, Uint8Array>()
+
+  constructor(size: number) {
+    this.bytes = new Uint8Array(size)
+    this.size = size
+    this.durableSize = size
+  }
+
+  get dirty(): boolean {
+    return this.old.size > 0 || this.size !== this.durableSize
+  }
+
+  /** A file of `size` zero bytes is being made: until it is synced, a crash may leave any part of it. */
+  static growing(size: number): Inode {
+    const inode = new Inode(size)
+    inode.durableSize = 0
+    return inode
+  }
+
+  write(offset: number, chunk: Uint8Array): void {
+    const end = offset + chunk.length
+    if (end > this.size) this.grow(end)
+    for (let sector = Math.floor(offset / SECTOR); sector * SECTOR < end; sector++) this.keep(sector)
+    this.bytes.set(chunk, offset)
+  }
+
+  read(offset: number, length: number): Uint8Array {
+    return this.bytes.slice(offset, Math.max(offset, Math.min(this.size, offset + length)))
+  }
+
+  /** Everything written so far is on the platter. */
+  sync(): void {
+    this.old.clear()
+    this.durableSize = this.size
+  }
+
+  /**
+   * Puts sectors back as they are on the platter: those for which `lost` says so. The others have reached it.
+   * Also what a failed sync does, when the system drops the pages that it could not write.
+   */
+  settle(lost: () => boolean): void {
+    if (this.size !== this.durableSize && lost()) {
+      this.bytes.fill(0, this.durableSize, this.size)
+      this.size = this.durableSize
+    }
+    for (const [sector, before] of this.old) if (lost()) this.bytes.set(before, sector * SECTOR)
+    this.sync()
+  }
+
+  /** Changes one bit on the platter, as rot does. */
+  flip(bit: number): void {
+    const at = Math.floor(bit / 8) % Math.max(1, this.size)
+    this.bytes[at] = (this.bytes[at] as number) ^ (1 << (bit % 8))
+  }
+
+  private keep(sector: number): void {
+    if (this.old.has(sector)) return
+    const start = sector * SECTOR
+    this.old.set(sector, this.bytes.slice(start, Math.min(start + SECTOR, this.bytes.length)))
+  }
+
+  private grow(size: number): void {
+    if (size > this.bytes.length) {
+      const bytes = new Uint8Array(Math.max(size, this.bytes.length * 2))
+      bytes.set(this.bytes)
+      this.bytes = bytes
+    }
+    this.size = size
+  }
+}

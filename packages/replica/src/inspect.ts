@@ -1,0 +1,31 @@
+import type { LockState } from '@leasehold/core'
+import type { Entry, RaftStatus } from '@leasehold/raft'
+import type { Loop } from './driver/loop.js'
+import type { Replica } from './replica.js'
+
+/** What is inside a member, for checkers and reports. To be looked at, never to be changed. */
+export interface Inspection {
+  readonly raft: RaftStatus
+  readonly state: LockState
+  /** Index and term of the last applied entry. */
+  readonly applied: { readonly index: number; readonly term: number }
+  /** Terms of the log; undefined where it is compacted or does not reach. */
+  termAt(index: number): number | undefined
+  entry(index: number): Entry | undefined
+}
+
+/** Looks into a member. Cheap: nothing is copied. */
+export function inspect(replica: Replica): Inspection {
+  const { raft, applier } = loopOf(replica)
+  return {
+    raft: raft.status,
+    state: applier.state,
+    applied: { index: applier.index, term: applier.term },
+    termAt: (index) => raft.termAt(index),
+    entry: (index) => raft.entry(index),
+  }
+}
+
+function loopOf(replica: Replica): Loop {
+  return (replica as unknown as { readonly loop: Loop }).loop
+}
