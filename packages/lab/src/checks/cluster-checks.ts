@@ -1,0 +1,107 @@
+import type { Limits, LockState } from '@leasehold/core'
+import { inspect, type Replica } from '@leasehold/replica'
+import { BeliefChecks } from './beliefs.js'
+import { type Canonical, CommittedLog } from './committed.js'
+import { GrantChecks } from './grants.js'
+import { RequestChecks } from './requests.js'
+import { SessionChecks } from './sessions.js'
+import { Violations } from './violation.js'
+import { WatchChecks } from './watches.js'
+
+export interface ClusterChecksOptions {
+  readonly nowMs: () => number
+  readonly epoch: number
+  readonly limits?: Partial<Limits>
+  /** Hears of every entry, when the first member has applied it. */
+  readonly onEntry?: (canonical: Canonical) => void
+}
+
+/**
+ * Everything that must hold of a cluster and its clients at every step. Each check costs the same at every entry,
+ * however large the state is.
+ */
+export class ClusterChecks {
+  readonly violations: Violations
+  readonly grants: GrantChecks
+  readonly requests: RequestChecks
+  readonly sessions: SessionChecks
+  readonly beliefs: BeliefChecks
+  readonly watches: WatchChecks
+  log: CommittedLog
+  private readonly onEntry: ((canonical: Canonical) => void) | undefined
+
+  constructor(options: ClusterChecksOptions) {
+    const { nowMs, epoch, limits } = options
+    this.onEntry = options.onEntry
+    this.violations = new Violations(nowMs)
+    this.grants = new GrantChecks(this.violations, epoch)
+    this.requests = new RequestChecks(this.violations)
+    this.sessions = new SessionChecks(this.violations, nowMs)
+    this.beliefs = new BeliefChecks(this.violations)
+    this.watches = new WatchChecks(this.violations)
+    this.log = new CommittedLog(this.violations, limits ? { epoch, limits } : { epoch }, (one) => this.entry(one))
+  }
+
+  /** Entries that were checked. */
+  get entries(): number {
+    return this.log.last
+  }
+
+  /** The service goes on from a backup, under a higher epoch: a new log begins after it. */
+  restored(state: LockState, base: { readonly index: number; readonly term: number }): void {
+    this.grants.restored(state.epoch)
+    this.beliefs.clear()
+    this.log = new CommittedLog(this.violations, state, (one) => this.entry(one), base)
+  }
+
+  /** A member has opened its folder. Returns what ends the watching. */
+  attach(name: string, replica: Replica): () => void {
+    const begin = inspect(replica)
+    this.log.begins(name, begin.applied.index, begin.applied.term, begin.state.hash())
+    let applied = begin.applied.index
+    let committed = applied
+    let said = ''
+    const offApplied = replica.onApplied(({ index }) => {
+      const inside = inspect(replica)
+      const hash = inside.state.hash()
+      // A jump is a snapshot of the leader, installed in one piece.
+      if (index > applied + 1) this.log.begins(name, index, inside.applied.term, hash)
+      else if (index === applied + 1) this.log.applied(name, index, inside.applied.term, hash, inside.entry)
+      else this.violations.report('L3', `${name} applied entry ${index} after ${applied}`)
+      applied = index
+    })
+    const offIdle = replica.onIdle(() => {
+      const { raft, termAt } = inspect(replica)
+      for (committed = Math.max(committed, raft.first - 1); committed < raft.commit; ) {
+        const term = termAt(++committed)
+        if (term !== undefined) this.log.isCommitted(name, committed, term)
+      }
+    })
+    const offStatus = replica.onStatus(({ role, term, failure }) => {
+      if (role === 'leader') this.log.leads(name, term)
+      if (failure !== undefined && failure !== said && isBug(failure)) this.violations.report('L4', failure)
+      said = failure ?? ''
+    })
+    return () => {
+      offApplied()
+      offIdle()
+      offStatus()
+    }
+  }
+
+  private entry(canonical: Canonical): void {
+    const { applied, entry, index } = canonical
+    this.requests.entry(entry.commands, applied.results, applied.pushes)
+    this.grants.entry(applied.events)
+    this.beliefs.entry(applied.events)
+    this.sessions.entry(applied.events)
+    this.watches.entry(index, applied.events)
+    for (const event of applied.events) if (event.kind === 'sessionEnded') this.requests.ended(event.session)
+    this.onEntry?.(canonical)
+  }
+}
+
+/** A member that stops because of its disk does what it should. */
+function isBug(failure: string): boolean {
+  return !/EIO|EROFS|ENOENT|no space left|is damaged|was taken over|no room/.test(failure)
+}

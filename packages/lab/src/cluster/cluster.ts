@@ -1,0 +1,159 @@
+import type { Limits, LockState } from '@leasehold/core'
+import { inspect, type MembershipChange, mintCluster, mintNode, type Replica, type StreamHub } from '@leasehold/replica'
+import type { Canonical } from '../checks/committed.js'
+import { ClusterChecks } from '../checks/cluster-checks.js'
+import { serveStreams } from '../world/bindings/connector.js'
+import type { MachineOptions } from '../world/machine.js'
+import type { Process } from '../world/process.js'
+import type { World } from '../world/world.js'
+import { LeaseObserver } from './lease-observer.js'
+import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
+import { peerNetwork } from './peer-network.js'
+
+export interface ClusterOptions {
+  /** Names of the founders; default `N1`, `N2`, `N3`. */
+  readonly names?: readonly string[]
+  readonly epoch?: number
+  readonly limits?: Partial<Limits>
+  readonly settings?: MemberSettings
+  /** Clocks of the members' machines. */
+  readonly machines?: (name: string) => MachineOptions
+  readonly onEntry?: (canonical: Canonical) => void
+  /** Hears of what members log. */
+  readonly log?: (line: string) => void
+}
+
+/** Small files and short histories, so that a run of a minute sees them roll, be cut and be sent. */
+export const LAB_SETTINGS: MemberSettings = {
+  segmentBytes: 256 * 1024,
+  spares: 1,
+  reserveBytes: 0,
+  snapshotBytes: 32 * 1024,
+  historyEvents: 2_000,
+  compareEvery: 256,
+}
+
+/** Members that form one service, with everything that is checked about them at every step. */
+export class Cluster {
+  readonly members = new Map<string, SimulatedMember>()
+  readonly checks: ClusterChecks
+  readonly epoch: number
+  private readonly id: string
+  private readonly founders: ReturnType<typeof foundersOf>
+
+  constructor(
+    readonly world: World,
+    private readonly options: ClusterOptions = {},
+  ) {
+    const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry } = options
+    this.epoch = epoch
+    this.checks = new ClusterChecks({
+      nowMs: () => world.nowUs / 1000,
+      epoch,
+      ...(limits ? { limits } : {}),
+      ...(onEntry ? { onEntry } : {}),
+    })
+    const draws = world.stream('cluster', 'identity')
+    const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
+    this.id = mintCluster(random)
+    this.founders = foundersOf(
+      names,
+      names.map(() => mintNode(random)),
+    )
+    for (const name of names) this.make(name)
+  }
+
+  get list(): readonly SimulatedMember[] {
+    return [...this.members.values()]
+  }
+
+  get urls(): readonly string[] {
+    return this.list.map((member) => member.url)
+  }
+
+  /** The running member that leads in the highest term. */
+  get leader(): SimulatedMember | undefined {
+    const leaders = this.list.filter((member) => member.leads)
+    return leaders.sort((a, b) => termOf(b) - termOf(a))[0]
+  }
+
+  member(name: string): SimulatedMember {
+    const member = this.members.get(name)
+    if (!member) throw new Error(`no member ${name}`)
+    return member
+  }
+
+  start(): void {
+    for (const member of this.list) member.start()
+  }
+
+  /** Asks the leader for a change of the membership. `done` gets an error text, or undefined. Without a leader: at once. */
+  change(change: MembershipChange, done: (problem: string | undefined) => void): void {
+    const { leader } = this
+    if (!leader?.replica) return done('no leader')
+    leader.replica.changeMembership(change, (result) => {
+      done(result.kind === 'changed' ? undefined : `${result.code}: ${result.message}`)
+    })
+  }
+
+  /** Replaces the disk of a member that does not run by an empty one: it is another member afterwards, in need of `add`. */
+  replaceDisk(name: string): MembershipChange & { kind: 'add' } {
+    const member = this.member(name)
+    if (member.process?.alive) throw new Error(`${name} runs`)
+    member.disk.wipe()
+    return this.newcomer(name)
+  }
+
+  /** A further member, with an empty disk. Start it after it was added. */
+  addMachine(name: string): MembershipChange & { kind: 'add' } {
+    this.make(name)
+    return this.newcomer(name)
+  }
+
+  private newcomer(name: string): MembershipChange & { kind: 'add' } {
+    const member = this.member(name)
+    const draws = this.world.stream('cluster', 'identity')
+    const node = mintNode({ bytes: (length) => draws.bytes(length), below: (limit) => draws.below(limit) })
+    member.founding = { id: this.id, node, founders: this.founders }
+    return { kind: 'add', member: { name, node, peer: name, url: member.url } }
+  }
+
+  private make(name: string): SimulatedMember {
+    const { options, world } = this
+    const machine = world.machine(name, options.machines?.(name) ?? {})
+    const member = new SimulatedMember({
+      name,
+      machine,
+      settings: { ...LAB_SETTINGS, ...options.settings },
+      epoch: this.epoch,
+      ...(options.limits ? { limits: options.limits } : {}),
+      network: peerNetwork,
+      urls: () => this.urls,
+      opened: (one, replica, hub) => this.opened(one, replica, hub),
+    })
+    member.lines = options.log
+    const founder = this.founders.find((one) => one.name === name)
+    if (founder) member.founding = { id: this.id, node: founder.node, founders: this.founders }
+    this.members.set(name, member)
+    return member
+  }
+
+  private opened(member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>): () => void {
+    const process = member.process as Process
+    const off = this.checks.attach(member.name, replica)
+    serveStreams(process, hub, () => {
+      const leases = new LeaseObserver(this.checks.sessions, () => this.world.nowUs / 1000)
+      return {
+        received: (messages) => leases.received(messages),
+        sent: (messages) => {
+          if (member.effect(process)) leases.sent(messages)
+        },
+      }
+    })
+    return off
+  }
+}
+
+function termOf({ replica }: SimulatedMember): number {
+  return replica ? inspect(replica).raft.term : 0
+}

@@ -1,0 +1,207 @@
+import type { Limits } from '@leasehold/core'
+import {
+  type FoundingCluster,
+  inspect,
+  lockViews,
+  type Logger,
+  type MemberInfo,
+  type Network,
+  Replica,
+  type ReplicaOptions,
+  StreamHub,
+} from '@leasehold/replica'
+import type { LockState } from '@leasehold/core'
+import { replicaClock, replicaRandom } from '../world/bindings/replica-platform.js'
+import type { Machine } from '../world/machine.js'
+import type { Process } from '../world/process.js'
+import { SimulatedDisk } from './disk/disk.js'
+
+const US_PER_MS = 1000
+
+/** What all members of a cluster are started with. */
+export type MemberSettings = Omit<ReplicaOptions, 'platform' | 'name' | 'url' | 'founding' | 'release'>
+
+export interface MemberOptions {
+  readonly name: string
+  readonly machine: Machine
+  readonly settings: MemberSettings
+  readonly epoch: number
+  readonly limits?: Partial<Limits>
+  /** The way to the other members, for one process. */
+  readonly network: (process: Process, member: SimulatedMember) => Network
+  /** URLs of all members that take clients. */
+  readonly urls: () => readonly string[]
+  /** A member runs: watch it, and let clients come. Returns what is to be done when it ends. */
+  readonly opened: (member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>) => () => void
+}
+
+/**
+ * One member: the production replica and stream service, in a process of a simulated machine, on a simulated disk.
+ *
+ * States: off → starting → running → off (its process has ended), or refused (it does not start on this disk). A replica
+ * that has stopped by itself ends its process.
+ */
+export class SimulatedMember {
+  readonly name: string
+  readonly machine: Machine
+  readonly disk: SimulatedDisk
+  process: Process | undefined
+  replica: Replica | undefined
+  hub: StreamHub<LockState> | undefined
+  /** Why it did not start, the last time. */
+  refused: Error | undefined
+  /** Why its replica stopped, the last time. */
+  failure: string | undefined
+  /** How it becomes a member of its cluster on an empty disk. */
+  founding: FoundingCluster | undefined
+  /** Starts since the beginning. */
+  lives = 0
+  /** Where the process dies: after so many effects; 0: nowhere. */
+  private dieAfter = 0
+  private dying: () => void = () => {}
+  private off: () => void = () => {}
+
+  constructor(private readonly options: MemberOptions) {
+    this.name = options.name
+    this.machine = options.machine
+    this.disk = new SimulatedDisk(options.name, this.machine.world.stream('disk', options.name))
+    this.machine.onPowerOff(() => this.disk.crash())
+  }
+
+  get url(): string {
+    return urlOf(this.name)
+  }
+
+  get running(): boolean {
+    return this.process?.alive === true && this.replica !== undefined && this.replica.status.failure === undefined
+  }
+
+  get leads(): boolean {
+    return this.running && this.replica?.status.role === 'leader'
+  }
+
+  /** How far it has applied; 0 when it does not run. */
+  get applied(): number {
+    return this.running && this.replica ? inspect(this.replica).applied.index : 0
+  }
+
+  start(): void {
+    if (this.process?.alive) return
+    if (!this.machine.on) this.machine.powerOn()
+    this.lives++
+    this.refused = undefined
+    this.failure = undefined
+    const process = this.machine.spawn({ name: this.name })
+    this.process = process
+    process.onEnd(() => this.ended(process))
+    process.soon(() => this.open(process))
+  }
+
+  /** Cuts the power: what was not synced may be lost. */
+  powerOff(): void {
+    this.machine.powerOff()
+  }
+
+  /** Kills the process; its system writes everything. */
+  kill(): void {
+    if (!this.process?.alive) return
+    this.process.kill()
+    this.disk.processDied()
+  }
+
+  /** The process dies right at its `nth` effect from now: a write, the end of one, a message, an answer. */
+  dieAtEffect(nth: number, how: () => void): void {
+    this.dieAfter = nth
+    this.dying = how
+  }
+
+  /** Counts an effect of the running process. False: it is dead, and nothing happens. */
+  effect(process: Process): boolean {
+    if (!process.alive) return false
+    if (this.dieAfter > 0 && --this.dieAfter === 0) this.dying()
+    return process.alive
+  }
+
+  private open(process: Process): void {
+    const { name, settings, epoch, limits, network } = this.options
+    const founding = {
+      epoch,
+      ...(limits ? { limits } : {}),
+      ...(this.founding ? { cluster: this.founding } : {}),
+    }
+    const platform = {
+      disk: this.disk.mount({
+        after: (delayMs, action) => this.afterDisk(process, delayMs, action),
+        effect: () => this.effect(process),
+      }),
+      clock: replicaClock(process),
+      random: replicaRandom(process),
+      network: network(process, this),
+      log: this.logger(),
+    }
+    Replica.open({ ...settings, platform, name, url: this.url, founding }, (error, replica) => {
+      if (!process.alive) return
+      if (!replica) {
+        this.refused = error
+        process.kill()
+        return
+      }
+      this.opened(process, replica)
+    })
+  }
+
+  private opened(process: Process, replica: Replica): void {
+    this.replica = replica
+    this.hub = new StreamHub({ member: replica, views: lockViews, urls: this.options.urls })
+    const end = this.options.opened(this, replica, this.hub)
+    const offStatus = replica.onStatus(({ failure }) => {
+      if (failure === undefined) return
+      this.failure = failure
+      // The rest of this turn is the member's own; then its program ends.
+      process.soon(() => process.alive && this.kill())
+    })
+    this.off = () => {
+      end()
+      offStatus()
+    }
+  }
+
+  private ended(process: Process): void {
+    if (this.process !== process) return
+    this.off()
+    this.off = () => {}
+    this.dieAfter = 0
+    this.replica = undefined
+    this.hub = undefined
+  }
+
+  /** A disk works in true time; what it has done is heard of in a turn of the process. */
+  private afterDisk(process: Process, delayMs: number, action: () => void): void {
+    this.machine.world.after(Math.max(1, Math.round(delayMs * US_PER_MS)), 'disk', () => {
+      process.turn('input', action)
+    })
+  }
+
+  private logger(): Logger {
+    const say = (message: string, fields?: Record<string, unknown>): void => {
+      this.lines?.(`${this.name} ${message}${fields ? ` ${JSON.stringify(fields)}` : ''}`)
+    }
+    return { info: say, warn: say, error: say }
+  }
+
+  /** Hears of what the member logs. */
+  lines: ((line: string) => void) | undefined
+}
+
+export function urlOf(name: string): string {
+  return `http://${name}`
+}
+
+export function nameOf(url: string): string {
+  return url.slice('http://'.length)
+}
+
+/** The founders of a cluster, as they tell of each other. */
+export function foundersOf(names: readonly string[], nodes: readonly number[]): MemberInfo[] {
+  return names.map((name, i) => ({ name, node: nodes[i] as number, peer: name, url: urlOf(name) }))
+}
