@@ -1,4 +1,12 @@
-import { type ClientPlatform, createLocksOn, type Hold, holdInternals, type Locks, type LocksOptions, ProtocolEngine } from '@leasehold/client'
+import {
+  type ClientPlatform,
+  createLocksOn,
+  type Hold,
+  holdInternals,
+  type Locks,
+  type LocksOptions,
+  ProtocolEngine,
+} from '@leasehold/client'
 import { splitToken } from '@leasehold/core'
 import type { BeliefChecks } from '../checks/beliefs.js'
 import { clientPlatform } from '../world/bindings/client-platform.js'

@@ -50,11 +50,26 @@ export class StreamConnector implements Connector {
   }
 }
 
-/** Lets clients connect to a member's hub at its machine. */
-export function serveStreams<State>(process: Process, hub: StreamHub<State>): () => void {
+/** Looks on at one stream of a member. */
+export interface StreamObserver {
+  received(messages: readonly ClientMessage[]): void
+  /** Before they leave. */
+  sent(messages: readonly ServerMessage[]): void
+}
+
+/** Lets clients connect to a member's hub at its machine. `observe` is called for each connection. */
+export function serveStreams<State>(
+  process: Process,
+  hub: StreamHub<State>,
+  observe?: () => StreamObserver,
+): () => void {
   return process.world.network.listen(process, PORT, (connection) => {
+    const observer = observe?.()
     const stream = hub.open({
-      emit: (messages) => connection.send(encodeServerMessages(messages), serverLabel(messages)),
+      emit: (messages) => {
+        observer?.sent(messages)
+        connection.send(encodeServerMessages(messages), serverLabel(messages))
+      },
       end: () => {
         connection.close()
         // Not inside the call of the stream itself.
@@ -64,7 +79,10 @@ export function serveStreams<State>(process: Process, hub: StreamHub<State>): ()
     return {
       received: (bytes) => {
         const messages = decoded(bytes, decodeClientMessages)
-        if (!(messages instanceof Error)) return stream.receive(messages)
+        if (!(messages instanceof Error)) {
+          observer?.received(messages)
+          return stream.receive(messages)
+        }
         connection.close()
         stream.close()
       },

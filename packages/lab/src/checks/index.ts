@@ -1,0 +1,8 @@
+export { type Belief, BeliefChecks } from './beliefs.js'
+export { ClusterChecks, type ClusterChecksOptions } from './cluster-checks.js'
+export { type Canonical, CommittedLog } from './committed.js'
+export { GrantChecks } from './grants.js'
+export { RequestChecks } from './requests.js'
+export { SessionChecks } from './sessions.js'
+export { type InvariantId, INVARIANTS, type Violation, Violations } from './violation.js'
+export { type Place, WatchChecks, WatchRecord } from './watches.js'
