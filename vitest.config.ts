@@ -10,6 +10,7 @@ export default defineConfig({
     alias: [
       { find: /^@leasehold\/([a-z]+)$/, replacement: `${packages}$1/src/index.ts` },
       { find: /^@leasehold\/([a-z]+)\/([a-z/-]+)$/, replacement: `${packages}$1/src/$2.ts` },
+      { find: /^leasehold\/([a-z/-]+)$/, replacement: `${packages}leasehold/src/$1.ts` },
       { find: /^leasehold$/, replacement: `${packages}leasehold/src/index.ts` },
     ],
   },
