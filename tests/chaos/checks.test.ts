@@ -73,6 +73,20 @@ describe('the judge of histories', () => {
     expect(judgeTokens(history)).toEqual([])
   })
 
+  const shared = (owner: string, token: number, from: number, to: number): Operation[] => [
+    { ...grant(token, from, from + 1, owner), mode: 'shared' },
+    { ...release, owner, process: owner, mode: 'shared', invokedAt: to, returnedAt: to + 1 },
+  ]
+
+  test('takes the generation of a grant that nobody saw, because its client was stopped for longer than its session', () => {
+    const waiting: Operation = { ...grant(9, 10, 4_000_000, 'w'), mode: 'shared' }
+    const readers = [...shared('x', 3, 100, 200), ...shared('y', 3, 300, 400)]
+    expect(judgeHistories(recorded('rw', [...readers, waiting]))[0]?.problem).toBeUndefined()
+    const short = { ...waiting, returnedAt: 20 }
+    expect(judgeHistories(recorded('rw', [...readers, short]))[0]?.problem).toContain('not-linearizable')
+    expect(judgeHistories(recorded('rw', readers))[0]?.problem).toContain('not-linearizable')
+  })
+
   test('sees a second grant while the first holder is known to hold', () => {
     const held = { ...release, invokedAt: 9, returnedAt: 10 }
     const [judged] = judgeHistories(recorded('fenced-mutex', [grant(1, 1, 2, 'x'), grant(2, 3, 4, 'y'), held]))

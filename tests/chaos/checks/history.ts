@@ -2,6 +2,8 @@ import { checkHistory, modelNamed, type Operation } from '@leasehold/lab'
 import type { Judge, Recorded } from '../work/journal.js'
 
 const BUDGET_MS = 20_000
+/** In less time no session of the clients can have been given up: well below their TTL less its margin. */
+const ABANDONED_US = 1_500_000
 
 export interface Judged {
   readonly judge: Judge
@@ -13,7 +15,7 @@ export interface Judged {
 /** Lets the checker judge what the clients saw, model by model. */
 export function judgeHistories({ operations }: Recorded): Judged[] {
   return [...operations].map(([judge, all]) => {
-    const history = withEnds(judge, all)
+    const history = withEnds(judge, [...all, ...unseenGrants(judge, all)])
     const result = checkHistory(modelNamed(judge, {}), history, { budgetMs: BUDGET_MS, now: () => performance.now() })
     const problem =
       result.verdict === 'linearizable'
@@ -21,6 +23,25 @@ export function judgeHistories({ operations }: Recorded): Judged[] {
         : `${judge}: ${result.verdict}: ${result.explanation?.text ?? JSON.stringify(result.undecided)}`
     return { judge, operations: result.operations, problem }
   })
+}
+
+/**
+ * A client that was stopped while it waited may have been granted the lock in a session that it then gave up, and asked
+ * again in a new one: the first grant was real until that session ended, and nobody saw it. Only a shared one leaves a
+ * trace: its generation, and so its token, lives on.
+ */
+function unseenGrants(judge: Judge, all: readonly Operation[]): readonly Operation[] {
+  if (judge !== 'rw') return []
+  return all
+    .filter(
+      ({ op, mode, invokedAt, returnedAt = 0 }) =>
+        op === 'acquire' && mode === 'shared' && returnedAt - invokedAt > ABANDONED_US,
+    )
+    .map(({ token: _, ...asked }) => ({
+      ...asked,
+      outcome: 'unknown',
+      owner: `${asked.owner ?? asked.process} unseen`,
+    }))
 }
 
 /** A hold whose end nobody saw (its process was killed, or never heard of its grant) may end at any time after its grant. */
