@@ -1,3 +1,4 @@
+export { ABILITIES, type Ability, ALL_CAPABILITIES, COMPLETE_ENGINES, requireAbility } from './capabilities.js'
 export { formatCursor, parseCursor } from './cursor.js'
 export type { CampaignOptions, Election, Leader } from './election.js'
 export * from './engine.js'

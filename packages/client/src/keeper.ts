@@ -73,6 +73,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
   /** Holds whose release is under way, and the ends of them that the service has told of meanwhile. */
   readonly #releasing = new Map<bigint, ReleaseOutcome['ended']>()
+  readonly #releases = new Set<Promise<unknown>>()
   #acquiring = 0
   #ackedSentAt: number
   #nextAttemptAt: number
@@ -188,7 +189,22 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#schedule()
   }
 
-  async release(hold: Hold): Promise<ReleaseOutcome> {
+  /** Releases that are under way: a client that closes with `drain` lets them end before its sessions do. */
+  get releases(): ReadonlySet<Promise<unknown>> {
+    return this.#releases
+  }
+
+  release(hold: Hold): Promise<ReleaseOutcome> {
+    const releasing = this.#releaseNow(hold)
+    this.#releases.add(releasing)
+    const done = () => {
+      this.#releases.delete(releasing)
+    }
+    releasing.then(done, done)
+    return releasing
+  }
+
+  async #releaseNow(hold: Hold): Promise<ReleaseOutcome> {
     this.#releasing.set(hold.id, undefined)
     const end = begin('release', () => ({ kind: 'release', hold }))
     try {

@@ -9,6 +9,7 @@ import {
   parseDuration,
 } from '@leasehold/core'
 import { type AcquireContext, acquireHold, settleTerms } from './acquire.js'
+import { requireAbility, requireAcquire } from './capabilities.js'
 import { formatCursor, parseCursor } from './cursor.js'
 import { Elapsed } from './elapsed.js'
 import { Election } from './election.js'
@@ -161,6 +162,7 @@ export class Locks implements AsyncDisposable {
     const { id, secret, persistent } = deserializeHold(text)
     const plan = acquirePlan('adopt', options, this.#settings)
     if (this.#closing) throw closedError()
+    requireAbility(this.#engine, persistent ? 'persistent holds' : 'portable holds')
     const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
     const { ttlMs, marginMs, signal } = plan
     const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
@@ -195,6 +197,7 @@ export class Locks implements AsyncDisposable {
     const from: Cursor | undefined = options.from === undefined ? undefined : parseCursor(options.from)
     const signal = signalOf(options.signal)
     if (this.#closing) throw closedError()
+    requireAbility(this.#engine, 'watch')
     const controller = this.#platform.abortController()
     const stop = () => controller.abort(signal?.reason)
     signal?.addEventListener('abort', stop)
@@ -252,6 +255,7 @@ export class Locks implements AsyncDisposable {
   }
 
   register(key: string): Register {
+    requireAbility(this.#engine, 'registers')
     const context = {
       engine: this.#engine,
       timeoutMs: this.#timeoutMs,
@@ -302,10 +306,11 @@ export class Locks implements AsyncDisposable {
     for (const watch of this.#watches) watch.abort()
     while (drainMs > 0) {
       const holds = [...this.#pool.keepers].flatMap((keeper) => [...keeper.holds.values()])
-      const open = holds.filter((hold) => !hold.persistent).map((hold) => hold.lost)
+      const open: Promise<unknown>[] = holds.filter((hold) => !hold.persistent).map((hold) => hold.lost)
+      for (const keeper of this.#pool.keepers) open.push(...keeper.releases)
       const remainingMs = endAt - this.#elapsed.now()
       if (open.length === 0 || remainingMs <= 0) break
-      await settled(this.#platform, Promise.all(open), remainingMs)
+      await settled(this.#platform, Promise.allSettled(open), remainingMs)
     }
     await this.#pool.close(this.#timeoutMs)
     await this.#engine.close()
@@ -314,6 +319,7 @@ export class Locks implements AsyncDisposable {
 
   async #take(plan: AcquirePlan): Promise<Hold> {
     if (this.#closing) throw closedError()
+    requireAcquire(this.#engine, plan)
     return acquireHold(this.#acquires, plan)
   }
 

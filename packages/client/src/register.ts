@@ -1,4 +1,5 @@
 import { checkName, InvalidError } from '@leasehold/core'
+import { requireAbility } from './capabilities.js'
 import type { Engine, EngineRegister, EngineSession } from './engine.js'
 import { type Hold, holdInternals } from './hold.js'
 import { SessionKeeper } from './keeper.js'
@@ -146,6 +147,7 @@ export class Register {
     if (typeof fence !== 'object' || fence === null || !(holdInternals in fence)) {
       throw new InvalidError(`fence is a hold, not ${describe(fence)}`)
     }
+    requireAbility(this.#context.engine, 'fenced registers')
     fence.assertHeld()
     const internals = fence[holdInternals]
     const { home } = internals

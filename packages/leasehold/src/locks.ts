@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls'
 import {
-  type Capabilities,
+  ALL_CAPABILITIES,
   createLocksOn,
   type Engine,
   LazyEngine,
@@ -61,18 +61,6 @@ export function defaultUrl(): string {
   return process.env.LEASEHOLD_URL ?? DEFAULT_URL
 }
 
-/** What the service and the embedded replica can do: everything. */
-const CAPABILITIES: Capabilities = {
-  modes: ['exclusive', 'shared', 'permits'],
-  severalLocks: true,
-  lockDelay: true,
-  persistent: true,
-  portable: true,
-  watch: true,
-  registers: true,
-  fencedRegisters: true,
-}
-
 /** A service that does not answer a closing connection keeps this process alive no longer than this. */
 const CLOSE_TIMEOUT_MS = 2_000
 
@@ -121,7 +109,7 @@ function engineOf(url: string, options: LocksOptions): Engine {
       return serviceEngine(url, options)
     case 'file':
     case 'memory':
-      return new LazyEngine({ name: url, capabilities: CAPABILITIES, load: () => embedded(url) })
+      return new LazyEngine({ name: url, capabilities: ALL_CAPABILITIES, load: () => embedded(url) })
     default:
       throw new InvalidError(`no engine for ${JSON.stringify(url.slice(0, 80))}`, { hint: `it is one of ${SCHEMES}` })
   }

@@ -20,6 +20,7 @@ import {
   type Welcome,
   type ClientMessage,
 } from '@leasehold/core'
+import { ALL_CAPABILITIES } from '../capabilities.js'
 import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus } from '../engine.js'
 import { Emitter } from '../emitter.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
@@ -51,17 +52,6 @@ const CORRELATION_MAX = 2 ** 32 - 2
 /** Calls outside sessions that may be open at once. */
 const CALLS_MAX = 10_000
 
-const CAPABILITIES: Capabilities = {
-  modes: ['exclusive', 'shared', 'permits'],
-  severalLocks: true,
-  lockDelay: true,
-  persistent: true,
-  portable: true,
-  watch: true,
-  registers: true,
-  fencedRegisters: true,
-}
-
 type Answer = Exclude<ServerMessage, { kind: 'welcome' | 'push' | 'pong' }>
 
 /** A repeatable call outside sessions: sent again on every new connection until it is answered or given up. */
@@ -79,7 +69,7 @@ interface Call {
  */
 export class ProtocolEngine implements Engine, Wire {
   readonly name: string
-  readonly capabilities = CAPABILITIES
+  readonly capabilities: Capabilities = ALL_CAPABILITIES
   readonly #platform: ClientPlatform
   readonly #link: Link
   readonly #onClose: (() => Promise<void>) | undefined

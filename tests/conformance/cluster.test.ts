@@ -1,0 +1,4 @@
+import { cluster } from './engines/service.js'
+import { conformance } from './suite/index.js'
+
+conformance(cluster)

@@ -1,0 +1,4 @@
+import { file } from './engines/embedded.js'
+import { conformance } from './suite/index.js'
+
+conformance(file)

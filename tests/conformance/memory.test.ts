@@ -1,0 +1,4 @@
+import { memory } from './engines/embedded.js'
+import { conformance } from './suite/index.js'
+
+conformance(memory)

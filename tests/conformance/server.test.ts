@@ -1,0 +1,4 @@
+import { server } from './engines/service.js'
+import { conformance } from './suite/index.js'
+
+conformance(server)
