@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs'
 import { connect } from 'node:net'
 import { Redis } from 'ioredis'
+import mysql from 'mysql2/promise'
 import pg from 'pg'
 import { afterAll, expect, it } from 'vitest'
 import { startEtcd } from './etcd.js'
+import { startMariadb } from './mariadb.js'
 import { startPostgres } from './postgres.js'
 import type { Service } from './process.js'
 import { startRedis } from './redis.js'
@@ -51,6 +53,18 @@ describeWith('Redis', 'a throw-away Redis', () => {
     expect(await client.set('a', '1')).toBe('OK')
     expect(await client.config('GET', 'appendfsync')).toEqual(['appendfsync', 'always'])
     await client.quit()
+    await isGone(one)
+  })
+})
+
+describeWith('MariaDB', 'a throw-away MariaDB', () => {
+  it('answers and leaves nothing behind', async () => {
+    const one = await startMariadb({ args: ['--max-connections=17'] })
+    started.push(one)
+    const client = await mysql.createConnection(one.url)
+    const [rows] = await client.query('SELECT database() AS d, @@max_connections AS m')
+    expect(rows).toEqual([{ d: 'test', m: 17 }])
+    await client.end()
     await isGone(one)
   })
 })

@@ -1,12 +1,14 @@
 import { describe } from 'vitest'
 import { findChromium } from './chromium.js'
 import { findEtcd } from './etcd.js'
+import { findMariadb } from './mariadb.js'
 import { findPostgres } from './postgres.js'
 import { findRedis } from './redis.js'
 
 const FINDERS = {
   PostgreSQL: findPostgres,
   Redis: findRedis,
+  MariaDB: findMariadb,
   etcd: findEtcd,
   Chromium: findChromium,
 } as const
