@@ -77,7 +77,12 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Mariad
       const data = join(folder, 'data')
       mkdirSync(data, { mode: 0o700 })
       if (user !== undefined) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
-      const args = ['--no-defaults', `--datadir=${data}`, '--auth-root-authentication-method=normal', '--skip-name-resolve']
+      const args = [
+        '--no-defaults',
+        `--datadir=${data}`,
+        '--auth-root-authentication-method=normal',
+        '--skip-name-resolve',
+      ]
       await exec(install, args, { ...user, cwd: folder })
       mkdirSync(join(data, 'test'), { mode: 0o700, recursive: true })
       if (user !== undefined) chownSync(join(data, 'test'), user.uid, user.gid)
@@ -86,7 +91,11 @@ export async function startMariadb(options: MariadbOptions = {}): Promise<Mariad
       const flush = options.fsync === true ? '1' : '0'
       const args = ['--no-defaults', `--datadir=${join(folder, 'data')}`, `--port=${port}`, '--bind-address=127.0.0.1']
       args.push(`--socket=${join(folder, 'socket')}`, `--pid-file=${join(folder, 'pid')}`, '--skip-name-resolve')
-      args.push(`--innodb-flush-log-at-trx-commit=${flush}`, '--innodb-buffer-pool-size=32M', '--innodb-log-file-size=16M')
+      args.push(
+        `--innodb-flush-log-at-trx-commit=${flush}`,
+        '--innodb-buffer-pool-size=32M',
+        '--innodb-log-file-size=16M',
+      )
       return { file, args: [...args, ...(options.args ?? [])], ...user }
     },
   })

@@ -1,9 +1,9 @@
 import { InvalidError } from '@leasehold/core'
-import { LOCK_COLUMN, TOKEN_COLUMN } from './sql/column.js'
+import { LOCK_COLUMN, TOKEN_COLUMN, WRITES_COLUMN } from './sql/column.js'
 import { FLOOR_TABLE, GUARD_TABLE, identifier, tableName } from './sql/names.js'
 import { pgTriggerSql } from './sql/trigger.js'
 
-export const GUARD_KINDS = ['pg', 'sqlite'] as const
+export const GUARD_KINDS = ['pg', 'mysql', 'sqlite'] as const
 export type GuardKind = (typeof GUARD_KINDS)[number]
 
 export interface GuardSqlOptions {
@@ -21,7 +21,8 @@ export interface GuardSqlOptions {
 }
 
 /**
- * The migration of a guard. Safe to run again; goes into your own migrations as it is.
+ * The migration of a guard; goes into your own migrations as it is. Safe to run again, but for the form `column` outside of
+ * PostgreSQL, where a column that is there already is an error.
  * @throws InvalidError for a kind or form that does not exist
  * @example
  * await pool.query(guardSql('pg', { form: 'trigger', on: 'invoice', resource: 'billing/{id}' }))
@@ -29,14 +30,14 @@ export interface GuardSqlOptions {
 export function guardSql(kind: GuardKind, options: GuardSqlOptions = {}): string {
   const { form = 'table', on, resource, schema } = options
   if (!GUARD_KINDS.includes(kind)) {
-    throw new InvalidError(`no guard for ${JSON.stringify(kind)}`, { hint: `there are ${GUARD_KINDS.join(' and ')}` })
+    throw new InvalidError(`no guard for ${JSON.stringify(kind)}`, { hint: `there are ${GUARD_KINDS.join(', ')}` })
   }
   if (form === 'table') return tables(kind, schema)
   if (form !== 'column' && form !== 'trigger')
     throw new InvalidError(`no form ${JSON.stringify(form)}: table, column or trigger`)
   if (on === undefined) throw new InvalidError(`the form ${form} needs your table: { on: 'invoice' }`)
   if (form === 'column') return columns(kind, on)
-  if (kind !== 'pg') throw new InvalidError(`${kind} has no form trigger: nothing in it is local to a transaction`)
+  if (kind !== 'pg') throw new InvalidError(`${kind} has no form trigger: no setting of it is local to a transaction`)
   if (resource === undefined) {
     throw new InvalidError('the form trigger needs the resource of a row', {
       hint: "such as { resource: 'billing/{id}' }",
@@ -45,34 +46,49 @@ export function guardSql(kind: GuardKind, options: GuardSqlOptions = {}): string
   return tables(kind, schema) + pgTriggerSql({ table: on, resource, schema })
 }
 
+/** What the kinds of databases call the same things. */
+const WORDS = {
+  pg: { text: 'text COLLATE "C"', plain: 'text', integer: 'bigint', quote: '"', guarded: 'IF NOT EXISTS ' },
+  sqlite: { text: 'TEXT', plain: 'TEXT', integer: 'INTEGER', quote: '"', guarded: '' },
+  // Bytes: the collations of MySQL take `a` and `a ` for the same name. 1 040: a resource with `#` and a slot.
+  mysql: { text: 'varbinary(1040)', plain: 'varbinary(1040)', integer: 'bigint', quote: '`', guarded: '' },
+} as const
+
 function tables(kind: GuardKind, schema: string | undefined): string {
-  const guard = tableName(GUARD_TABLE, schema)
-  const floor = tableName(FLOOR_TABLE, schema)
-  const pg = kind === 'pg'
-  const text = pg ? 'text COLLATE "C"' : 'TEXT'
-  const integer = pg ? 'bigint' : 'INTEGER'
-  const create = pg && schema !== undefined ? `CREATE SCHEMA IF NOT EXISTS ${identifier(schema)};\n` : ''
+  const { text, integer, quote } = WORDS[kind]
+  const guard = tableName(GUARD_TABLE, schema, quote)
+  const floor = tableName(FLOOR_TABLE, schema, quote)
+  const mysql = kind === 'mysql'
+  const create =
+    kind === 'sqlite' || schema === undefined ? '' : `CREATE SCHEMA IF NOT EXISTS ${identifier(schema, quote)};\n`
+  const end = { pg: '', mysql: ' ENGINE=InnoDB', sqlite: ' WITHOUT ROWID' }[kind]
+  const opens = mysql ? `,\n  opens ${integer} NOT NULL DEFAULT 0` : ''
+  const first = mysql
+    ? `INSERT IGNORE INTO ${floor} (one, token) VALUES (1, 0)`
+    : `INSERT INTO ${floor} (one, token) VALUES (1, 0) ON CONFLICT (one) DO NOTHING`
   return `${create}-- The highest fencing token that each resource has seen. Rows are deleted by prune only, never by hand.
 CREATE TABLE IF NOT EXISTS ${guard} (
   resource ${text} NOT NULL PRIMARY KEY,
   token ${integer} NOT NULL CHECK (token >= 0),
-  kind ${text} NOT NULL CHECK (kind IN ('lock', 'permits', 'slot')),
-  lock_name ${text} NOT NULL
-)${pg ? '' : ' WITHOUT ROWID'};
+  kind ${mysql ? 'varbinary(8)' : text} NOT NULL CHECK (kind IN ('lock', 'permits', 'slot')),
+  lock_name ${text} NOT NULL${opens}
+)${end};
 -- Tokens below the floor are refused, also where a mark has been pruned.
 CREATE TABLE IF NOT EXISTS ${floor} (
   one integer NOT NULL PRIMARY KEY CHECK (one = 1),
   token ${integer} NOT NULL CHECK (token >= 0)
-);
-INSERT INTO ${floor} (one, token) VALUES (1, 0) ON CONFLICT (one) DO NOTHING;
+)${mysql ? end : ''};
+${first};
 `
 }
 
 function columns(kind: GuardKind, on: string): string {
-  const table = tableName(on)
-  const guarded = kind === 'pg' ? 'IF NOT EXISTS ' : ''
+  const { integer, plain, quote, guarded } = WORDS[kind]
+  const table = tableName(on, undefined, quote)
+  const writes =
+    kind === 'mysql' ? `ALTER TABLE ${table} ADD COLUMN ${WRITES_COLUMN} ${integer} NOT NULL DEFAULT 0;\n` : ''
   return `-- The highest fencing token that each row has seen, and the lock that it came from.
-ALTER TABLE ${table} ADD COLUMN ${guarded}${TOKEN_COLUMN} ${kind === 'pg' ? 'bigint' : 'INTEGER'} NOT NULL DEFAULT 0;
-ALTER TABLE ${table} ADD COLUMN ${guarded}${LOCK_COLUMN} ${kind === 'pg' ? 'text' : 'TEXT'};
-`
+ALTER TABLE ${table} ADD COLUMN ${guarded}${TOKEN_COLUMN} ${integer} NOT NULL DEFAULT 0;
+ALTER TABLE ${table} ADD COLUMN ${guarded}${LOCK_COLUMN} ${plain};
+${writes}`
 }

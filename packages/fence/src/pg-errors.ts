@@ -5,12 +5,24 @@ import { type Opening, staleToken } from './resource.js'
 const RETRYABLE = new Set(['40001', '40P01'])
 /** Too many connections, a server that starts or stops, a lock that was waited for too long. */
 const UNAVAILABLE = new Set(['53300', '57P01', '57P02', '57P03', '55P03'])
-const NETWORK = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'])
+const NETWORK = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'],
+  // postgres.js
+  ...['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
+])
 /** What pg and pg-pool say, without any code, when the connection is not there (any more). */
 const LOST_CONNECTION = /connection (terminated|ended|error)|not queryable|client was closed|timeout exceeded when/i
 
 /** The connection was never made: no statement has been sent. */
-const NEVER_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', '53300', '57P03'])
+const NEVER_CONNECTED = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  '53300',
+  '57P03',
+  'CONNECT_TIMEOUT',
+])
 
 /** A statement was sent and its answer lost: outside a transaction nobody knows whether it took effect. */
 export function isAnswerLost(error: unknown): boolean {

@@ -30,6 +30,8 @@ export interface Dialect {
   readonly readsBack: boolean
   /** Reads marks as `resource`, `token`, `kind`, `lock`. After `raise` they are locked by this transaction. */
   read(marks: readonly string[]): Statement
+  /** The same for one mark in a transaction that can only read: nobody raises it until the commit. Where `readOnly` is missing. */
+  readShared?(mark: string): Statement
   /** Reads a bare resource as `kind`, `lock`. Only `prune` deletes it, which the floor keeps away until the commit. */
   kind(resource: string): Statement
   /** Says that a resource is guarded by permits, unless something is said already. */

@@ -48,6 +48,16 @@ export function* checkRaised(dialect: Dialect, { targets }: Opening, raised: rea
   yield* refuse(dialect, targets, raised)
 }
 
+/** Locks marks that were raised in an earlier transaction, and refuses if a later holder has raised one since. */
+export function* recheckSteps(dialect: Dialect, { targets }: Opening): Steps<void> {
+  for (const target of targets) {
+    const [row] = yield dialect.readShared?.(target.mark) ?? dialect.read([target.mark])
+    if (row === undefined || bigintOf(row.token) > target.token) {
+      throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
+    }
+  }
+}
+
 export function* setReadOnly(dialect: Dialect, opening: Opening): Steps<void> {
   if (opening.readOnly && dialect.readOnly !== undefined) yield sql`${raw(dialect.readOnly)}`
 }

@@ -37,6 +37,8 @@ export function mysqlDialect(schema?: string): Dialect {
         marks.map((mark) => sql`${mark}`),
         ', ',
       )}) FOR UPDATE`,
+    readShared: (mark) =>
+      sql`SELECT ${readable}${kindAndLock} FROM ${guard} WHERE resource = ${mark} LOCK IN SHARE MODE`,
     kind: (resource) => sql`SELECT ${kindAndLock} FROM ${guard} WHERE resource = ${resource} LOCK IN SHARE MODE`,
     setKind: (resource, lock) =>
       sql`INSERT INTO ${guard} (resource, token, kind, lock_name) VALUES (${resource}, 0, 'permits', ${lock}) ON DUPLICATE KEY UPDATE token = token`,

@@ -1,4 +1,4 @@
-import type { GuardKind } from '@leasehold/fence'
+import type { GuardKind, GuardSqlOptions } from '@leasehold/fence'
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
 
@@ -7,15 +7,20 @@ export function guardCommand(): Command {
   const guard = new Command('guard').description('what a resource needs to check fencing tokens')
   guard
     .command('sql')
-    .argument('<kind>', 'pg or sqlite')
+    .argument('<kind>', 'pg, mysql or sqlite')
     .description('print the migration for the guard of a database')
+    .option('--form <form>', 'table, column, or trigger (pg)', 'table')
+    .option('--on <table>', 'your table, for column and trigger')
+    .option('--resource <template>', "which resource a row of yours belongs to, such as 'billing/{id}', for trigger")
+    .option('--schema <schema>', "schema of the guard's own tables")
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ leasehold guard sql pg | psql "$DATABASE_URL"')
-    .action(async (kind: string, options: { json?: boolean }) => {
+    .action(async (kind: string, options: GuardSqlOptions & { json?: boolean }) => {
       const { guardSql } = await import('@leasehold/fence/migrations')
       // An unknown kind is refused there, with those that exist.
-      const sql = guardSql(kind as GuardKind)
-      if (options.json === true) printJson({ kind, sql })
+      const { json, ...rest } = options
+      const sql = guardSql(kind as GuardKind, rest)
+      if (json === true) printJson({ kind, sql })
       else print(sql.trimEnd())
     })
   return guard
