@@ -115,5 +115,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       return { file: join(bin, 'postgres'), args, env: { LC_ALL: 'C' }, ...user }
     },
   })
-  return { ...service, user: 'postgres', database: 'postgres' }
+  // Not spread: its pid is that of the process that runs now.
+  return Object.assign(service, { user: 'postgres', database: 'postgres' } as const)
 }

@@ -22,6 +22,7 @@ export interface Service {
   readonly url: string
   /** The server's own temporary folder, removed by `stop`. */
   readonly folder: string
+  /** Of the process that runs now. */
   readonly pid: number
   /** The last lines that the server printed. */
   output(): string
@@ -29,6 +30,8 @@ export interface Service {
   stop(): Promise<void>
   /** Sends a signal to the server's main process, and waits for its end if that signal ends it. */
   kill(signal?: NodeJS.Signals): Promise<void>
+  /** Ends the server (with SIGKILL, as a crash does, or as `signal` does) unless it has ended, and starts it on its folder and port. */
+  restart(signal?: NodeJS.Signals): Promise<void>
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -198,7 +201,8 @@ export async function start(launch: Launch): Promise<Service> {
   throw new Error(`${launch.name} did not start in ${START_ATTEMPTS_MAX} attempts:\n${lastOutput}`)
 }
 
-function service(launch: Launch, folder: string, port: number, one: Running): Service {
+function service(launch: Launch, folder: string, port: number, first: Running): Service {
+  let one = first
   const stop = async () => {
     if (!one.hasEnded) one.child.kill('SIGCONT')
     await end(one, ...launch.stopSignals)
@@ -209,12 +213,21 @@ function service(launch: Launch, folder: string, port: number, one: Running): Se
     port,
     url: launch.url(port),
     folder,
-    pid: one.child.pid as number,
+    get pid() {
+      return one.child.pid as number
+    },
     output: () => one.output,
     stop,
     async kill(signal = 'SIGKILL') {
       one.child.kill(signal)
       if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await end(one, signal)
+    },
+    async restart(signal = 'SIGKILL') {
+      await end(one, signal)
+      one = run(await launch.command(folder, port), folder)
+      if (!(await untilReady(one, () => launch.probe(port)))) {
+        throw new Error(`${launch.name} did not start again:\n${one.output}`)
+      }
     },
     [Symbol.asyncDispose]: stop,
   }

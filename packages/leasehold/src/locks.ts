@@ -64,7 +64,8 @@ export function defaultUrl(): string {
 /** A service that does not answer a closing connection keeps this process alive no longer than this. */
 const CLOSE_TIMEOUT_MS = 2_000
 
-const SCHEMES = "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME'"
+const SCHEMES =
+  "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME', 'postgres://…'"
 
 /**
  * A client that connects on first use.
@@ -110,6 +111,18 @@ function engineOf(url: string, options: LocksOptions): Engine {
     case 'file':
     case 'memory':
       return new LazyEngine({ name: url, capabilities: ALL_CAPABILITIES, load: () => embedded(url) })
+    case 'postgres':
+    case 'postgresql':
+      return new LazyEngine({
+        name: withoutPassword(url),
+        capabilities: ALL_CAPABILITIES,
+        load: () => postgres(url, options),
+      })
+    case 'redis':
+    case 'rediss':
+      throw new InvalidError('Redis can only keep approximate locks: without tokens, for saving work, not for safety', {
+        hint: "connectApproximate('redis://…'); or 'postgres://…', 'file:./data', 'http://…' for locks with tokens",
+      })
     default:
       throw new InvalidError(`no engine for ${JSON.stringify(url.slice(0, 80))}`, { hint: `it is one of ${SCHEMES}` })
   }
@@ -119,6 +132,16 @@ function engineOf(url: string, options: LocksOptions): Engine {
 async function embedded(url: string): Promise<Engine> {
   const { embeddedEngine } = await import('@leasehold/engines/embedded')
   return embeddedEngine(url)
+}
+
+async function postgres(url: string, { tls }: LocksOptions): Promise<Engine> {
+  const { postgresEngine } = await import('@leasehold/engines/postgres')
+  return postgresEngine(url, tls === undefined ? {} : { ssl: tls })
+}
+
+/** How a URL may stand in messages. */
+function withoutPassword(url: string): string {
+  return url.replace(/^([^/]*\/\/[^/@:]*):[^/@]*@/, '$1@').replace(/\?.*$/, '')
 }
 
 function serviceEngine(text: string, { tls, apiKey, clientName }: LocksOptions): Engine {

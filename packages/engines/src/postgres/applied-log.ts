@@ -1,0 +1,64 @@
+import { decodeEntry, type Index, LockState, type Result, StorageError, Writer } from '@leasehold/core'
+import { type AppliedBatch, History, type Recorded } from '@leasehold/replica'
+import type { Cursor } from '@leasehold/core'
+import type { LogRow, Place } from './database.js'
+
+const HISTORY = { events: 10_000, bytes: 8 * 1024 * 1024 }
+
+/** After every so many entries the states of all clients are compared, and one of them writes a snapshot. */
+export const CHECK_ENTRIES = 4_096
+
+/** An entry that was applied here. */
+export interface AppliedRow {
+  readonly batch: AppliedBatch
+  readonly results: readonly Result[]
+  /** The entry began a new epoch: whatever was known of sessions and holds before is over. */
+  readonly newEpoch: boolean
+}
+
+/** The lock state of this client, fed with the log of the database. State and place are one unit. */
+export class AppliedLog {
+  readonly service: string
+  state: LockState
+  place: Place
+  /** The state's hash at the last agreed place. */
+  checked = { index: 0, hash: '' }
+  #history: History
+
+  constructor(service: string, state: LockState, place: Place) {
+    this.service = service
+    this.state = state
+    this.place = place
+    this.#history = new History(state.epoch, place.index as Index, HISTORY)
+  }
+
+  /** Applies one entry; `own` are its commands when the row does not carry them. */
+  apply(row: LogRow, own: Uint8Array | undefined): AppliedRow {
+    if (row.index !== this.place.index + 1) {
+      throw new StorageError(`entry ${row.index} of the log came after ${this.place.index}`)
+    }
+    const commands = row.commands ?? own
+    if (commands === undefined) throw new StorageError(`entry ${row.index} of the log is empty`)
+    const newEpoch = row.epoch !== this.state.epoch
+    if (newEpoch) this.state = this.state.withEpoch(row.epoch).state
+    const index = row.index as Index
+    const { results, pushes, events } = this.state.apply(decodeEntry(stamped(row.at, commands)), index)
+    this.place = { index, nonce: row.nonce }
+    if (newEpoch) this.#history = new History(row.epoch, index, HISTORY)
+    else this.#history.add(index, events)
+    if (index % CHECK_ENTRIES === 0) this.checked = { index, hash: this.state.hash() }
+    return { batch: { index, pushes, events }, results, newEpoch }
+  }
+
+  since(from: Cursor): readonly Recorded[] | undefined {
+    return this.#history.since(from)
+  }
+}
+
+/** The encoded entry: its stamp, which the database has given it, and then its commands. */
+function stamped(at: number, commands: Uint8Array): Uint8Array {
+  const writer = new Writer(commands.length + 9)
+  writer.varuint(at)
+  writer.raw(commands)
+  return writer.take()
+}

@@ -1,0 +1,199 @@
+import type { Channel, ChannelEvents, ClientPlatform, Connector } from '@leasehold/client'
+import {
+  AccessError,
+  type ClientMessage,
+  InvalidError,
+  type LeaseholdError,
+  LockState,
+  UnavailableError,
+} from '@leasehold/core'
+import { lockViews, refused as refusal, StreamHub } from '@leasehold/replica'
+import { AppliedLog } from './applied-log.js'
+import { CallError, Database, type Loaded, type Place } from './database.js'
+import { errorOfPg, isRaised, type PgDriver } from './driver.js'
+import { Listener } from './listener.js'
+import { PostgresMember } from './member.js'
+import type { PostgresPlace } from './url.js'
+
+export interface PostgresConnectorOptions {
+  readonly platform: ClientPlatform
+  readonly driver: PgDriver
+  readonly place: PostgresPlace
+  readonly timeoutMs: number
+  /** For the driver's option `ssl`. */
+  readonly ssl?: unknown
+}
+
+const START: Place = { index: 0, nonce: '0' }
+
+/** Makes members on a database, and connections to them. What was applied once is kept for the next connection. */
+export class PostgresConnector implements Connector {
+  readonly #options: PostgresConnectorOptions
+  #kept: AppliedLog | undefined
+  /** The log that was seen is not the one that is there now: tokens of this epoch may have been given and forgotten. */
+  #lostEpoch = 0
+
+  constructor(options: PostgresConnectorOptions) {
+    this.#options = options
+  }
+
+  connect(_url: string, events: ChannelEvents): Channel {
+    const connection = new Connection(
+      this.#options,
+      events,
+      (log) => this.#start(log),
+      (log, cause) => this.#ended(log, cause),
+    )
+    return connection
+  }
+
+  /** The state to begin with, on a database that is open. */
+  async #start(database: Database): Promise<AppliedLog> {
+    let loaded = await database.load()
+    const kept = this.#kept
+    this.#kept = undefined
+    if (kept && kept.service !== loaded.service) this.#lostEpoch = Math.max(this.#lostEpoch, kept.state.epoch)
+    if (this.#lostEpoch >= loaded.epoch) {
+      await this.#raise(database, this.#lostEpoch + 1)
+      loaded = await database.load()
+    }
+    this.#lostEpoch = 0
+    if (kept && kept.service === loaded.service && kept.state.epoch === loaded.epoch) return kept
+    return fresh(loaded)
+  }
+
+  async #raise(database: Database, epoch: number): Promise<void> {
+    const bytes = this.#options.platform.randomBytes(8)
+    const nonce = new DataView(bytes.buffer, bytes.byteOffset).getBigInt64(0).toString()
+    try {
+      await database.raiseEpoch(epoch, nonce)
+    } catch (error) {
+      // Another client has noticed it as well.
+      if (!(error instanceof CallError && isRaised(error.cause, 'epoch'))) throw error
+    }
+  }
+
+  #ended(log: AppliedLog, cause: unknown): void {
+    if (isRaised(cause, 'wentBack')) this.#lostEpoch = log.state.epoch
+    else if (!isRaised(cause, 'gap') && !isRaised(cause, 'differs')) this.#kept = log
+  }
+}
+
+function fresh({ service, firstEpoch, snapshot }: Loaded): AppliedLog {
+  if (snapshot === undefined) return new AppliedLog(service, LockState.create({ epoch: firstEpoch }), START)
+  const { index, nonce, state } = snapshot
+  return new AppliedLog(service, LockState.restore(state), { index, nonce })
+}
+
+/** One connection of the client: the database's connections and the member on them. It ends with the first failure. */
+class Connection implements Channel {
+  readonly buffered = 0
+  readonly #events: ChannelEvents
+  readonly #database: Database
+  readonly #watches = new Set<number>()
+  #member: PostgresMember | undefined
+  #hub: StreamHub<LockState> | undefined
+  #listener: Listener | undefined
+  #receive: (messages: readonly ClientMessage[]) => void = () => {}
+  #over = false
+  readonly #keep: (log: AppliedLog, cause: unknown) => void
+
+  constructor(
+    options: PostgresConnectorOptions,
+    events: ChannelEvents,
+    start: (database: Database) => Promise<AppliedLog>,
+    keep: (log: AppliedLog, cause: unknown) => void,
+  ) {
+    this.#events = events
+    this.#keep = keep
+    this.#database = new Database(options.driver, options.place, {
+      timeoutMs: options.timeoutMs,
+      ssl: options.ssl,
+      lost: (error) => this.#ended(new UnavailableError(`PostgreSQL: ${error.message}`, { cause: error }), error),
+    })
+    void this.#open(options, start)
+  }
+
+  send(messages: readonly ClientMessage[]): void {
+    queueMicrotask(() => this.#over || this.#take(messages))
+  }
+
+  /** What was sent before is still taken, as far as one call goes; nothing comes back. */
+  close(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#stop(undefined)
+    // A call that is under way ends at the server; then the connection does.
+    this.#database.end().catch(() => {})
+  }
+
+  async #open(options: PostgresConnectorOptions, start: (database: Database) => Promise<AppliedLog>): Promise<void> {
+    try {
+      await this.#database.open()
+      const log = await start(this.#database)
+      if (this.#over) return
+      this.#run(options, log)
+    } catch (error) {
+      this.#ended(errorOfPg(error instanceof CallError ? error.cause : error, 'cannot start'), error)
+    }
+  }
+
+  #run(options: PostgresConnectorOptions, log: AppliedLog): void {
+    const { platform, driver, place, timeoutMs, ssl } = options
+    const member = new PostgresMember({
+      platform,
+      database: this.#database,
+      log,
+      watched: () => this.#watches.size > 0,
+      failed: (error, cause) => this.#ended(error, cause),
+    })
+    this.#member = member
+    this.#log = log
+    this.#hub = new StreamHub({ member, views: lockViews })
+    const stream = this.#hub.open({
+      emit: (messages) => queueMicrotask(() => this.#over || this.#events.received(messages)),
+      end: (why) => this.#ended(new UnavailableError(why), undefined),
+    })
+    this.#receive = (messages) => stream.receive(messages)
+    if (place.listen) {
+      const notified = (index: number) => member.notified(index)
+      const works = (now: boolean) => member.listening(now)
+      this.#listener = new Listener({ platform, driver, place, timeoutMs, ssl, notified, works })
+    }
+    // The welcome must tell of the present epoch, so what is there already is applied first.
+    member.read(() => this.#over || this.#events.opened())
+  }
+
+  #log: AppliedLog | undefined
+
+  #take(messages: readonly ClientMessage[]): void {
+    for (const message of messages) {
+      if (message.kind === 'watch') this.#watches.add(message.correlation)
+      else if (message.kind === 'unwatch') this.#watches.delete(message.correlation)
+    }
+    this.#receive(messages)
+    this.#member?.look()
+  }
+
+  #ended(error: LeaseholdError, cause: unknown): void {
+    if (this.#over) return
+    this.#over = true
+    this.#stop(cause)
+    this.#database.cut()
+    const { code, message, hint } = error
+    // What trying again does not change is told as a member tells that it does not take us.
+    const final = error instanceof AccessError || error instanceof InvalidError
+    const refused = refusal(code, message, hint)
+    queueMicrotask(() => {
+      if (final) this.#events.received([{ kind: 'error', correlation: 0, refused, leaderUrl: '' }])
+      else this.#events.closed(error)
+    })
+  }
+
+  #stop(cause: unknown): void {
+    this.#listener?.close()
+    this.#hub?.stop()
+    this.#member?.stop(() => {})
+    if (this.#log) this.#keep(this.#log, cause)
+  }
+}

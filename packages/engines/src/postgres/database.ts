@@ -1,0 +1,214 @@
+import { AccessError, InvalidError, StorageError } from '@leasehold/core'
+import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
+import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './schema.js'
+import type { PostgresPlace } from './url.js'
+
+/** The place of an entry in the log; two logs that agree on one agree on everything before it. */
+export interface Place {
+  readonly index: number
+  /** Drawn at random for each entry: a signed 64-bit number as decimal text. */
+  readonly nonce: string
+}
+
+/** An entry of the log. `commands` undefined: the caller's own. */
+export interface LogRow extends Place {
+  readonly epoch: number
+  readonly at: number
+  readonly commands: Uint8Array | undefined
+}
+
+export interface Loaded {
+  readonly service: string
+  readonly firstEpoch: number
+  readonly epoch: number
+  readonly snapshot: (Place & { readonly state: Uint8Array }) | undefined
+}
+
+export interface AppendOptions {
+  readonly seen: Place
+  readonly epoch: number
+  /** At most this much time has passed since `seen` was read; undefined: not known. */
+  readonly elapsedMs: number | undefined
+  readonly nonce: string
+  readonly commands: Uint8Array
+  /** Only time is to move: not needed when the log has gone on. */
+  readonly tick: boolean
+  /** Others should look. */
+  readonly notify: boolean
+  readonly checked: { readonly index: number; readonly hash: string }
+}
+
+/** Repeats of a transaction that was rolled back for its isolation. */
+const RETRIES_MAX = 100
+/** Two clients that create the tables at once must not meet half way. */
+const MIGRATION_LOCK = 4_861_203_877_101
+
+/**
+ * The calls of the schema's functions over one connection. Each is one statement and one transaction, without prepared
+ * names, settings or locks that outlive it: it may go through a pooler that hands out transactions.
+ */
+export class Database {
+  readonly channel: string
+  readonly #client: PgClient
+  readonly #place: PostgresPlace
+  readonly #schema: string
+
+  constructor(
+    driver: PgDriver,
+    place: PostgresPlace,
+    options: { timeoutMs: number; ssl?: unknown; lost: (error: Error) => void },
+  ) {
+    this.#place = place
+    this.#schema = schemaIdentifier(place.schema)
+    this.channel = place.schema
+    this.#client = new driver.Client(clientOptions(place.connectionString, options))
+    this.#client.on('error', options.lost)
+    this.#client.on('end', () => options.lost(new Error('the server has closed the connection')))
+  }
+
+  /** Connects, and creates or checks the tables. */
+  async open(): Promise<void> {
+    try {
+      await this.#client.connect()
+    } catch (error) {
+      throw errorOfPg(error, `cannot connect to ${this.#place.name}`)
+    }
+    const version = await this.#version()
+    if (version === undefined) await this.#migrate()
+    else if (version !== SCHEMA_VERSION) {
+      throw new StorageError(
+        `the schema ${this.#place.schema} has version ${version}, this client needs ${SCHEMA_VERSION}`,
+        {
+          hint:
+            version > SCHEMA_VERSION ? 'update this client' : 'run `leasehold engines sql postgres` of this version',
+        },
+      )
+    }
+  }
+
+  /** Where the log stands, and the latest snapshot if there is one. */
+  async load(): Promise<Loaded> {
+    const S = this.#schema
+    const rows = await this.#query(
+      'cannot read the state',
+      `SELECT h.service, h.first_epoch, h.epoch, s.index, s.nonce, s.state FROM ${S}.head h
+       LEFT JOIN (SELECT * FROM ${S}.snapshot ORDER BY index DESC LIMIT 1) s ON true`,
+      [],
+    )
+    const row = rows[0]
+    if (row === undefined) throw new StorageError(`the schema ${this.#place.schema} has no head`)
+    const { service, first_epoch, epoch, index, nonce, state } = row
+    return {
+      service: String(service),
+      firstEpoch: Number(first_epoch),
+      epoch: Number(epoch),
+      snapshot: index === null ? undefined : { index: Number(index), nonce: String(nonce), state: state as Uint8Array },
+    }
+  }
+
+  async append(options: AppendOptions): Promise<readonly LogRow[]> {
+    const { seen, epoch, elapsedMs, nonce, commands, tick, notify, checked } = options
+    const values = [seen.index, seen.nonce, epoch, elapsedMs ?? null, nonce, commands, tick, notify ? this.channel : '']
+    const text = `SELECT * FROM ${this.#schema}.append($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)`
+    return rowsOf(await this.#query('an append failed', text, [...values, checked.index, checked.hash]))
+  }
+
+  /** What follows `seen`. `whole`: there is no more for now. */
+  async since(seen: Place): Promise<{ readonly rows: readonly LogRow[]; readonly whole: boolean }> {
+    const text = `SELECT * FROM ${this.#schema}.since($1,$2)`
+    const rows = rowsOf(await this.#query('cannot read the log', text, [seen.index, seen.nonce]))
+    return { rows, whole: rows.length < PAGE_ENTRIES }
+  }
+
+  async compact(place: Place, state: Uint8Array): Promise<void> {
+    const text = `SELECT ${this.#schema}.compact($1,$2,$3)`
+    await this.#query('a snapshot failed', text, [place.index, place.nonce, Buffer.from(state)])
+  }
+
+  async raiseEpoch(epoch: number, nonce: string): Promise<void> {
+    const text = `SELECT * FROM ${this.#schema}.raise_epoch($1,$2,$3)`
+    await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
+  }
+
+  /** Says goodbye to the server, which it may take its time to hear. */
+  async end(): Promise<void> {
+    await this.#client.end()
+  }
+
+  cut(): void {
+    cut(this.#client)
+  }
+
+  async #version(): Promise<number | undefined> {
+    try {
+      const { rows } = await this.#client.query(`SELECT version FROM ${this.#schema}.head`)
+      return rows[0] === undefined ? undefined : Number(rows[0].version)
+    } catch (error) {
+      if (isMissing(error)) return undefined
+      throw errorOfPg(error, 'cannot read the version of the schema')
+    }
+  }
+
+  async #migrate(): Promise<void> {
+    const { schema, migrate, name } = this.#place
+    const sql = postgresSql({ schema })
+    const hint = `let somebody who may do it run this once (\`leasehold engines sql postgres\` prints it):\n${sql}`
+    if (!migrate) throw new InvalidError(`${name} has no schema ${schema}, and the URL says migrate=never`, { hint })
+    try {
+      // One text without parameters is one transaction of the simple protocol.
+      await this.#client.query(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${sql}; COMMIT;`)
+    } catch (error) {
+      await this.#client.query('ROLLBACK').catch(() => {})
+      if ((error as { code?: unknown }).code !== '42501') throw errorOfPg(error, `cannot create the schema ${schema}`)
+      throw new AccessError(`${name} has no schema ${schema}, and this user may not create it`, {
+        code: 'forbidden',
+        cause: error,
+        hint,
+      })
+    }
+  }
+
+  async #query(what: string, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return (await this.#client.query(text, values)).rows
+      } catch (error) {
+        if (isRetryable(error) && attempt < RETRIES_MAX) continue
+        throw new CallError(what, error)
+      }
+    }
+  }
+}
+
+/** A call that failed, with what the driver has said. */
+export class CallError extends Error {
+  constructor(
+    readonly what: string,
+    cause: unknown,
+  ) {
+    super(what, { cause })
+  }
+}
+
+export function clientOptions(
+  connectionString: string,
+  options: { timeoutMs: number; ssl?: unknown },
+): Record<string, unknown> {
+  return {
+    connectionString,
+    connectionTimeoutMillis: options.timeoutMs,
+    keepAlive: true,
+    application_name: 'leasehold',
+    ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
+  }
+}
+
+function rowsOf(rows: readonly PgRow[]): LogRow[] {
+  return rows.map(({ index, nonce, epoch, at, commands }) => ({
+    index: Number(index),
+    nonce: String(nonce),
+    epoch: Number(epoch),
+    at: Number(at),
+    commands: commands === null ? undefined : (commands as Uint8Array),
+  }))
+}

@@ -1,0 +1,81 @@
+import { AccessError, InvalidError, LeaseholdError, LimitError, StorageError, UnavailableError } from '@leasehold/core'
+import { RAISED } from './schema.js'
+
+/** A connection of the driver `pg`, as far as it is used here. */
+export interface PgClient {
+  connect(): Promise<unknown>
+  query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly PgRow[] }>
+  end(): Promise<void>
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'end', listener: () => void): unknown
+  on(event: 'notification', listener: (message: { channel: string; payload?: string }) => void): unknown
+  /** Where the socket is, so that a connection that does not answer can be cut. */
+  readonly connection?: { readonly stream?: { destroy(): void } }
+}
+
+export type PgRow = Readonly<Record<string, unknown>>
+
+/** The driver itself: `import pg from 'pg'`. */
+export interface PgDriver {
+  readonly Client: new (options: Readonly<Record<string, unknown>>) => PgClient
+}
+
+/** Loads the driver that the application has installed. */
+export async function loadPg(): Promise<PgDriver> {
+  // Not a literal, so that neither a bundler nor the compiler asks for what is optional.
+  const name = 'pg'
+  try {
+    const module = (await import(name)) as { default?: PgDriver } & PgDriver
+    return module.default ?? module
+  } catch (cause) {
+    throw new InvalidError("postgres://… needs the driver 'pg', which is not installed", {
+      cause,
+      hint: 'npm install pg',
+    })
+  }
+}
+
+/** Cuts a connection without waiting for the server. */
+export function cut(client: PgClient): void {
+  // `end` alone would wait for the answer to what is under way.
+  client.end().catch(() => {})
+  client.connection?.stream?.destroy()
+}
+
+/** Nothing was done, and the same again may succeed: the database is set to a stricter isolation, or found a deadlock. */
+export function isRetryable(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === '40001' || code === '40P01'
+}
+
+/** What the functions of the schema raise. */
+export function isRaised(error: unknown, kind: keyof typeof RAISED): boolean {
+  return (error as { code?: unknown } | undefined)?.code === RAISED[kind]
+}
+
+/** There is no such table, function or schema. */
+export function isMissing(error: unknown): boolean {
+  const { code } = error as { code?: unknown }
+  return code === '42P01' || code === '3F000' || code === '42883'
+}
+
+/** The typed error of something that the driver or the server has reported. */
+export function errorOfPg(error: unknown, what: string): LeaseholdError {
+  if (error instanceof LeaseholdError) return error
+  const { code, message } = error as { code?: unknown; message?: unknown }
+  const text = `PostgreSQL: ${what}: ${typeof message === 'string' ? message : String(error)}`
+  const state = typeof code === 'string' ? code : ''
+  if (state === '28P01' || state === '28000') return new AccessError(text, { code: 'unauthenticated', cause: error })
+  if (state === '42501') {
+    const hint = "grant the client's role USAGE on the schema, its tables and functions"
+    return new AccessError(text, { code: 'forbidden', cause: error, hint })
+  }
+  if (state === '3D000') return new InvalidError(text, { cause: error, hint: 'create the database' })
+  if (state === '53300') return new LimitError(text, { cause: error, hint: 'raise max_connections, or use a pooler' })
+  if (state === RAISED.differs) {
+    const hint = 'all clients of one schema run versions that decide alike: update the older ones'
+    return new StorageError(text, { cause: error, hint })
+  }
+  if (state.startsWith('25') || /^(53|58|XX)/.test(state)) return new StorageError(text, { cause: error })
+  return new UnavailableError(text, { cause: error, hint: 'says nothing about who holds a lock' })
+}

@@ -1,0 +1,93 @@
+import type { ClientPlatform } from '@leasehold/client'
+import { clientOptions } from './database.js'
+import { cut, type PgClient, type PgDriver } from './driver.js'
+import type { PostgresPlace } from './url.js'
+
+/** Pauses between attempts to listen, doubling. */
+const AGAIN_FIRST_MS = 100
+const AGAIN_MAX_MS = 5_000
+/** A notification to ourselves must arrive within this: a pooler that hands out transactions takes LISTEN and forgets it. */
+const PROBE_MS = 2_000
+
+export interface ListenerOptions {
+  readonly platform: ClientPlatform
+  readonly driver: PgDriver
+  readonly place: PostgresPlace
+  readonly timeoutMs: number
+  readonly ssl?: unknown
+  readonly notified: (index: number) => void
+  /** Notifications arrive from now on, or no longer. */
+  readonly works: (works: boolean) => void
+}
+
+/**
+ * The one connection that LISTENs.
+ *
+ * - *connecting*, *probing* (a notification to ourselves is under way), *works*, *pausing* (broken, or the probe got lost; the
+ *   next attempt follows), *closed*. While it does not work, the member looks at the log itself.
+ */
+export class Listener {
+  readonly #options: ListenerOptions
+  #client: PgClient | undefined
+  #works = false
+  #closed = false
+  #failures = 0
+  #cancelTimer: () => void = () => {}
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    void this.#connect()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#cancelTimer()
+    const client = this.#client
+    this.#client = undefined
+    if (client) cut(client)
+  }
+
+  async #connect(): Promise<void> {
+    const { driver, place, notified, platform } = this.#options
+    const client = new driver.Client(clientOptions(place.listenString, this.#options))
+    this.#client = client
+    const failed = () => this.#failed(client)
+    client.on('error', failed)
+    client.on('end', failed)
+    const probe = `probe ${Array.from(platform.randomBytes(8)).join('.')}`
+    client.on('notification', ({ payload = '' }) => {
+      if (payload === probe) this.#arrived(client)
+      else notified(Number(payload))
+    })
+    try {
+      await client.connect()
+      await client.query(`LISTEN "${place.schema}"`)
+      if (this.#client !== client) return
+      this.#cancelTimer = platform.after(PROBE_MS, failed)
+      await client.query('SELECT pg_notify($1,$2)', [place.schema, probe])
+    } catch {
+      failed()
+    }
+  }
+
+  #arrived(client: PgClient): void {
+    if (this.#client !== client || this.#works) return
+    this.#cancelTimer()
+    this.#failures = 0
+    this.#works = true
+    this.#options.works(true)
+  }
+
+  /** Not an error of anybody's call: the member polls, and this is tried again. */
+  #failed(client: PgClient): void {
+    if (this.#client !== client || this.#closed) return
+    this.#client = undefined
+    this.#cancelTimer()
+    cut(client)
+    if (this.#works) this.#options.works(false)
+    this.#works = false
+    const { platform } = this.#options
+    const full = Math.min(AGAIN_MAX_MS, AGAIN_FIRST_MS * 2 ** Math.min(this.#failures++, 16))
+    this.#cancelTimer = platform.after(full / 2 + (full / 2) * platform.random(), () => void this.#connect())
+  }
+}

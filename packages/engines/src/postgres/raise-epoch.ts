@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto'
+import { InvalidError } from '@leasehold/core'
+import { CallError, Database } from './database.js'
+import { errorOfPg, isRaised, loadPg, type PgDriver } from './driver.js'
+import { parsePostgresUrl } from './url.js'
+
+const TIMEOUT_MS = 10_000
+
+/**
+ * Begins a greater epoch in a database: after the promotion of a replica that may have missed something, or a restored backup.
+ * All sessions and ordinary holds end, and later tokens are greater than any earlier one. Returns the epoch before it.
+ *
+ * @throws InvalidError when the epoch is not greater than the present one
+ */
+export async function raiseEpoch(url: string, epoch: number, driver?: PgDriver): Promise<{ readonly before: number }> {
+  const place = parsePostgresUrl(url)
+  const database = new Database(driver ?? (await loadPg()), place, { timeoutMs: TIMEOUT_MS, lost: () => {} })
+  try {
+    await database.open()
+    const { epoch: before } = await database.load()
+    await database.raiseEpoch(epoch, randomBytes(8).readBigInt64BE().toString())
+    return { before }
+  } catch (error) {
+    if (!(error instanceof CallError)) throw error
+    if (!isRaised(error.cause, 'epoch')) throw errorOfPg(error.cause, error.what)
+    const { message } = error.cause as Error
+    throw new InvalidError(message, { cause: error.cause, hint: 'give an epoch that was never used' })
+  } finally {
+    await database.end().catch(() => {})
+  }
+}

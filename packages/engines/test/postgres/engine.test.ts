@@ -1,0 +1,218 @@
+import { createLocksOn, type Locks } from '@leasehold/client'
+import { AccessError, BusyError, InvalidError, LeaseholdError } from '@leasehold/core'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { startPostgres } from '../../../../tests/services/postgres.js'
+import type { Service } from '../../../../tests/services/process.js'
+import { describeWith } from '../../../../tests/services/suite.js'
+import { CHECK_ENTRIES } from '../../src/postgres/applied-log.js'
+import { parsePostgresUrl, postgresEngine, postgresSql, raiseEpoch } from '../../src/postgres.js'
+
+describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
+  let server: Service
+  let pool: pg.Pool
+  let schemas = 0
+  const open: Locks[] = []
+
+  beforeAll(async () => {
+    server = await startPostgres()
+    pool = new pg.Pool({ connectionString: server.url, max: 4 })
+  })
+  afterEach(async () => {
+    for (const locks of open.splice(0)) await locks.close()
+  })
+  afterAll(async () => {
+    await pool.end()
+    await server.stop()
+  })
+
+  const place = (more = '') => `${server.url}?schema=s${++schemas}${more}`
+  const client = async (url: string): Promise<Locks> => {
+    const locks = createLocksOn(await postgresEngine(url), { connectTimeout: '10s' })
+    open.push(locks)
+    return locks
+  }
+  const schemaOf = (url: string) => parsePostgresUrl(url).schema
+  const count = async (sql: string) => Number((await pool.query(`SELECT count(*) AS n FROM ${sql}`)).rows[0].n)
+
+  it('creates its tables, and gives growing tokens to clients that know nothing of each other', async () => {
+    const url = place()
+    const [one, two] = [await client(url), await client(url)]
+    const [a, b] = await Promise.all([one.acquire('a'), two.acquire('b')])
+    await expect(two.acquire('a', { wait: 0 })).rejects.toBeInstanceOf(BusyError)
+    const waiting = two.acquire('a')
+    await a.release()
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(a.token)
+    expect((await one.query({})).held.map(({ id }) => id).sort()).toEqual([b.id, next.id].sort())
+  })
+
+  it('takes two connections for a hundred locks', async () => {
+    const url = place()
+    const locks = await client(url)
+    await Promise.all(Array.from({ length: 100 }, (_, i) => locks.acquire(`many/${i}`)))
+    expect(await count("pg_stat_activity WHERE application_name = 'leasehold'")).toBe(2)
+    expect(await count("pg_locks WHERE locktype = 'advisory'")).toBe(0)
+  })
+
+  it('goes by asking when nobody may listen, as behind a pooler', async () => {
+    const url = place('&listen=off')
+    const [one, two] = [await client(url), await client(url)]
+    const held = await one.acquire('a')
+    const waiting = two.acquire('a')
+    await held.release()
+    expect((await waiting).token).toBeGreaterThan(held.token)
+    expect(await count("pg_stat_activity WHERE application_name = 'leasehold'")).toBe(2)
+  })
+
+  it('says which migration is missing when it may not create it', async () => {
+    const url = place()
+    await pool.query('CREATE ROLE guest LOGIN')
+    const guest = (await client(url.replace('postgres@', 'guest@'))).connect()
+    const error = await guest.catch((failure: unknown) => failure)
+    expect(error).toBeInstanceOf(AccessError)
+    expect(String((error as LeaseholdError).hint)).toContain(`CREATE SCHEMA IF NOT EXISTS "${schemaOf(url)}"`)
+    const never = await client(`${url}&migrate=never`)
+    await expect(never.connect()).rejects.toBeInstanceOf(InvalidError)
+    await pool.query(postgresSql({ schema: schemaOf(url), epoch: 7 }))
+    await pool.query(postgresSql({ schema: schemaOf(url) }))
+    const hold = await never.acquire('a')
+    expect(hold.token >> 48n).toBe(7n)
+  })
+
+  it('refuses tables of another version', async () => {
+    const url = place()
+    await (await client(url)).connect()
+    await pool.query(`UPDATE ${schemaOf(url)}.head SET version = 99`)
+    await expect((await client(url)).connect()).rejects.toThrow('version 99')
+  })
+
+  it('works in a database whose transactions are serializable by default', async () => {
+    const url = place('&options=-c%20default_transaction_isolation%3Dserializable')
+    const [one, two] = [await client(url), await client(url)]
+    const turns = async (locks: Locks) => {
+      const tokens: bigint[] = []
+      for (let i = 0; i < 10; i++) await locks.request('a', (hold) => tokens.push(hold.token))
+      return tokens
+    }
+    const tokens = (await Promise.all([turns(one), turns(two)])).flat()
+    expect(new Set(tokens).size).toBe(20)
+  })
+
+  it('writes snapshots, forgets old entries, and starts from what is left', async () => {
+    const url = place()
+    const S = schemaOf(url)
+    const one = await client(url)
+    const hold = await one.acquire('kept', { persistent: true })
+    for (let round = 1; round <= 5; round++) await grow(S, round * CHECK_ENTRIES - 1, one)
+    expect(await count(`${S}.snapshot`)).toBe(2)
+    expect(await count(`${S}.entry WHERE index < 1000`)).toBe(0)
+    const two = await client(url)
+    expect((await two.query({})).held.map(({ id }) => id)).toEqual([hold.id])
+  })
+
+  /** Lets the log grow up to `index` by entries without commands, and `locks` go beyond that. */
+  async function grow(S: string, index: number, locks: Locks): Promise<void> {
+    await pool.query(`DO $$
+      DECLARE h ${S}.head;
+      BEGIN LOOP
+        SELECT * INTO h FROM ${S}.head;
+        EXIT WHEN h.index >= ${index};
+        PERFORM ${S}.append(h.index, h.nonce, h.epoch, 0, h.index + 5, '\\x00', false, '', 0, '');
+      END LOOP; END $$`)
+    await locks.register('r').put('x', { ifVersion: (await locks.register('r').get())?.version ?? 0n })
+    await locks.query({})
+  }
+
+  it('stops a client whose state differs from that of the others', async () => {
+    const url = place()
+    const S = schemaOf(url)
+    const one = await client(url)
+    await one.connect()
+    await grow(S, CHECK_ENTRIES, one)
+    await pool.query(`UPDATE ${S}.head SET checked_index = ${CHECK_ENTRIES}, checked_hash = 'another'`)
+    const error = await one.acquire('a', { wait: '1s' }).catch((failure: unknown) => failure)
+    expect(error).toBeInstanceOf(LeaseholdError)
+    expect(String((error as LeaseholdError).message) + String((error as Error).cause)).toContain('elsewhere')
+  })
+
+  it('begins a new epoch by command: old holds are lost, tokens go on above', async () => {
+    const url = place()
+    const one = await client(url)
+    const hold = await one.acquire('a')
+    expect(await raiseEpoch(url, 5)).toEqual({ before: 1 })
+    await expect(raiseEpoch(url, 5)).rejects.toBeInstanceOf(InvalidError)
+    expect((await hold.lost)?.reason).toBe('epoch-changed')
+    const next = await one.acquire('a')
+    expect(next.token >> 48n).toBe(5n)
+    expect(next.token).toBeGreaterThan(hold.token)
+  })
+
+  it('begins a new epoch by itself when the server is on another timeline', async () => {
+    const url = place()
+    const one = await client(url)
+    const hold = await one.acquire('a')
+    // What a promotion does to pg_walfile_name: the stored timeline is no longer the present one.
+    await pool.query(`UPDATE ${schemaOf(url)}.head SET timeline = '000000FF'`)
+    const next = await one.acquire('b')
+    expect(next.token >> 48n).toBe(2n)
+    expect(hold.state).toBe('lost')
+  })
+
+  it('begins a new epoch when the database has lost what was acknowledged', async () => {
+    const url = place()
+    const S = schemaOf(url)
+    const one = await client(url)
+    const before = await one.acquire('a')
+    const { rows } = await pool.query(`SELECT index, nonce FROM ${S}.entry ORDER BY index DESC LIMIT 1`)
+    const lost = await one.acquire('b')
+    await pool.query(`DELETE FROM ${S}.entry WHERE index > ${rows[0].index}`)
+    await pool.query(`UPDATE ${S}.head SET index = ${rows[0].index}, nonce = ${rows[0].nonce}`)
+    const next = await one.acquire('b')
+    expect(next.token).toBeGreaterThan(lost.token)
+    expect([before.state, lost.state]).toEqual(['lost', 'lost'])
+  })
+
+  it('does not let a jump of the database clock end a living session', async () => {
+    const url = place()
+    const [one, two] = [await client(url), await client(url)]
+    const hold = await one.acquire('a', { ttl: '3s' })
+    await two.acquire('b', { ttl: '3s' })
+    await pool.query(`UPDATE ${schemaOf(url)}.head SET clock = clock - interval '1 hour'`)
+    await expect(two.acquire('a', { wait: '500ms', ttl: '3s' })).rejects.toMatchObject({ code: 'timeout' })
+    expect(hold.state).toBe('held')
+    await hold.release()
+  })
+
+  it('lets go of what a lone client left behind long ago, at once', async () => {
+    const url = place()
+    const gone = await postgresEngine(url)
+    const session = await gone.openSession({ ttlMs: 2_000, client: 'gone', timeoutMs: 5_000 })
+    const acquire = { locks: [{ name: 'a', mode: 'exclusive' }], waitMs: 0, lockDelayMs: 0, persistent: false } as const
+    await session.acquire({ ...acquire, portable: false, data: new Uint8Array() })
+    await gone.close()
+    await pool.query(`UPDATE ${schemaOf(url)}.head SET clock = clock - interval '1 hour'`)
+    expect(await (await client(url)).tryAcquire('a')).not.toBeNull()
+  })
+})
+
+it('reads its own part of a URL, and hides the password', () => {
+  const read = parsePostgresUrl('postgres://u:secret@h:5/d?schema=locks&sslmode=require&migrate=never&listen=off')
+  expect(read).toEqual({
+    connectionString: 'postgres://u:secret@h:5/d?sslmode=require',
+    name: 'postgres://u@h:5/d',
+    schema: 'locks',
+    migrate: false,
+    listen: false,
+    listenString: 'postgres://u:secret@h:5/d?sslmode=require',
+  })
+  for (const bad of [
+    'mysql://h/d',
+    'postgres://h/d?schema=a-b',
+    'postgres://h/d?migrate=1',
+    'postgres://h/d?listen=x',
+  ]) {
+    expect(() => parsePostgresUrl(bad)).toThrow(InvalidError)
+  }
+  expect(() => postgresSql({ epoch: 0 })).toThrow(InvalidError)
+})
