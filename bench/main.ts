@@ -3,12 +3,14 @@ import { cluster } from './cluster.js'
 import { failover } from './failover.js'
 import { local } from './local.js'
 import { memory } from './memory.js'
+import { observe } from './observe.js'
 
 const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = {
   local,
   cluster,
   failover,
   memory,
+  observe,
 }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`
 

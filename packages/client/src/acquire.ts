@@ -35,7 +35,8 @@ const TRIES_WITHOUT_WAIT = 3
  */
 export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
   const { ttlMs, waitMs } = plan
-  const end = begin('acquire', () => ({ kind: 'acquire', names: plan.locks.map(({ name }) => name), ttlMs, waitMs }))
+  const names = () => plan.locks.map(({ name }) => name)
+  const end = begin('acquire', () => ({ kind: 'acquire', call: plan, names: names(), ttlMs, waitMs }))
   return observed(end, takeHold(context, plan), (hold) => ({ hold }))
 }
 
@@ -79,7 +80,7 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
   while (keeper.session.congested && keeper.check())
   const waitMs = plan.waitMs === Number.POSITIVE_INFINITY ? plan.waitMs : Math.max(0, Math.ceil(endAt - elapsed.now()))
   const acquire = (): Promise<EngineGrant> => {
-    const end = begin('wait', () => ({ kind: 'wait', names: plan.locks.map(({ name }) => name), waitMs }))
+    const end = begin('wait', () => ({ kind: 'wait', call: plan, names: plan.locks.map(({ name }) => name), waitMs }))
     const granted = keeper.session.acquire({
       locks: plan.locks,
       waitMs,

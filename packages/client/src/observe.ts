@@ -10,8 +10,15 @@ export type ObservedKind = 'acquire' | 'wait' | 'hold' | 'renew' | 'release' | '
 
 /** What begins. Names of acquires and waits carry the client's namespace. */
 export type Begun =
-  | { readonly kind: 'acquire'; readonly names: readonly string[]; readonly ttlMs: number; readonly waitMs: number }
-  | { readonly kind: 'wait'; readonly names: readonly string[]; readonly waitMs: number }
+  | {
+      readonly kind: 'acquire'
+      /** The same object in an acquire and in its waits. */
+      readonly call: object
+      readonly names: readonly string[]
+      readonly ttlMs: number
+      readonly waitMs: number
+    }
+  | { readonly kind: 'wait'; readonly call: object; readonly names: readonly string[]; readonly waitMs: number }
   | { readonly kind: 'hold'; readonly hold: Hold }
   /** `lagMs`: how much later than planned the attempt is sent. `holds`: how many live in the session. */
   | { readonly kind: 'renew'; readonly session: bigint; readonly holds: number; readonly lagMs: number }
@@ -77,19 +84,32 @@ export function begin(kind: ObservedKind, describe: () => Begun): End | undefine
 
 function told(kind: ObservedKind, describe: () => Begun): End | undefined {
   let begun: Begun | undefined
-  const ends: End[] = []
-  for (const observer of [...observers]) {
-    safely(() => {
-      if (!observer.wants(kind)) return
+  let ends: End[] | undefined
+  for (const observer of observers) {
+    try {
+      if (!observer.wants(kind)) continue
       begun ??= describe()
-      ends.push(observer.begin(begun))
-    })
+      const end = observer.begin(begun)
+      if (ends === undefined) ends = [end]
+      else ends.push(end)
+    } catch (error) {
+      report(error)
+    }
   }
-  if (ends.length === 0) return undefined
-  return (ended) => {
-    for (const end of ends) safely(() => end(ended))
+  return ends === undefined ? undefined : (ended) => tellEnd(ends, ended)
+}
+
+function tellEnd(ends: readonly End[], ended: Ended): void {
+  for (const end of ends) {
+    try {
+      end(ended)
+    } catch (error) {
+      report(error)
+    }
   }
 }
+
+const report = (error: unknown) => defaultPlatform.report('leasehold: an observer has thrown', error)
 
 /** Runs `work` between `begin` and its end. */
 export function observed<T>(end: End | undefined, work: Promise<T>, outcome: (value: T) => Ended): Promise<T> {
@@ -104,13 +124,5 @@ async function untilEnded<T>(end: End, work: Promise<T>, outcome: (value: T) => 
   } catch (error) {
     end({ error })
     throw error
-  }
-}
-
-function safely(call: () => void): void {
-  try {
-    call()
-  } catch (error) {
-    defaultPlatform.report('leasehold: an observer has thrown', error)
   }
 }

@@ -13,6 +13,7 @@ import {
 } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
 import WebSocket from 'ws'
+import { publishDiagnostics } from './diagnostics.js'
 
 export type {
   AdoptOptions,
@@ -78,6 +79,7 @@ const SCHEMES =
  * await locks.request('billing/invoice-42', async (hold) => { … })
  */
 export function createLocks(url: string = defaultUrl(), options: LocksOptions = {}): Locks {
+  publishDiagnostics()
   const { tls, transport, keepAlive, ...client } = options
   only('transport', transport, 'stream')
   only('keepAlive', keepAlive, 'main')

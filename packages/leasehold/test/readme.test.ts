@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BIN, type Service, Workshop } from './support/cli.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const PAGES = ['README.md', 'docs/guide.md', 'docs/guards.md', 'docs/backup.md', 'docs/compat.md']
+const PAGES = ['README.md', 'docs/guide.md', 'docs/guards.md', 'docs/backup.md', 'docs/compat.md', 'docs/observability.md']
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'
 
@@ -70,6 +70,7 @@ describe('the links on the pages', () => {
     'docs/backup.md',
     'docs/cluster.md',
     'docs/compat.md',
+    'docs/observability.md',
   ])('%s', (page) => {
     const text = readFileSync(join(root, page), 'utf8')
     const targets = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map((match) => match[1] as string)

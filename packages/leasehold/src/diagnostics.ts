@@ -1,0 +1,36 @@
+import { type Channel, channel } from 'node:diagnostics_channel'
+import { addObserver, type Begun, type ObservedKind } from '@leasehold/client'
+
+/** The names of the channels: `leasehold:KIND:start` and `leasehold:KIND:end`. */
+export const DIAGNOSTIC_KINDS: readonly ObservedKind[] = ['acquire', 'wait', 'hold', 'renew', 'release', 'guard']
+
+interface Pair {
+  readonly start: Channel
+  readonly end: Channel
+}
+
+let published = false
+
+/**
+ * Lets Node's `diagnostics_channel` see what clients and guards do. Nothing is built unless somebody has subscribed. The
+ * message is one object, published at the start and again, with what came out of it, at the end.
+ * Called by `createLocks`; once is enough.
+ */
+export function publishDiagnostics(): void {
+  if (published) return
+  published = true
+  const pair = (kind: ObservedKind): Pair => ({
+    start: channel(`leasehold:${kind}:start`),
+    end: channel(`leasehold:${kind}:end`),
+  })
+  const pairs = Object.fromEntries(DIAGNOSTIC_KINDS.map((kind) => [kind, pair(kind)])) as Record<ObservedKind, Pair>
+  addObserver({
+    wants: (kind) => pairs[kind].start.hasSubscribers || pairs[kind].end.hasSubscribers,
+    begin(begun: Begun) {
+      const { start, end } = pairs[begun.kind]
+      const message = { ...begun }
+      start.publish(message)
+      return (ended) => end.publish(Object.assign(message, ended))
+    },
+  })
+}
