@@ -122,7 +122,7 @@ function finish(span: Span, begun: Begun, { error, hold, released, overlapMaxMs 
   if (begun.kind === 'release' && released !== undefined) span.setAttribute('leasehold.released', released)
   if (overlapMaxMs !== undefined) span.setAttribute('leasehold.overlap_max_ms', overlapMaxMs)
   if (error !== undefined) {
-    const message = error instanceof Error ? error.message : String(error)
+    const message = error instanceof Error ? error.message : errorType(error)
     span.setAttribute('error.type', errorType(error))
     if (error instanceof Error) span.recordException(error)
     span.setStatus({ code: SpanStatusCode.ERROR, message })

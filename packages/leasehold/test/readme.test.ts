@@ -6,7 +6,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { BIN, type Service, Workshop } from './support/cli.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const PAGES = ['README.md', 'docs/guide.md', 'docs/guards.md', 'docs/backup.md', 'docs/compat.md', 'docs/observability.md']
+const PAGES = [
+  'README.md',
+  'docs/guide.md',
+  'docs/guards.md',
+  'docs/backup.md',
+  'docs/compat.md',
+  'docs/observability.md',
+]
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'
 
