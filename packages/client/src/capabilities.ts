@@ -30,7 +30,7 @@ export const ABILITIES = {
 export type Ability = keyof typeof ABILITIES
 
 /** Engines that can do all of it: where an ability that another engine lacks is to be had. */
-export const COMPLETE_ENGINES = ['http(s)://', 'file:', 'memory:', 'etcd://'] as const
+export const COMPLETE_ENGINES = ['http(s)://', 'file:', 'memory:', 'etcd://', 'postgres://'] as const
 
 /** @throws InvalidError that names engines with the ability */
 export function requireAbility(engine: Pick<Engine, 'name' | 'capabilities'>, ability: Ability): void {
