@@ -76,9 +76,10 @@ export class Database {
     const version = await this.#version()
     if (version === undefined) await this.#migrate()
     else if (version !== SCHEMA_VERSION) {
-      throw new StorageError(
+      throw new InvalidError(
         `the schema ${this.#place.schema} has version ${version}, this client needs ${SCHEMA_VERSION}`,
         {
+          code: 'mismatch',
           hint:
             version > SCHEMA_VERSION ? 'update this client' : 'run `leasehold engines sql postgres` of this version',
         },
