@@ -10,3 +10,5 @@ export { hashText, longTail, mix, PER_MILLION, RandomStream, scaled } from './ra
 export { type Happening, type ProcessState, Timeline, type TimelineEvent } from './timeline.js'
 export { digestOf, TraceHash } from './trace.js'
 export { type PlannedEvent, type Uncaught, World, type WorldOptions } from './world.js'
+export { RpcClient, serveRpc } from './network/rpc.js'
+export * from './resources/index.js'

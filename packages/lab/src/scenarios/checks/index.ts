@@ -1,0 +1,6 @@
+export { lateEffects } from './late-effect.js'
+export { lostUpdates } from './lost-update.js'
+export { markOrder } from './mark-order.js'
+export { overlaps } from './overlap.js'
+export { tokenOrder } from './token-order.js'
+export type { Finding } from './finding.js'

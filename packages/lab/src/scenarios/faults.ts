@@ -1,0 +1,144 @@
+import type { Process, World } from '../world/index.js'
+import type { Fault, Names } from './format.js'
+import { seconds } from './program.js'
+import type { LockSystem } from './system.js'
+
+export interface FaultContext {
+  readonly world: World
+  readonly system: LockSystem
+  readonly clients: ReadonlyMap<string, Process>
+  /** Starts a machine's process again, if it is not the system's. */
+  readonly start: (who: string) => void
+}
+
+/** Plans all faults of a scenario, relative to second 0 at `startUs`. @throws Error on names that do not exist */
+export function planFaults(context: FaultContext, faults: readonly Fault[], startUs: number): void {
+  for (const fault of faults) {
+    const { at } = fault
+    if (typeof at === 'number') {
+      context.world.at(startUs + seconds(at), `fault ${fault.do}`, () => apply(context, fault, fault.who))
+      continue
+    }
+    const match = /^(\S+) ((?:before|in|after) [a-z]+)(?: #([0-9]+))?$/.exec(at)
+    const process = context.clients.get(match?.[1] ?? '')
+    if (match === null || process === undefined) throw new Error(`no point of a client: ${at}`)
+    process.atPoint(match[2] as string, Number(match[3] ?? 1), () => apply(context, fault, fault.who ?? process.name))
+  }
+}
+
+function apply(context: FaultContext, fault: Fault, named: string | undefined): void {
+  const { world, system } = context
+  const who = named === undefined ? '' : (system.resolve?.(named) ?? named)
+  const say = (text: string, about = who) => world.timeline.add({ kind: 'fault', who: about, text })
+  const machine = () => world.machineOf(who)
+  switch (fault.do) {
+    case 'pause':
+      return pause(context, who, fault.for)
+    case 'kill':
+      say('is killed')
+      down(world, who)
+      if (system.members.includes(who) && system.kill) return system.kill(who)
+      for (const process of [...machine().processes]) process.kill()
+      return
+    case 'powerOff':
+      say('loses power')
+      down(world, who)
+      return machine().powerOff()
+    case 'start':
+      say('starts again')
+      world.timeline.add({ kind: 'process', who, state: 'up' })
+      return context.start(who)
+    case 'suspend':
+      say(`is suspended for ${fault.for} s: its monotonic clock stands still`)
+      stopped(world, who, fault.for)
+      return machine().suspend(seconds(fault.for))
+    case 'stepClock':
+      say(`its ${fault.clock} clock jumps by ${fault.by > 0 ? '+' : ''}${fault.by} s`)
+      return machine().step(fault.clock, seconds(fault.by))
+    case 'drift':
+      say(`its clocks run ${fault.ppm / 10_000} % fast`)
+      return machine().drift(fault.ppm)
+    case 'system': {
+      const action = system.actions?.[fault.action]
+      if (action === undefined) throw new Error(`this system has no action ${fault.action}`)
+      return action(fault)
+    }
+    default:
+      return network(context, fault, who)
+  }
+}
+
+function pause({ world, system }: FaultContext, who: string, forSeconds: number): void {
+  world.timeline.add({ kind: 'fault', who, text: `is paused for ${forSeconds} s` })
+  stopped(world, who, forSeconds)
+  const name = system.resolve?.(who) ?? who
+  for (const process of world.machineOf(name).processes) process.pause(seconds(forSeconds))
+}
+
+function stopped(world: World, who: string, forSeconds: number): void {
+  world.timeline.add({ kind: 'process', who, state: 'paused' })
+  world.after(seconds(forSeconds), 'note', () => world.timeline.add({ kind: 'process', who, state: 'running' }))
+}
+
+function down(world: World, who: string): void {
+  world.timeline.add({ kind: 'process', who, state: 'down' })
+}
+
+type NetworkFault = Extract<Fault, { do: 'cut' | 'isolate' | 'hold' | 'clog' | 'link' }>
+
+function network({ world, system }: FaultContext, fault: NetworkFault, who: string): void {
+  const { network: net } = world
+  const say = (text: string, about = '') => world.timeline.add({ kind: 'fault', who: about, text })
+  const resolve = (name: string) => system.resolve?.(name) ?? name
+  const pairs = (from: Names, to: Names) =>
+    list(from).flatMap((a) =>
+      list(to)
+        .map((b) => [resolve(a), resolve(b)] as const)
+        .filter(([x, y]) => x !== y),
+    )
+  const end = (undo: readonly (() => void)[], forSeconds: number | undefined) => {
+    if (forSeconds === undefined) return
+    world.after(seconds(forSeconds), 'heal', () => {
+      for (const back of undo) back()
+    })
+  }
+  switch (fault.do) {
+    case 'cut': {
+      say(`${list(fault.from).join(', ')} ${fault.oneWay ? '→' : '↔'} ${list(fault.to).join(', ')} cut`)
+      const cut = fault.oneWay === true ? net.cutOneWay.bind(net) : net.cut.bind(net)
+      return end(
+        pairs(fault.from, fault.to).map(([a, b]) => cut(a, b)),
+        fault.for,
+      )
+    }
+    case 'isolate':
+      say('is cut off from everybody', who)
+      return end([net.isolate(who)], fault.for)
+    case 'hold': {
+      const { label } = fault
+      say(`the network holds ${label ?? 'a message'} from ${fault.from} to ${fault.to} for ${fault.for} s`)
+      const matches = (text: string | undefined) => label === undefined || text?.includes(label) === true
+      return net.link(resolve(fault.from), resolve(fault.to)).holdNext(seconds(fault.for), fault.count ?? 1, matches)
+    }
+    case 'clog':
+      say(`${fault.from} → ${fault.to} clogged for ${fault.for} s`)
+      return end([net.link(resolve(fault.from), resolve(fault.to)).clog()], fault.for)
+    case 'link': {
+      const profile = {
+        ...(fault.delay === undefined ? {} : { minUs: seconds(fault.delay) }),
+        ...(fault.lossPercent === undefined ? {} : { lossPpm: fault.lossPercent * 10_000 }),
+      }
+      say(
+        `${list(fault.from).join(', ')} → ${list(fault.to).join(', ')} ${fault.delay === undefined ? 'is lossy' : `takes ${fault.delay} s`}`,
+      )
+      return end(
+        pairs(fault.from, fault.to).map(([a, b]) => net.link(a, b).change(profile)),
+        fault.for,
+      )
+    }
+  }
+}
+
+function list(names: Names): readonly string[] {
+  return typeof names === 'string' ? [names] : names
+}

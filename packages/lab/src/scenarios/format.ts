@@ -1,0 +1,148 @@
+/**
+ * A scenario is data: a system, resources, clients with their programs, faults at times or points, and what is expected.
+ * Times are seconds of the world. Everything here can be written as JSON.
+ *
+ * @example
+ * {
+ *   "id": "my-1", "title": "A pause in front of the write", "reference": "…",
+ *   "system": { "kind": "leasehold" },
+ *   "resources": { "R": { "kind": "G*" } },
+ *   "clients": {
+ *     "C1": [{ "do": "acquire" }, { "do": "read" }, { "do": "work", "for": 1 }, { "do": "write" }, { "do": "release" }],
+ *     "C2": [{ "do": "wait", "until": 11 }, { "do": "acquire" }, { "do": "read" }, { "do": "write" }, { "do": "release" }]
+ *   },
+ *   "faults": [{ "at": "C1 in write", "do": "pause", "for": 15 }],
+ *   "until": 30,
+ *   "expect": { "violations": [], "units": { "C1": "refused", "C2": "done" }, "values": { "R": 1 } }
+ * }
+ */
+export interface Scenario {
+  /** Letters, digits, dashes and dots. */
+  readonly id: string
+  readonly title: string
+  /** Where the case comes from: an article, an issue, a manual. */
+  readonly reference: string
+  /** What there is to see, for people. */
+  readonly text?: string
+  readonly system: SystemSpec
+  readonly resources?: Readonly<Record<string, ResourceSpec>>
+  /** The program of each client. */
+  readonly clients: Readonly<Record<string, readonly Step[]>>
+  readonly faults?: readonly Fault[]
+  /** When the run ends, in seconds. */
+  readonly until: number
+  readonly expect: Expectation
+}
+
+/** The lock system, by `kind`, with options of its own; see `systems/` and `baselines/`. */
+export interface SystemSpec {
+  readonly kind: string
+  readonly [option: string]: unknown
+}
+
+/**
+ * - `U`: a register that checks nothing.
+ * - `G`: accepts a write iff its token ≥ the mark, and stores the greater one with it; reads are not checked.
+ * - `G*`: in addition, opening it for a read needs a token and raises the mark.
+ * - `V`: asks the lock service before each write whether the token is the present one, then writes.
+ * - `X`: has effects and cannot check anything.
+ */
+export interface ResourceSpec {
+  readonly kind: 'U' | 'G' | 'G*' | 'V' | 'X'
+  /** The number in it at the beginning; default 0. */
+  readonly initial?: number
+  /** Of `V`: seconds between the answer of the service and the write. */
+  readonly stall?: number
+  /** Of `V`: compares and keeps a mark as well. */
+  readonly mark?: boolean
+  /** A broken one: acknowledges before value and mark are durable. */
+  readonly acknowledgesBeforeSync?: boolean
+}
+
+/** One step of a client's program. A step that fails ends the program. */
+export type Step =
+  /** Waits until this second. */
+  | { readonly do: 'wait'; readonly until: number }
+  /** Takes the lock (default `L`). Options are those of the system's client. */
+  | { readonly do: 'acquire'; readonly lock?: string; readonly [option: string]: unknown }
+  /** Reads the resource (default: the only one). At `G*` this opens it. */
+  | { readonly do: 'read'; readonly resource?: string }
+  /** Computes for some seconds. */
+  | { readonly do: 'work'; readonly for: number }
+  /** Writes the number read + 1. Looks first whether the hold is valid here, unless `check` is false. */
+  | { readonly do: 'write'; readonly resource?: string; readonly check?: boolean }
+  /** An effect at a resource of kind `X`; the client does not wait for it. */
+  | { readonly do: 'effect'; readonly resource?: string; readonly check?: boolean }
+  | { readonly do: 'release' }
+
+/**
+ * A fault. `at`: a second, or a point of a client's program: `C1 before write`, `C1 in write` (after the local check,
+ * before the message leaves), `C1 after read`; `C1 in write #2` for the second time. `who` is then that client by default.
+ */
+export type Fault = { readonly at: number | string; readonly who?: string } & (
+  | { readonly do: 'pause'; readonly for: number }
+  | { readonly do: 'kill' }
+  | { readonly do: 'powerOff' }
+  | { readonly do: 'start' }
+  | { readonly do: 'suspend'; readonly for: number }
+  | { readonly do: 'stepClock'; readonly clock: 'wall' | 'monotonic' | 'boot'; readonly by: number }
+  | { readonly do: 'drift'; readonly ppm: number }
+  | { readonly do: 'cut'; readonly from: Names; readonly to: Names; readonly oneWay?: boolean; readonly for?: number }
+  | { readonly do: 'isolate'; readonly for?: number }
+  | {
+      readonly do: 'hold'
+      readonly from: string
+      readonly to: string
+      readonly for: number
+      readonly label?: string
+      readonly count?: number
+    }
+  | { readonly do: 'clog'; readonly from: string; readonly to: string; readonly for: number }
+  | {
+      readonly do: 'link'
+      readonly from: Names
+      readonly to: Names
+      readonly delay?: number
+      readonly lossPercent?: number
+      readonly for?: number
+    }
+  /** Something that only this kind of system knows; see there. */
+  | { readonly do: 'system'; readonly action: string; readonly [option: string]: unknown }
+)
+
+export type Names = string | readonly string[]
+
+/** How a client's program came out. */
+export type UnitOutcome =
+  /** Its write or effect was acknowledged (or sent, at `X`). */
+  | 'done'
+  /** The resource refused its token. */
+  | 'refused'
+  /** Its own check, or its client, told it that the hold is over: nothing was sent. */
+  | 'lost'
+  | 'not-acquired'
+  /** No answer came. */
+  | 'unknown'
+  /** The process was gone, or still at it, at the end. */
+  | 'unfinished'
+
+/** Rules that checkers decide over; `docs/lab.md` explains each. */
+export type Rule = 'overlap' | 'lost-update' | 'token-order' | 'mark-order' | 'late-effect' | 'exception' | 'invariant'
+
+export interface Observation {
+  /** Rules that were broken, each once, sorted. */
+  readonly violations: readonly Rule[]
+  readonly units: Readonly<Record<string, UnitOutcome>>
+  /** The number in each resource, at the end. For `X` the number of effects. */
+  readonly values: Readonly<Record<string, number>>
+  /** Seconds at which each client got a lock. */
+  readonly grants: Readonly<Record<string, readonly number[]>>
+  /** Milliseconds in which two clients called the same lock theirs. Not a violation where tokens protect. */
+  readonly beliefOverlapMs: number
+  /** Whether the system itself calls its holds approximate. */
+  readonly approximate: boolean
+  readonly [more: string]: unknown
+}
+
+/** Parts of the observation that must be as given; numbers may be `{ "atLeast": …, "atMost": … }`. */
+export type Expectation = { readonly violations: readonly Rule[] } & Readonly<Record<string, unknown>>

@@ -1,0 +1,16 @@
+import type { World } from '../../world/index.js'
+import type { SystemSpec } from '../format.js'
+import type { LockSystem, SystemFactory } from '../system.js'
+import { leasehold } from './leasehold.js'
+
+const SYSTEMS: Readonly<Record<string, SystemFactory>> = {
+  leasehold: (world, spec) => leasehold(world, spec),
+}
+
+export const SYSTEM_KINDS: readonly string[] = Object.keys(SYSTEMS)
+
+export function systemOf(world: World, spec: SystemSpec): LockSystem {
+  const factory = SYSTEMS[spec.kind]
+  if (factory === undefined) throw new Error(`no system ${spec.kind}; there are ${SYSTEM_KINDS.join(', ')}`)
+  return factory(world, spec)
+}

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest'
+import { runScenario, SCENARIOS } from '../../src/scenarios/index.js'
+
+const SEEDS = [1, 2]
+
+describe('every scenario ends as its definition expects', () => {
+  for (const scenario of SCENARIOS) {
+    it(`${scenario.id} ${scenario.title}`, async () => {
+      for (const seed of SEEDS) {
+        const result = await runScenario(scenario, { seed })
+        expect(result.differences, `seed ${seed}`).toEqual([])
+      }
+    })
+  }
+})
+
+describe('the catalog', () => {
+  it('has every id once, in any case', () => {
+    const ids = SCENARIOS.map(({ id }) => id.toLowerCase())
+    expect(new Set(ids).size).toBe(ids.length)
+  })
+
+  it('is data: nothing is lost in JSON', () => {
+    for (const scenario of SCENARIOS) expect(JSON.parse(JSON.stringify(scenario))).toEqual(scenario)
+  })
+
+  it('gives the same trace for the same seed', async () => {
+    const [first] = SCENARIOS
+    const run = async (seed: number) => (await runScenario(first as (typeof SCENARIOS)[number], { seed })).traceHash
+    expect(await run(5)).toBe(await run(5))
+    expect(await run(6)).not.toBe(await run(5))
+  })
+})
