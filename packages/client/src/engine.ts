@@ -1,4 +1,14 @@
-import type { Cursor, EndReason, Event, LockRequest, Mode, Query, QueryResult, Token } from '@leasehold/core'
+import type {
+  Cursor,
+  EndReason,
+  Event,
+  LockRequest,
+  LostReason,
+  Mode,
+  Query,
+  QueryResult,
+  Token,
+} from '@leasehold/core'
 
 /**
  * What keeps the lock state, as the client sees it: a Leasehold server or cluster, an embedded replica, etcd, PostgreSQL.
@@ -15,7 +25,7 @@ export interface Engine {
   onStatus(listener: (status: EngineStatus) => void): () => void
 
   /** Opens a session. The caller takes its send time before this call, so a slow connect only shortens the lease. */
-  openSession(options: { ttlMs: number; client: string; timeoutMs: number }): Promise<EngineSession>
+  openSession(options: OpenSessionOptions): Promise<EngineSession>
 
   query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }>
   steal(hold: bigint, options: { actor: string; reason: string; timeoutMs: number }): Promise<void>
@@ -32,6 +42,14 @@ export interface Engine {
 
   /** Frees connections, timers and listeners. Sessions that are still open end by their TTL. */
   close(): Promise<void>
+}
+
+export interface OpenSessionOptions {
+  readonly ttlMs: number
+  /** For engines that renew by themselves: how long before the end of the TTL they stop. */
+  readonly marginMs: number
+  readonly client: string
+  readonly timeoutMs: number
 }
 
 export interface Capabilities {
@@ -90,6 +108,8 @@ export interface EngineSession {
   readonly ttlMs: number
   /** Too many requests are open for another acquire or put: the client takes another session until this is over. */
   readonly congested: boolean
+  /** The engine renews this session by itself; the client never calls `renew` for the lease's sake. */
+  readonly lease?: EngineLease
   /** Ends of holds and of the session that the service reports. Set once by the client, right after opening. */
   listener: EngineSessionListener
   /** One attempt, at most `timeoutMs` long. SessionEndedError means that the service has ended the session. */
@@ -119,6 +139,21 @@ export interface EngineSession {
   close(timeoutMs: number): Promise<void>
   /** Forgets the session without a word to the service: no renewal, no release. It ends there by its TTL. */
   abandon(): void
+}
+
+/**
+ * A lease that is renewed beside this thread. Every member answers at once, from memory that the other thread writes.
+ */
+export interface EngineLease {
+  /** Another one for every acknowledged renewal. */
+  readonly renewals: bigint
+  /** Milliseconds since the sending of the last acknowledged renewal (or of the opening). */
+  sinceAcknowledgedMs(): number
+  /** Why the session is over, if it is. */
+  readonly ended: LostReason | undefined
+  /** No renewal later than this from now. */
+  limit(limitMs: number): void
+  stopRenewing(): void
 }
 
 export interface EngineSessionListener {

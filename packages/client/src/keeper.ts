@@ -21,6 +21,8 @@ export interface KeeperOptions {
   /** The session serves one acquire only and is closed with its hold. */
   readonly dedicated: boolean
   readonly onEnd: (keeper: SessionKeeper) => void
+  /** The opening, then every renewal that was acknowledged: when it was sent. */
+  readonly onAcknowledged?: (sentAt: number) => void
   readonly onWarning: (hold: Hold, warning: HoldWarning) => void
 }
 
@@ -82,6 +84,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   #warned = false
   #lastError: unknown
   #attempts = 0
+  #renewalsSeen: bigint | undefined
   #cancelTimer: () => void = () => {}
   #ended: { reason: LostReason; text: string } | undefined
 
@@ -97,6 +100,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#ackedSentAt = options.sentAt
     this.#nextAttemptAt = options.sentAt + this.#intervalMs
     this.session.listener = this
+    options.onAcknowledged?.(options.sentAt)
     if (this.check()) this.#schedule()
   }
 
@@ -127,7 +131,31 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   /** Whether the session is alive, now. Ends it when its deadline has passed. */
   check(): boolean {
     if (this.#ended) return false
+    this.#readLease()
+    if (this.#ended) return false
     if (this.#elapsed.now() < this.#deadline) return true
+    this.#expire()
+    return false
+  }
+
+  /** What was renewed, or ended, beside this thread: known also after its event loop was blocked. */
+  #readLease(): void {
+    const { lease } = this.session
+    if (!lease) return
+    const { ended } = lease
+    if (ended === 'deadline') return this.#expire()
+    if (ended !== undefined) return this.#end(ended, 'its session has ended')
+    // Once for each renewal: from then on this thread's own clocks count, which also know of a wall clock that was set back.
+    const { renewals } = lease
+    if (renewals === this.#renewalsSeen) return
+    this.#renewalsSeen = renewals
+    const sentAt = this.#elapsed.now() - lease.sinceAcknowledgedMs()
+    if (sentAt <= this.#ackedSentAt) return
+    this.#ackedSentAt = sentAt
+    this.#warned = false
+  }
+
+  #expire(): void {
     const maxHold = this.#limitAt < this.#ackedSentAt + this.#leaseMs
     const text = maxHold
       ? 'it has lasted for maxHold'
@@ -138,10 +166,17 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     if (!warned) for (const hold of overdue) this.#warnOverdue(hold, 0)
     this.#finish()
     this.session.abandon()
-    return false
+  }
+
+  /** Gives the session up: no more renewals. It ends at the service by its TTL. */
+  abandon(): void {
+    if (this.#ended) return
+    this.#end('deadline', 'it was given up')
+    this.session.abandon()
   }
 
   remaining(): number {
+    if (!this.#ended) this.#readLease()
     return this.#ended ? 0 : this.#deadline - this.#elapsed.now()
   }
 
@@ -180,12 +215,14 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   /** The session ends `limitMs` from now at the latest, renewals or not. */
   limit(limitMs: number): void {
     this.#limitAt = this.#elapsed.now() + limitMs
+    this.session.lease?.limit(limitMs)
     this.#schedule()
   }
 
   /** The session ends at the deadline that it has now. */
   stopRenewing(): void {
     this.#renewing = false
+    this.session.lease?.stopRenewing()
     this.#schedule()
   }
 
@@ -309,12 +346,16 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   #tick(): void {
     if (!this.check()) return
     const now = this.#elapsed.now()
-    if (this.#renewing && now >= this.#nextAttemptAt) this.#attempt(now)
+    if (this.#renewsItself && now >= this.#nextAttemptAt) this.#attempt(now)
     if (this.#renewing && !this.#warned && now >= this.#warnAt) {
       this.#warned = true
       for (const hold of [...this.#holds.values()]) this.#warnOverdue(hold, this.#deadline - now)
     }
     this.#schedule()
+  }
+
+  get #renewsItself(): boolean {
+    return this.#renewing && this.session.lease === undefined
   }
 
   get #warnAt(): number {
@@ -347,6 +388,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#nextAttemptAt = sentAt + this.#intervalMs
     this.#warned = false
     this.#lastError = undefined
+    this.#options.onAcknowledged?.(sentAt)
     this.#schedule()
   }
 
@@ -368,7 +410,8 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     if (this.#ended) return
     const now = this.#elapsed.now()
     let due = this.#deadline
-    if (this.#renewing) due = Math.min(due, this.#nextAttemptAt, this.#warned ? due : this.#warnAt)
+    if (this.#renewsItself) due = Math.min(due, this.#nextAttemptAt)
+    if (this.#renewing && !this.#warned) due = Math.min(due, this.#warnAt)
     const delayMs = Math.min(Math.max(Math.ceil(due - now), 1), LOOK_MS)
     this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
   }

@@ -1,6 +1,6 @@
 import { AbortedError, type Cursor, type Event, type Query, type QueryResult } from '@leasehold/core'
 import { Emitter } from './emitter.js'
-import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus } from './engine.js'
+import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus, OpenSessionOptions } from './engine.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
 
 const LOADING: EngineStatus = { state: 'connecting', attempt: 1 }
@@ -39,7 +39,7 @@ export class LazyEngine implements Engine {
     return (await this.#get()).connect(timeoutMs)
   }
 
-  async openSession(options: { ttlMs: number; client: string; timeoutMs: number }): Promise<EngineSession> {
+  async openSession(options: OpenSessionOptions): Promise<EngineSession> {
     return (await this.#get()).openSession(options)
   }
 

@@ -101,7 +101,12 @@ export class SessionPool {
     if (this.#closed) throw closedError()
     const { engine, elapsed, platform, clientName, connectTimeoutMs, prefix, onWarning } = this.#options
     const sentAt = elapsed.now()
-    const session = await engine.openSession({ ttlMs, client: clientName, timeoutMs: connectTimeoutMs })
+    const session = await engine.openSession({
+      ttlMs,
+      marginMs,
+      client: clientName,
+      timeoutMs: connectTimeoutMs,
+    })
     const keeper = new SessionKeeper({
       platform,
       elapsed,

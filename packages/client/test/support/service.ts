@@ -1,8 +1,12 @@
 import { lockViews, StreamHub } from '@leasehold/replica'
-import { createLocksOn, type Locks, type LocksOptions, ProtocolEngine } from '../../src/index.js'
+import { createLocksOn, type Engine, type Locks, type LocksOptions, ProtocolEngine } from '../../src/index.js'
 import { DirectMember } from './member.js'
 import { TestNetwork } from './network.js'
 import { settle, TestPlatform } from './platform.js'
+import { beside } from './threads.js'
+
+/** Whether the clients' connections and renewals live in another (pretended) thread. */
+export const threads = { apart: false }
 
 /** A service and its clients in one process, on one clock that the test moves. */
 export class TestService {
@@ -22,12 +26,13 @@ export class TestService {
     extra: { platform?: TestPlatform; network?: TestNetwork; urls?: string[] } = {},
   ): Locks {
     const platform = extra.platform ?? this.platform
-    const engine = new ProtocolEngine({
+    const own: Engine = new ProtocolEngine({
       urls: extra.urls ?? [this.url],
       connector: extra.network ?? this.network,
       platform,
       clientName: options.clientName ?? '',
     })
+    const engine = threads.apart ? beside(own, platform) : own
     const locks = createLocksOn(engine, options, { platform })
     this.#clients.push(locks)
     return locks

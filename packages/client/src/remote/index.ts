@@ -1,0 +1,3 @@
+export { EngineHost, type HostOptions } from './host.js'
+export type { OwnedPort, Port } from './port.js'
+export { RemoteEngine, type RemoteEngineOptions } from './remote-engine.js'

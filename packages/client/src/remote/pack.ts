@@ -1,0 +1,48 @@
+import {
+  type ErrorCode,
+  ERRORS,
+  errorOf,
+  HoldLostError,
+  LeaseholdError,
+  type LostReason,
+  UnavailableError,
+  VersionConflictError,
+} from '@leasehold/core'
+import type { EngineStatus } from '../engine.js'
+import type { PackedError, PackedStatus } from './port.js'
+
+export function packError(error: unknown): PackedError {
+  const known = error instanceof LeaseholdError
+  const cause = error instanceof Error ? error.cause : undefined
+  return {
+    code: known ? error.code : undefined,
+    message: error instanceof Error ? error.message : String(error),
+    hint: known ? error.hint : undefined,
+    reason: error instanceof HoldLostError ? error.reason : undefined,
+    version: error instanceof VersionConflictError ? error.version : undefined,
+    cause: cause === undefined ? undefined : cause instanceof Error ? cause.message : String(cause),
+  }
+}
+
+export function unpackError(packed: PackedError): LeaseholdError {
+  const { code, message, hint, reason, version, cause } = packed
+  if (code === undefined || !(code in ERRORS)) {
+    return new UnavailableError(`the thread of the connection has failed: ${message}`, { hint })
+  }
+  const error = errorOf(code as ErrorCode, message, { hint, version, reason: reason as LostReason | undefined })
+  if (cause !== undefined) error.cause = new Error(cause)
+  return error
+}
+
+export function packStatus(status: EngineStatus): PackedStatus {
+  if (status.state !== 'connecting') return status
+  const { state, attempt, lastError } = status
+  return { state, attempt, ...(lastError === undefined ? {} : { lastError: packError(lastError) }) }
+}
+
+export function unpackStatus(status: PackedStatus): EngineStatus {
+  const { state, attempt = 1, lastError, url = '', epoch = 0 } = status
+  if (state === 'connected') return { state, url, epoch }
+  if (state !== 'connecting') return { state }
+  return { state, attempt, ...(lastError === undefined ? {} : { lastError: unpackError(lastError) }) }
+}

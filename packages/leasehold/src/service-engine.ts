@@ -1,0 +1,44 @@
+import type { ConnectionOptions } from 'node:tls'
+import { type Capabilities, type Engine, ProtocolEngine, type WebSocketLike, webSocketConnector } from '@leasehold/client'
+import WebSocket from 'ws'
+
+/** For `https://`: certificates and keys, as Node's `tls.connect` takes them. */
+export type TlsOptions = Pick<
+  ConnectionOptions,
+  'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'
+>
+
+/** Where a service is and how it is spoken to. Plain data: it can be handed to another thread. */
+export interface ServiceSettings {
+  readonly urls: readonly string[]
+  readonly tls?: TlsOptions | undefined
+  readonly apiKey?: string | undefined
+  readonly clientName?: string | undefined
+}
+
+/** What the service and the embedded replica can do: everything. */
+export const SERVICE_CAPABILITIES: Capabilities = {
+  modes: ['exclusive', 'shared', 'permits'],
+  severalLocks: true,
+  lockDelay: true,
+  persistent: true,
+  portable: true,
+  watch: true,
+  registers: true,
+  fencedRegisters: true,
+}
+
+/** A service that does not answer a closing connection keeps this process alive no longer than this. */
+const CLOSE_TIMEOUT_MS = 2_000
+
+/** The engine that speaks to a service over one WebSocket. */
+export function serviceEngine({ urls, tls, apiKey, clientName }: ServiceSettings): Engine {
+  const socketOptions = { perMessageDeflate: false, closeTimeout: CLOSE_TIMEOUT_MS, ...tls }
+  const open = (url: string): WebSocketLike => new WebSocket(url, socketOptions)
+  return new ProtocolEngine({
+    urls,
+    connector: webSocketConnector(open),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(clientName === undefined ? {} : { clientName }),
+  })
+}
