@@ -1,4 +1,3 @@
-import type { ConnectionOptions } from 'node:tls'
 import {
   ALL_CAPABILITIES,
   createLocksOn,
@@ -6,14 +5,11 @@ import {
   LazyEngine,
   type Locks,
   type LocksOptions as ClientOptions,
-  ProtocolEngine,
   streamUrl,
-  type WebSocketLike,
-  webSocketConnector,
 } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
-import WebSocket from 'ws'
 import { publishDiagnostics } from './diagnostics.js'
+import { serviceEngine, type ServiceSettings, type TlsOptions } from './service-engine.js'
 
 export type {
   AdoptOptions,
@@ -47,11 +43,14 @@ export type { Duration, Mode } from '@leasehold/core'
 /** Options of `createLocks` and `connect`. */
 export interface LocksOptions extends ClientOptions {
   /** For `https://`: certificates and keys, as Node's `tls.connect` takes them. */
-  readonly tls?: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'>
+  readonly tls?: TlsOptions
   /** How a service is spoken to. `'stream'`: one WebSocket for everything. */
   readonly transport?: 'stream'
-  /** Where leases are renewed. `'main'`: on the main thread. */
-  readonly keepAlive?: 'main'
+  /**
+   * Where leases of a service are renewed. `'main'` (default): in this thread. `'worker'` (Node): in a thread of its own, so
+   * that a long computation keeps its locks. A program that hangs keeps them too, then: see `maxHold`.
+   */
+  readonly keepAlive?: 'main' | 'worker'
 }
 
 /** Where a service listens when nobody says otherwise. */
@@ -61,9 +60,6 @@ export const DEFAULT_URL = 'http://127.0.0.1:4100'
 export function defaultUrl(): string {
   return process.env.LEASEHOLD_URL ?? DEFAULT_URL
 }
-
-/** A service that does not answer a closing connection keeps this process alive no longer than this. */
-const CLOSE_TIMEOUT_MS = 2_000
 
 const SCHEMES =
   "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME', 'postgres://…'"
@@ -80,9 +76,7 @@ const SCHEMES =
  */
 export function createLocks(url: string = defaultUrl(), options: LocksOptions = {}): Locks {
   publishDiagnostics()
-  const { tls, transport, keepAlive, ...client } = options
-  only('transport', transport, 'stream')
-  only('keepAlive', keepAlive, 'main')
+  const { tls, transport, keepAlive, ...client } = checkOptions(options)
   return createLocksOn(engineOf(url, options), client)
 }
 
@@ -106,10 +100,15 @@ export async function connect(url: string = defaultUrl(), options: LocksOptions 
 function engineOf(url: string, options: LocksOptions): Engine {
   if (typeof url !== 'string') throw new InvalidError(`a URL is a text, not a ${typeof url}`, { hint: SCHEMES })
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+  if (options.keepAlive === 'worker' && scheme !== undefined && !scheme.startsWith('http')) {
+    throw new InvalidError(`keepAlive: 'worker' is for services at http:// or https://, not for ${scheme}:`, {
+      hint: "leave keepAlive out, or write keepAlive: 'main'",
+    })
+  }
   switch (scheme) {
     case 'http':
     case 'https':
-      return serviceEngine(url, options)
+      return remoteEngine(url, options)
     case 'file':
     case 'memory':
       return new LazyEngine({ name: url, capabilities: ALL_CAPABILITIES, load: () => embedded(url) })
@@ -146,24 +145,51 @@ function withoutPassword(url: string): string {
   return url.replace(/^([^/]*\/\/[^/@:]*):[^/@]*@/, '$1@').replace(/\?.*$/, '')
 }
 
-function serviceEngine(text: string, { tls, apiKey, clientName }: LocksOptions): Engine {
+/** A service by one URL or several. */
+function remoteEngine(text: string, options: LocksOptions): Engine {
+  const { tls, apiKey, clientName, keepAlive } = options
   const urls = text.split(',').map((url) => url.trim())
   for (const url of urls) {
-    if (!/^https?:\/\//i.test(url))
-      throw new InvalidError(`not the URL of a service: ${JSON.stringify(url.slice(0, 80))}`)
+    if (!/^https?:\/\//i.test(url)) {
+      throw new InvalidError(`not the URL of a service: ${JSON.stringify(url.slice(0, 80))}`, {
+        hint: "write 'http://host:4100,http://host2:4100'",
+      })
+    }
     streamUrl(url)
   }
-  const socketOptions = { perMessageDeflate: false, closeTimeout: CLOSE_TIMEOUT_MS, ...tls }
-  const open = (url: string): WebSocketLike => new WebSocket(url, socketOptions)
-  return new ProtocolEngine({
-    urls,
-    connector: webSocketConnector(open),
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(clientName === undefined ? {} : { clientName }),
+  const settings: ServiceSettings = { urls, tls, apiKey, clientName }
+  if (keepAlive !== 'worker') return serviceEngine(settings)
+  return new LazyEngine({
+    name: text,
+    capabilities: ALL_CAPABILITIES,
+    load: async () => (await import('./keep-alive/thread.js')).threadEngine(settings),
   })
 }
 
-function only(option: string, value: unknown, known: string): void {
-  if (value === undefined || value === known) return
-  throw new InvalidError(`${option} is '${known}', not ${JSON.stringify(value)}`)
+const TLS_KEYS: readonly string[] = ['ca', 'cert', 'key', 'passphrase', 'servername', 'rejectUnauthorized']
+
+function checkOptions(options: LocksOptions): LocksOptions {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidError("createLocks: options are an object, such as { ttl: '10s' }")
+  }
+  oneOf('transport', options.transport, ['stream'])
+  oneOf('keepAlive', options.keepAlive, ['main', 'worker'])
+  const { tls } = options
+  if (tls === undefined) return options
+  if (typeof tls !== 'object' || tls === null) {
+    throw new InvalidError('tls is an object', { hint: "write tls: { ca: readFileSync('ca.pem') }" })
+  }
+  for (const key of Object.keys(tls)) {
+    if (TLS_KEYS.includes(key)) continue
+    throw new InvalidError(`tls has no option ${JSON.stringify(key)}`, { hint: `it knows ${TLS_KEYS.join(', ')}` })
+  }
+  return options
+}
+
+function oneOf(option: string, value: unknown, known: readonly string[]): void {
+  if (value === undefined || known.includes(value as string)) return
+  const right = known.map((one) => `'${one}'`).join(' or ')
+  throw new InvalidError(`${option} is ${right}, not ${JSON.stringify(value)}`, {
+    hint: `write ${option}: '${known[0]}'`,
+  })
 }

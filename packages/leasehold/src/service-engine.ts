@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'node:tls'
-import { type Capabilities, type Engine, ProtocolEngine, type WebSocketLike, webSocketConnector } from '@leasehold/client'
+import { type Engine, ProtocolEngine, type WebSocketLike, webSocketConnector } from '@leasehold/client'
 import WebSocket from 'ws'
 
 /** For `https://`: certificates and keys, as Node's `tls.connect` takes them. */
@@ -14,18 +14,6 @@ export interface ServiceSettings {
   readonly tls?: TlsOptions | undefined
   readonly apiKey?: string | undefined
   readonly clientName?: string | undefined
-}
-
-/** What the service and the embedded replica can do: everything. */
-export const SERVICE_CAPABILITIES: Capabilities = {
-  modes: ['exclusive', 'shared', 'permits'],
-  severalLocks: true,
-  lockDelay: true,
-  persistent: true,
-  portable: true,
-  watch: true,
-  registers: true,
-  fencedRegisters: true,
 }
 
 /** A service that does not answer a closing connection keeps this process alive no longer than this. */

@@ -44,7 +44,7 @@ export class RemoteSession implements EngineSession {
     const { platform } = caller
     this.lease = {
       get renewals(): bigint {
-        return shared.acknowledgedAt
+        return shared.renewals
       },
       sinceAcknowledgedMs: () => shared.sinceAcknowledgedMs(caller.sharedClockMs(), platform.wallMs()),
       get ended(): LostReason | undefined {

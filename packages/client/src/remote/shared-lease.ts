@@ -38,7 +38,7 @@ export class SharedLease {
   }
 
   /** Another one for every acknowledged renewal. */
-  get acknowledgedAt(): bigint {
+  get renewals(): bigint {
     return Atomics.load(this.#cells, MONOTONIC)
   }
 

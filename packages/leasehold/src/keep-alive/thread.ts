@@ -1,13 +1,13 @@
-import { type Engine, type OwnedPort, RemoteEngine } from '@leasehold/client'
+import { ALL_CAPABILITIES, type Engine, type OwnedPort, RemoteEngine } from '@leasehold/client'
 import { Worker } from 'node:worker_threads'
-import { SERVICE_CAPABILITIES, type ServiceSettings } from '../service-engine.js'
+import type { ServiceSettings } from '../service-engine.js'
 import { processClockMs } from './clock.js'
 
 /** An engine whose connection and renewals live in a thread of their own, which is started with the first call. */
 export function threadEngine(settings: ServiceSettings): Engine {
   return new RemoteEngine({
     name: settings.urls.join(','),
-    capabilities: SERVICE_CAPABILITIES,
+    capabilities: ALL_CAPABILITIES,
     sharedClockMs: processClockMs,
     openPort: () => openThread(settings),
   })
