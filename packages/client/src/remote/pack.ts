@@ -20,7 +20,7 @@ export function packError(error: unknown): PackedError {
     hint: known ? error.hint : undefined,
     reason: error instanceof HoldLostError ? error.reason : undefined,
     version: error instanceof VersionConflictError ? error.version : undefined,
-    cause: cause === undefined ? undefined : cause instanceof Error ? cause.message : String(cause),
+    cause: cause instanceof Error ? cause.message : typeof cause === 'string' ? cause : undefined,
   }
 }
 
