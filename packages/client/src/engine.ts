@@ -47,7 +47,7 @@ export interface Engine {
 export interface OpenSessionOptions {
   readonly ttlMs: number
   /** For engines that renew by themselves: how long before the end of the TTL they stop. */
-  readonly marginMs: number
+  readonly marginMs?: number
   readonly client: string
   readonly timeoutMs: number
 }

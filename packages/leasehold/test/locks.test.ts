@@ -19,15 +19,7 @@ const refusal = (make: () => unknown): unknown => {
 
 describe('createLocks', () => {
   test('refuses schemes that it does not have, and says which there are', () => {
-    for (const url of [
-      'etcd://127.0.0.1:2379',
-      'postgres://x/y',
-      'ftp://x',
-      '127.0.0.1:4100',
-      '',
-      'http://a,ftp://b',
-      'http://',
-    ]) {
+    for (const url of ['etcd://127.0.0.1:2379', 'ftp://x', '127.0.0.1:4100', '', 'http://a,ftp://b', 'http://']) {
       const error = refusal(() => createLocks(url))
       expect([url, error]).toEqual([url, expect.any(InvalidError)])
     }

@@ -3,6 +3,7 @@ import { SessionEndedError } from '@leasehold/core'
 import { Elapsed } from '../elapsed.js'
 import type { AcquireOptions, Engine, EngineSession } from '../engine.js'
 import { SessionKeeper } from '../keeper.js'
+import { marginOf } from '../options.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
 import { packError, packStatus } from './pack.js'
 import type { CallMessage, FromHost, Port, ToHost } from './port.js'
@@ -27,7 +28,7 @@ interface OpenOptions {
   /** Names the session between the two threads. */
   readonly number: number
   readonly ttlMs: number
-  readonly marginMs: number
+  readonly marginMs?: number
   readonly client: string
   readonly timeoutMs: number
 }
@@ -153,7 +154,7 @@ export class EngineHost {
   }
 
   async #open(options: OpenOptions): Promise<unknown> {
-    const { number, ttlMs, marginMs, timeoutMs } = options
+    const { number, ttlMs, marginMs = marginOf(ttlMs, undefined), timeoutMs } = options
     const sentAt = this.#elapsed.now()
     const session = await this.#engine.openSession(options)
     const lease = new SharedLease()
