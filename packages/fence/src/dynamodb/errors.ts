@@ -1,0 +1,59 @@
+import { AccessError, InvalidError } from '@leasehold/core'
+import { messageOf } from '../cas/outcome.js'
+import type { Attributes, SdkError } from './client.js'
+
+/** DynamoDB has refused the request, whole, for a reason that passes: nothing of this attempt was written. */
+const PASSING = new Set([
+  'TransactionConflictException',
+  'ProvisionedThroughputExceededException',
+  'ThrottlingException',
+  'RequestLimitExceeded',
+])
+
+/** What an attempt has come to, as far as its error tells. */
+export type Failure =
+  | { readonly kind: 'condition'; readonly item: Attributes | undefined }
+  | { readonly kind: 'passing' }
+  | { readonly kind: 'definite'; readonly error: unknown }
+  | { readonly kind: 'unknown' }
+
+export function failureOf(error: unknown): Failure {
+  const { name, Item, CancellationReasons } = (error ?? {}) as SdkError
+  if (name === 'ConditionalCheckFailedException') return { kind: 'condition', item: Item }
+  if (name === 'TransactionCanceledException') {
+    const [first] = CancellationReasons ?? []
+    if (first?.Code === 'ConditionalCheckFailed') return { kind: 'condition', item: first.Item }
+    const codes = new Set((CancellationReasons ?? []).map((reason) => reason.Code))
+    if (codes.has('ConditionalCheckFailed') || codes.has('ValidationError')) return { kind: 'definite', error }
+    return { kind: 'passing' }
+  }
+  if (name !== undefined && PASSING.has(name)) return { kind: 'passing' }
+  const definite = explain(error, name)
+  return definite === undefined ? { kind: 'unknown' } : { kind: 'definite', error: definite }
+}
+
+/** The SDK repeats by itself: an attempt before the last may have taken effect. */
+export function wasRepeated(error: unknown): boolean {
+  return ((error as SdkError | null)?.$metadata?.attempts ?? 1) > 1
+}
+
+function explain(error: unknown, name: string | undefined): unknown {
+  const what = `DynamoDB refuses: ${name}: ${messageOf(error)}`
+  switch (name) {
+    case 'ValidationException':
+    case 'ItemCollectionSizeLimitExceededException':
+    case 'IdempotentParameterMismatchException':
+      return new InvalidError(what, { cause: error })
+    case 'ResourceNotFoundException':
+      return new InvalidError(what, { cause: error, hint: 'is this the name of the table, and of its region?' })
+    case 'AccessDeniedException':
+      return new AccessError(what, { code: 'forbidden', cause: error })
+    case 'UnrecognizedClientException':
+    case 'InvalidSignatureException':
+    case 'ExpiredTokenException':
+    case 'MissingAuthenticationTokenException':
+      return new AccessError(what, { cause: error })
+    default:
+      return undefined
+  }
+}
