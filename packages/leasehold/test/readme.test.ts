@@ -13,6 +13,7 @@ const PAGES = [
   'docs/backup.md',
   'docs/compat.md',
   'docs/observability.md',
+  'docs/frameworks.md',
 ]
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'
