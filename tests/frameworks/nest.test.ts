@@ -1,5 +1,16 @@
 import 'reflect-metadata'
-import { Controller, Get, HttpCode, Inject, type INestApplication, Module, Param, Post, SetMetadata, UseGuards } from '@nestjs/common'
+import {
+  Controller,
+  Get,
+  HttpCode,
+  Inject,
+  type INestApplication,
+  Module,
+  Param,
+  Post,
+  SetMetadata,
+  UseGuards,
+} from '@nestjs/common'
 import { NestFactory, Reflector } from '@nestjs/core'
 import type { Locks } from 'leasehold'
 import { currentHold, LeaseholdModule, Locked, LOCKS } from 'leasehold/nest'
@@ -73,7 +84,12 @@ describe('Nest', () => {
   test('the method runs under its hold, behind decorators that keep working', async () => {
     const response = await fetch(`${url}/invoices/42`, { method: 'POST' })
     expect(response.status).toBe(202)
-    expect(await response.json()).toEqual({ id: '42', name: 'invoice/42', state: 'held', token: expect.stringMatching(/^\d+$/) })
+    expect(await response.json()).toEqual({
+      id: '42',
+      name: 'invoice/42',
+      state: 'held',
+      token: expect.stringMatching(/^\d+$/),
+    })
     expect(rolesSeen.pop()).toEqual(['clerk'])
     expect((await locks.query()).held).toEqual([])
   })
