@@ -46,9 +46,11 @@ export function fencedFetch(
 /** The caller sent no fencing token. HTTP status 428. */
 export class FencingRequiredError extends InvalidError {
   static override readonly errorClass: string = 'FencingRequiredError'
-  constructor() {
-    super(`this resource needs the header ${FENCING_HEADER}`, {
-      hint: `send ${FENCING_HEADER}: name=33, with the token of your hold`,
+  constructor(lock?: string) {
+    const name = lock === undefined ? 'name' : encodeURIComponent(lock)
+    const which = lock === undefined ? '' : ` with a token for the lock ${JSON.stringify(lock)}`
+    super(`this resource needs the header ${FENCING_HEADER}${which}`, {
+      hint: `send ${FENCING_HEADER}: ${name}=33, with the token of your hold`,
     })
   }
 }
@@ -136,7 +138,8 @@ export interface Problem {
 }
 
 /**
- * What to answer when a guarded handler failed: 428 without a token, 412 for a stale one, 400 for a wrong one.
+ * What to answer when a guarded handler failed: 428 without a token, 412 for a stale one, 400 for a wrong one, 503 when the
+ * store is not there (nothing was written), 504 when nobody knows whether it was.
  * Undefined for errors that are not of the guard: let them go their way.
  */
 export function problemOf(error: unknown): Problem | undefined {
@@ -146,6 +149,8 @@ export function problemOf(error: unknown): Problem | undefined {
     return problem(428, 'Precondition Required', 'fencing-token-required', error)
   if (code === 'stale-token') return problem(412, 'Precondition Failed', code, error)
   if (code === 'invalid' || code === 'mismatch') return problem(400, 'Bad Request', code, error)
+  if (code === 'unreachable') return problem(503, 'Service Unavailable', code, error)
+  if (code === 'unknown-outcome') return problem(504, 'Gateway Timeout', code, error)
   return undefined
 }
 

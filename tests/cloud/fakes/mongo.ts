@@ -61,7 +61,7 @@ export class FakeMongo {
     let rest = Buffer.alloc(0)
     let queue = Promise.resolve()
     socket.on('data', (bytes) => {
-      rest = Buffer.concat([rest, bytes])
+      rest = Buffer.concat([rest, bytes as Buffer])
       while (rest.length >= HEADER_BYTES && rest.length >= rest.readInt32LE(0)) {
         const message = rest.subarray(0, rest.readInt32LE(0))
         rest = rest.subarray(message.length)

@@ -1,0 +1,112 @@
+import { InvalidError } from '@leasehold/core'
+import type { Fenced, Guard } from '../guard.js'
+import { problemOf } from '../http.js'
+import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './run.js'
+
+/** What the interceptor uses of Nest's `ExecutionContext`, `CallHandler` and `HttpException`. */
+export interface NestContext {
+  switchToHttp(): { getRequest(): unknown; getResponse(): unknown }
+}
+export interface NestHandler {
+  handle(): {
+    subscribe(observer: { next(value: unknown): void; error(error: unknown): void; complete(): void }): unknown
+  }
+}
+export type NestException = new (body: Record<string, unknown>, status: number) => Error
+
+export interface NestRoute<Request> extends FencedRoute<Request> {
+  /** Nest's own class, from `@nestjs/common`. */
+  readonly HttpException: NestException
+}
+
+interface NestRequest {
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+}
+interface NestResponse {
+  readonly headersSent?: boolean
+  readonly sent?: boolean
+  setHeader?(name: string, value: string): unknown
+  header?(name: string, value: string): unknown
+}
+
+const transactions = new WeakMap<object, unknown>()
+
+/**
+ * The transaction in which a handler runs under {@link FencingInterceptor}.
+ * @throws InvalidError outside of one
+ */
+export function fencedTx<Tx>(request: object): Fenced<Tx> {
+  const tx = transactions.get(request)
+  if (tx === undefined) {
+    throw new InvalidError('this request runs in no guarded transaction', {
+      hint: '@UseInterceptors(new FencingInterceptor(guard, …)) on the route, and no work after it has ended',
+    })
+  }
+  return tx as Fenced<Tx>
+}
+
+/**
+ * An interceptor for Nest, on Express or Fastify: the route's handler runs in a transaction that checks the caller's token.
+ * 428 without one, 412 for a stale one. The handler asks for its transaction with {@link fencedTx}; what it returns is sent
+ * after the commit.
+ * @example
+ * @Put(':id')
+ * @UseInterceptors(new FencingInterceptor(fence(pool), { lock: (request) => `item/${request.params.id}`, HttpException }))
+ * async put(@Req() request: Request) {
+ *   await fencedTx<PoolClient>(request).query('UPDATE items SET n = n + 1 WHERE id = $1', [request.params.id])
+ * }
+ */
+export class FencingInterceptor<Tx, Request = { readonly params: Readonly<Record<string, string>> }> {
+  readonly #guard: Guard<Tx>
+  readonly #route: NestRoute<Request>
+
+  constructor(guard: Guard<Tx>, route: NestRoute<Request>) {
+    checkRoute(guard, route, () => {})
+    if (typeof route.HttpException !== 'function') {
+      throw new InvalidError('a fenced route of Nest needs { HttpException } of @nestjs/common')
+    }
+    this.#guard = guard
+    this.#route = route
+  }
+
+  /** Answers a list of one value: Nest takes it as a stream of one value, as it takes an Observable. */
+  async intercept(context: NestContext, next: NestHandler): Promise<never> {
+    const http = context.switchToHttp()
+    const request = http.getRequest() as NestRequest
+    const response = http.getResponse() as NestResponse
+    try {
+      const lock = this.#route.lock(request as Request)
+      const value = await runFenced(this.#guard, request.headers, lock, async (tx) => {
+        transactions.set(request, tx)
+        try {
+          const answer = await lastOf(next)
+          if (response.headersSent === true || response.sent === true) throw sentTooEarly()
+          return answer
+        } finally {
+          transactions.delete(request)
+        }
+      })
+      return [value] as never
+    } catch (error) {
+      const problem = problemOf(error)
+      if (problem === undefined) throw error
+      if (response.setHeader !== undefined) response.setHeader('content-type', problem.contentType)
+      else response.header?.('content-type', problem.contentType)
+      throw new this.#route.HttpException(problem.body, problem.status)
+    }
+  }
+}
+
+/** The last value of the handler's stream. */
+function lastOf(next: NestHandler): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    let last: unknown
+    next.handle().subscribe({
+      next(value) {
+        last = value
+      },
+      error: reject,
+      complete: () => resolve(last),
+    })
+  })
+}
