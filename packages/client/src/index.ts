@@ -1,6 +1,7 @@
 export { ABILITIES, type Ability, ALL_CAPABILITIES, COMPLETE_ENGINES, requireAbility } from './capabilities.js'
 export { formatCursor, parseCursor } from './cursor.js'
 export type { CampaignOptions, Election, Leader } from './election.js'
+export { Elapsed } from './elapsed.js'
 export * from './engine.js'
 export {
   fenceOf,
@@ -32,7 +33,9 @@ export { type ClientPlatform, defaultPlatform } from './platform.js'
 export * from './protocol/index.js'
 export * from './remote/index.js'
 export type { PutOptions, Register, RegisterEntry } from './register.js'
+export { abortedError, bounded, delay } from './race.js'
 export { deserializeHold } from './serialize.js'
+export { after } from './timers.js'
 export type {
   DelayRow,
   HeldRow,

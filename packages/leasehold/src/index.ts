@@ -25,5 +25,6 @@ export {
   WatchError,
 } from '@leasehold/core'
 export type { AcquireCallOptions as AcquireOptions } from '@leasehold/client'
+export * from './approximate.js'
 export * from './locks.js'
 export { VERSION } from './version.js'

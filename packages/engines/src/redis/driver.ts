@@ -1,0 +1,155 @@
+import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
+
+/** What is asked of a Redis, whatever the driver. */
+export interface RedisPort {
+  /** Runs a script on one key. */
+  run(script: string, key: string, args: readonly string[]): Promise<unknown>
+  /** Messages of a channel, until the returned function is called. Rejects while there is no connection. */
+  subscribe(channel: string, listener: () => void): Promise<() => void>
+  /** Connects, or rejects. */
+  connect(): Promise<void>
+  close(): void
+}
+
+/** The module of `ioredis` or of `redis` (node-redis), as `import * as driver from …` gives it. */
+export type RedisDriver = IoredisModule | NodeRedisModule
+
+interface IoredisModule {
+  readonly Redis: new (url: string, options: Readonly<Record<string, unknown>>) => IoredisClient
+}
+
+interface NodeRedisModule {
+  readonly createClient: (options: Readonly<Record<string, unknown>>) => NodeRedisClient
+}
+
+interface IoredisClient {
+  eval(script: string, keys: number, ...args: string[]): Promise<unknown>
+  subscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
+  connect(): Promise<unknown>
+  disconnect(): void
+  duplicate(): IoredisClient
+  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'message', listener: (channel: string) => void): unknown
+}
+
+interface NodeRedisClient {
+  eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  subscribe(channel: string, listener: () => void): Promise<unknown>
+  unsubscribe(channel: string, listener?: () => void): Promise<unknown>
+  connect(): Promise<unknown>
+  destroy?(): void
+  disconnect?(): Promise<unknown>
+  duplicate(): NodeRedisClient
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** Pauses between attempts of a driver to connect again. */
+const RECONNECT_MIN_MS = 50
+const RECONNECT_MAX_MS = 2_000
+
+const reconnectMs = (attempt: number): number => Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * attempt)
+
+/** A connection by the driver that was handed in, or by the one that is installed. */
+export async function redisPort(url: string, driver: RedisDriver | undefined, timeoutMs: number): Promise<RedisPort> {
+  const module = driver ?? (await installed())
+  if ('Redis' in module && typeof module.Redis === 'function') return ioredisPort(module, url, timeoutMs)
+  if ('createClient' in module && typeof module.createClient === 'function')
+    return nodeRedisPort(module, url, timeoutMs)
+  throw new InvalidError('this is no driver for Redis', { hint: "the module 'ioredis' or 'redis'" })
+}
+
+async function installed(): Promise<RedisDriver> {
+  let cause: unknown
+  for (const name of ['ioredis', 'redis']) {
+    try {
+      return (await import(name)) as RedisDriver
+    } catch (error) {
+      cause = error
+    }
+  }
+  throw new InvalidError("redis://… needs the driver 'ioredis' or 'redis', and neither is installed", {
+    cause,
+    hint: 'npm install ioredis',
+  })
+}
+
+function ioredisPort({ Redis }: IoredisModule, url: string, timeoutMs: number): RedisPort {
+  const client = new Redis(url, {
+    lazyConnect: true,
+    // A command fails while there is no connection, instead of waiting for one without an end.
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    enableAutoPipelining: true,
+    connectTimeout: timeoutMs,
+    retryStrategy: reconnectMs,
+  })
+  const listening = client.duplicate()
+  const listeners = new Map<string, () => void>()
+  // Every failure reaches the command that it belongs to.
+  for (const one of [client, listening]) one.on('error', () => {})
+  listening.on('message', (channel) => listeners.get(channel)?.())
+  return {
+    run: (script, key, args) => client.eval(script, 1, key, ...args),
+    async subscribe(channel, listener) {
+      listeners.set(channel, listener)
+      await listening.subscribe(channel)
+      return () => {
+        listeners.delete(channel)
+        listening.unsubscribe(channel).catch(() => {})
+      }
+    },
+    async connect() {
+      await Promise.all([client.connect(), listening.connect()])
+    },
+    close() {
+      client.disconnect()
+      listening.disconnect()
+    },
+  }
+}
+
+function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs: number): RedisPort {
+  const socket = { connectTimeout: timeoutMs, reconnectStrategy: reconnectMs }
+  const client = createClient({ url, socket, disableOfflineQueue: true })
+  const listening = client.duplicate()
+  for (const one of [client, listening]) one.on('error', () => {})
+  const end = (one: NodeRedisClient) => {
+    if (one.destroy) one.destroy()
+    else void one.disconnect?.().catch(() => {})
+  }
+  return {
+    run: (script, key, args) => client.eval(script, { keys: [key], arguments: [...args] }),
+    async subscribe(channel, listener) {
+      await listening.subscribe(channel, listener)
+      return () => {
+        listening.unsubscribe(channel, listener).catch(() => {})
+      }
+    },
+    async connect() {
+      await Promise.all([client.connect(), listening.connect()])
+    },
+    close() {
+      for (const one of [client, listening]) {
+        try {
+          end(one)
+        } catch {
+          // It was not connected.
+        }
+      }
+    },
+  }
+}
+
+/** The typed error of what a driver or the server has reported. */
+export function errorOfRedis(error: unknown, what: string): LeaseholdError {
+  if (error instanceof LeaseholdError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  const text = `Redis: ${what}: ${message}`
+  if (/^(NOAUTH|WRONGPASS)/.test(message)) return new AccessError(text, { code: 'unauthenticated', cause: error })
+  if (/^NOPERM/.test(message)) return new AccessError(text, { code: 'forbidden', cause: error })
+  if (/WRONGTYPE/.test(message)) {
+    return new InvalidError(text, { cause: error, hint: 'the key is used for something else: choose another prefix' })
+  }
+  return new UnavailableError(text, { cause: error, hint: 'says nothing about who holds a lock' })
+}

@@ -1,0 +1,26 @@
+/**
+ * KEYS[1] the lock; ARGV: our value, TTL in ms. Answers -3 when it is ours now, or how long the other's lease lasts (-1: for
+ * ever). That it was ours already is the answer to a question whose first answer was lost.
+ */
+export const TAKE = `
+if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return -3 end
+if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return -3 end
+return redis.call('pttl', KEYS[1])`
+
+/** KEYS[1] the lock; ARGV: our value, TTL in ms. 1: extended; 0: it is not ours. It is never made anew. */
+export const EXTEND = `
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('pexpire', KEYS[1], ARGV[2])`
+
+/** KEYS[1] the lock; ARGV: our value, the channel of those who wait. 1: released; 0: it was not ours. */
+export const GIVE = `
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('del', KEYS[1])
+redis.call('publish', ARGV[2], '')
+return 1`
+
+/** KEYS[1] the lock; ARGV: our value, the next one's, TTL in ms. 1: the next one has it; 0: it was not ours. */
+export const PASS = `
+if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
+return 1`

@@ -1,0 +1,179 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import {
+  AbortedError,
+  AcquireTimeoutError,
+  BusyError,
+  HoldLostError,
+  InvalidError,
+  UnavailableError,
+} from '@leasehold/core'
+import { fence } from '@leasehold/fence/pg'
+import * as ioredis from 'ioredis'
+import * as nodeRedis from 'redis'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Proxy } from '../../../../tests/services/proxy.js'
+import type { Service } from '../../../../tests/services/process.js'
+import { startRedis } from '../../../../tests/services/redis.js'
+import { describeWith } from '../../../../tests/services/suite.js'
+import {
+  type ApproximateLock,
+  type ApproximateLocks,
+  type ApproximateOptions,
+  connectApproximate,
+} from '../../src/redis.js'
+
+const DRIVERS = { ioredis, redis: nodeRedis as unknown as ApproximateOptions['driver'] }
+
+describeWith('Redis', 'approximate locks in Redis', () => {
+  let server: Service
+  let admin: ioredis.Redis
+  const open: ApproximateLocks[] = []
+
+  beforeAll(async () => {
+    server = await startRedis()
+    admin = new ioredis.Redis(server.url)
+  })
+  afterEach(async () => {
+    for (const locks of open.splice(0)) await locks.close()
+    await admin.flushall()
+  })
+  afterAll(async () => {
+    admin.disconnect()
+    await server.stop()
+  })
+
+  const client = async (options: ApproximateOptions = {}, url = server.url): Promise<ApproximateLocks> => {
+    const locks = await connectApproximate(url, options)
+    open.push(locks)
+    return locks
+  }
+
+  describe.each(Object.entries(DRIVERS))('with the driver %s', (_name, driver) => {
+    const options = driver === undefined ? {} : { driver }
+
+    it('has one holder at a time, in one process and in several', async () => {
+      const clients = await Promise.all([client(options), client(options)])
+      let inside = 0
+      let most = 0
+      const task = async (locks: ApproximateLocks) => {
+        for (let i = 0; i < 10; i++) {
+          await locks.request('a', async () => {
+            most = Math.max(most, ++inside)
+            await sleep(1)
+            inside--
+          })
+        }
+      }
+      await Promise.all(clients.flatMap((locks) => [task(locks), task(locks), task(locks)]))
+      expect(most).toBe(1)
+      expect(await admin.keys('*')).toEqual([])
+    })
+
+    it('hears of a release, long before it would ask again', async () => {
+      const [one, two] = [await client(options), await client(options)]
+      const held = await one.acquire('a')
+      const waiting = two.acquire('a')
+      await sleep(2_500)
+      const start = performance.now()
+      await held.release()
+      await waiting
+      expect(performance.now() - start).toBeLessThan(400)
+    })
+
+    it('extends what is held, and leaves alone what is not its own', async () => {
+      const locks = await client({ ...options, ttl: '600ms' })
+      const lock = await locks.acquire('a')
+      await sleep(1_000)
+      expect(lock.state).toBe('held')
+      await admin.set('leasehold:approximate:a', 'somebody else')
+      expect((await lock.lost)?.reason).toBe('expired')
+      expect(lock.signal.reason).toBeInstanceOf(HoldLostError)
+      expect(() => lock.assertHeld()).toThrow(HoldLostError)
+      expect(await lock.release()).toEqual({ released: false })
+      expect(await admin.get('leasehold:approximate:a')).toBe('somebody else')
+    })
+  })
+
+  it('never waits where it is told not to', async () => {
+    const [one, two] = [await client(), await client()]
+    const lock = await one.acquire('a')
+    expect(await two.tryAcquire('a')).toBeNull()
+    expect(await one.tryAcquire('a')).toBeNull()
+    await expect(two.acquire('a', { wait: 0 })).rejects.toBeInstanceOf(BusyError)
+    await expect(two.acquire('a', { wait: '300ms' })).rejects.toBeInstanceOf(AcquireTimeoutError)
+    const waiting = two.acquire('a', { signal: AbortSignal.timeout(100) })
+    await expect(waiting).rejects.toBeInstanceOf(AbortedError)
+    await lock.release()
+    const again = await two.tryAcquire('a')
+    expect(again?.remaining()).toBeGreaterThan(8_000)
+  })
+
+  it('passes on a lock whose holder is gone, when its lease ends', async () => {
+    await admin.set('leasehold:approximate:a', 'gone', 'PX', 400)
+    const start = performance.now()
+    await (await client()).acquire('a')
+    expect(performance.now() - start).toBeGreaterThan(300)
+  })
+
+  it('loses by its own clock when Redis does not answer, and does not run into others afterwards', async () => {
+    await using proxy = await Proxy.start(server.port)
+    const url = `redis://127.0.0.1:${proxy.port}`
+    const locks = await client({ ttl: '600ms', connectTimeout: '300ms' }, url)
+    const lock = await locks.acquire('a')
+    const other = (await client()).acquire('a')
+    proxy.mute()
+    expect((await lock.lost)?.reason).toBe('deadline')
+    const next = await other
+    proxy.open()
+    await sleep(500)
+    expect(next.state).toBe('held')
+    await expect(locks.acquire('b', { wait: '5s' })).resolves.toBeDefined()
+  })
+
+  it('says unreachable, not taken, when Redis is away; and takes nothing twice when an answer was lost', async () => {
+    await using proxy = await Proxy.start(server.port)
+    const locks = await client({ connectTimeout: '300ms' }, `redis://127.0.0.1:${proxy.port}`)
+    proxy.mute()
+    const waiting = locks.acquire('a', { wait: '10s' })
+    await sleep(100)
+    proxy.open()
+    const lock = await waiting
+    expect(lock.state).toBe('held')
+    proxy.shut()
+    await expect(locks.acquire('b', { wait: '500ms' })).rejects.toBeInstanceOf(UnavailableError)
+    await expect(locks.tryAcquire('b')).rejects.toBeInstanceOf(UnavailableError)
+    await expect(connectApproximate('redis://127.0.0.1:1')).rejects.toBeInstanceOf(UnavailableError)
+  })
+
+  it('gives the value of a body whose lock was lost, with the loss', async () => {
+    const locks = await client()
+    const result = locks.request('a', { ttl: '300ms' }, async (lock) => {
+      await admin.del('leasehold:approximate:a')
+      await lock.lost
+      return 7
+    })
+    await expect(result).rejects.toMatchObject({ code: 'lost', result: 7 })
+    await expect(locks.request('a', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
+    expect(await admin.exists('leasehold:approximate:a')).toBe(0)
+  })
+
+  it('refuses a key that is something else, and what makes no sense', async () => {
+    await admin.lpush('leasehold:approximate:a', 'x')
+    await expect((await client()).acquire('a')).rejects.toBeInstanceOf(InvalidError)
+    await expect((await client()).acquire('a', { ttl: 30 })).rejects.toBeInstanceOf(InvalidError)
+    await expect(connectApproximate('http://x')).rejects.toBeInstanceOf(InvalidError)
+    await expect(connectApproximate(server.url, { driver: {} as never })).rejects.toBeInstanceOf(InvalidError)
+  })
+})
+
+it('is no hold: it has no token, and no guard takes it', () => {
+  // Compiled, not run: what must not compile is marked.
+  const misuse = async (lock: ApproximateLock) => {
+    const guard = fence({} as never)
+    // @ts-expect-error: an approximate lock protects nothing
+    await guard.with(lock, () => {})
+    // @ts-expect-error: it has no token
+    return lock.token as bigint
+  }
+  expect(typeof misuse).toBe('function')
+})
