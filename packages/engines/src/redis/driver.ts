@@ -147,8 +147,8 @@ export function errorOfRedis(error: unknown, what: string): LeaseholdError {
   const message = error instanceof Error ? error.message : String(error)
   const text = `Redis: ${what}: ${message}`
   if (/^(NOAUTH|WRONGPASS)/.test(message)) return new AccessError(text, { code: 'unauthenticated', cause: error })
-  if (/^NOPERM/.test(message)) return new AccessError(text, { code: 'forbidden', cause: error })
-  if (/WRONGTYPE/.test(message)) {
+  if (message.startsWith('NOPERM')) return new AccessError(text, { code: 'forbidden', cause: error })
+  if (message.includes('WRONGTYPE')) {
     return new InvalidError(text, { cause: error, hint: 'the key is used for something else: choose another prefix' })
   }
   return new UnavailableError(text, { cause: error, hint: 'says nothing about who holds a lock' })
