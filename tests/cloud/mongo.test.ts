@@ -9,7 +9,9 @@ import { storm } from './verify/storm.js'
 
 const LOCK = 'billing/invoice-42'
 const options = { platform: { pause: () => Promise.resolve() } }
-type Invoice = Document & { _id: string }
+interface Invoice extends Document {
+  _id: string
+}
 const totalOf = (document: { total?: unknown } | null) => Number(document?.total ?? 0)
 
 describe('the guard of MongoDB, with the driver, against a fake', () => {
