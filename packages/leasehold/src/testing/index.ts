@@ -1,0 +1,1 @@
+export { createTestService, type Leftovers, type TestService, type TestServiceOptions } from './service.js'
