@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { createTestService } from 'leasehold/testing'
 
-test('a paused holder loses its lock', async () => {
+await test('a paused holder loses its lock', async () => {
   const service = createTestService()
   const locks = service.client({ ttl: '10s' })
   const hold = await locks.acquire('invoice/42')
@@ -13,7 +13,7 @@ test('a paused holder loses its lock', async () => {
   await service.close()
 })
 
-test('leases follow the mocked timers', async () => {
+await test('leases follow the mocked timers', async () => {
   mock.timers.enable({ apis: ['setTimeout', 'Date'] })
   const service = createTestService({ framework: true })
   const turns = async () => {
