@@ -9,9 +9,66 @@ import { a4, a4g } from './rows/a4.js'
 import { a6 } from './rows/a6.js'
 import { a7, a7late } from './rows/a7.js'
 import { a8, a8m } from './rows/a8.js'
+import { a9 } from './rows/a9.js'
+import { r1 } from './rows/r1.js'
+import { r11, r12 } from './rows/r11.js'
+import { r13, r13c } from './rows/r13.js'
+import { r14, r14c } from './rows/r14.js'
+import { r15, r15c } from './rows/r15.js'
+import { r16, r16c } from './rows/r16.js'
+import { r2, r2c, r2d } from './rows/r2.js'
+import { r3a, r3b, r3c, r3cw } from './rows/r3.js'
+import { r4, r4check } from './rows/r4.js'
+import { r5 } from './rows/r5.js'
+import { r6 } from './rows/r6.js'
+import { r7 } from './rows/r7.js'
+import { r8 } from './rows/r8.js'
+import { r9, r9c } from './rows/r9.js'
 
 /** All scenarios, in the order in which they are listed. */
-export const SCENARIOS: readonly Scenario[] = [a1, a1g, a2, a2u, a3, a4, a4g, a6, a7, a7late, a8, a8m, a10, a10bad]
+export const SCENARIOS: readonly Scenario[] = [
+  a1,
+  a1g,
+  a2,
+  a2u,
+  a3,
+  a4,
+  a4g,
+  a6,
+  a7,
+  a7late,
+  a8,
+  a8m,
+  a9,
+  a10,
+  a10bad,
+  r1,
+  r2,
+  r2c,
+  r2d,
+  r3a,
+  r3b,
+  r3c,
+  r3cw,
+  r4,
+  r4check,
+  r5,
+  r6,
+  r7,
+  r8,
+  r9,
+  r9c,
+  r11,
+  r12,
+  r13,
+  r13c,
+  r14,
+  r14c,
+  r15,
+  r15c,
+  r16,
+  r16c,
+]
 
 /** Ids are compared without regard to case. */
 export function scenarioOf(id: string): Scenario | undefined {

@@ -114,7 +114,7 @@ export type Names = string | readonly string[]
 
 /** How a client's program came out. */
 export type UnitOutcome =
-  /** Its write or effect was acknowledged (or sent, at `X`). */
+  /** It came to its end: what it wrote was acknowledged (or sent, at `X`). */
   | 'done'
   /** The resource refused its token. */
   | 'refused'

@@ -29,11 +29,10 @@ export class Program {
   readonly #rpc: RpcClient
   #held: { readonly by: HeldBy; readonly record: HoldRecord } | undefined
   #seen: { readonly value: number; readonly version: number } = { value: 0, version: 0 }
-  #acted = false
 
   constructor(context: ProgramContext) {
     this.#context = context
-    this.#rpc = new RpcClient(context.process)
+    this.#rpc = RpcClient.of(context.process)
   }
 
   async run(steps: readonly Step[]): Promise<void> {
@@ -44,7 +43,7 @@ export class Program {
         await this.#step(step)
         await process.point(`after ${step.do}`)
       }
-      if (this.#acted) this.outcome = 'done'
+      this.outcome = 'done'
     } catch (error) {
       if (!(error instanceof Outcome)) throw error
       this.outcome = error.outcome
@@ -96,7 +95,6 @@ export class Program {
     await this.#context.process.point('in write')
     const value = this.#seen.value + 1
     await this.#ask(resource, { action: 'write', ...header, value, unit: this.#unit() })
-    this.#acted = true
   }
 
   async #effect(resource: string | undefined, check: boolean): Promise<void> {
@@ -106,7 +104,6 @@ export class Program {
     const to = { machine: this.#context.resource(resource), port: RESOURCE_PORT }
     const body: ResourceQuestion = { action: 'effect', unit: this.#unit() }
     this.#rpc.tell(to, body, { text: 'effect', ...this.#token() })
-    this.#acted = true
   }
 
   async #release(): Promise<void> {

@@ -65,7 +65,10 @@ export async function runScenario(
       const resource = (given: string | undefined) => given ?? onlyOne(resources)
       const program = new Program({ process, client, book, startUs, resource })
       programs.set(name, program)
-      void program.run(scenario.clients[name] ?? [])
+      program.run(scenario.clients[name] ?? []).catch((error: unknown) => {
+        world.uncaught(process, error)
+        process.kill()
+      })
     })
   }
   const start = (who: string) => {

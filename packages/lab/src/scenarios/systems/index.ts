@@ -1,10 +1,17 @@
+import { redisLock, redlock, revision, shedlock, zookeeper } from '../../baselines/index.js'
 import type { World } from '../../world/index.js'
 import type { SystemSpec } from '../format.js'
 import type { LockSystem, SystemFactory } from '../system.js'
 import { leasehold } from './leasehold.js'
 
+/** The production service, and the baselines. */
 const SYSTEMS: Readonly<Record<string, SystemFactory>> = {
-  leasehold: (world, spec) => leasehold(world, spec),
+  leasehold,
+  redlock,
+  redis: redisLock,
+  zookeeper,
+  revision,
+  shedlock,
 }
 
 export const SYSTEM_KINDS: readonly string[] = Object.keys(SYSTEMS)

@@ -12,6 +12,7 @@ interface Answer {
 }
 
 const REPLIES = 'replies'
+const CLIENTS = new WeakMap<Process, RpcClient>()
 
 /** Questions and answers as single frames: nothing is repeated, and an answer may come late or never. */
 export class RpcClient {
@@ -19,7 +20,17 @@ export class RpcClient {
   readonly #open = new Map<number, (body: object) => void>()
   #number = 0
 
-  constructor(process: Process) {
+  /** The one of this process: all its parts share the port for answers. */
+  static of(process: Process): RpcClient {
+    let client = CLIENTS.get(process)
+    if (client === undefined) {
+      client = new RpcClient(process)
+      CLIENTS.set(process, client)
+    }
+    return client
+  }
+
+  private constructor(process: Process) {
     this.#process = process
     process.world.network.bind<Answer>(process, REPLIES, ({ number, body }) => {
       const resolve = this.#open.get(number)
@@ -33,13 +44,17 @@ export class RpcClient {
     this.#process.world.network.send(this.#process, to, Object.freeze({ number: ++this.#number, body }), label)
   }
 
-  /** The answer, or undefined when none came within `timeoutUs` on the process's own clock. */
+  /**
+   * The answer, or undefined when none came within `timeoutUs` on the process's own clock. An answer that has arrived wins
+   * over a timeout that is late, as with a blocking socket: what lies in its buffer is read.
+   */
   ask<T extends object>(to: Address, body: object, timeoutUs: number, label?: Label): Promise<T | undefined> {
     const number = ++this.#number
     return new Promise((resolve) => {
       const cancel = this.#process.after(timeoutUs, () => {
-        this.#open.delete(number)
-        resolve(undefined)
+        this.#process.soon(() => {
+          if (this.#open.delete(number)) resolve(undefined)
+        })
       })
       this.#open.set(number, (answer) => {
         cancel()

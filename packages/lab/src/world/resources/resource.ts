@@ -112,10 +112,11 @@ export class Resource {
     process.onEnd(() => this.#cell.lose())
     serveRpc<ResourceQuestion, ResourceAnswer>(process, RESOURCE_PORT, (question, reply) => {
       void this.#handle(process, question).then((answer) => {
-        const { action, unit } = question
-        const label = answer.ok ? `${action} ok: ${answer.value}` : `${action} refused`
-        if (process.alive && (action !== 'effect' || !answer.ok))
-          reply(answer, { text: label, token: String(unit.hold) })
+        const { action, header } = question
+        if (!process.alive || (action === 'effect' && answer.ok)) return
+        const token = this.#tokenOf(header)
+        const text = answer.ok ? `${action} ok: ${answer.value}` : `${action} refused`
+        reply(answer, token === undefined ? { text } : { text, token: String(token) })
       })
     })
     return process

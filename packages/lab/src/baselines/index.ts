@@ -1,0 +1,6 @@
+export { redisLock, type RedisLockSpec } from './redis-lock.js'
+export { type Fsync, RedisNode, type RedisNodeOptions } from './redis-node.js'
+export { redlock, type RedlockSpec } from './redlock.js'
+export { revision, type RevisionSpec } from './revision.js'
+export { shedlock, type ShedlockSpec } from './shedlock.js'
+export { zookeeper, type ZookeeperSpec } from './zookeeper.js'
