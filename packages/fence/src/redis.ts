@@ -1,16 +1,26 @@
-import { InvalidError, LeaseholdError, padToken, UnavailableError, UnknownOutcomeError } from '@leasehold/core'
+import { InvalidError, padToken } from '@leasehold/core'
 import type { GuardOptions, OpenOptions } from './guard.js'
 import { describe, type GuardableHold, tracked } from './hold.js'
-import { mismatch, type Opening, openingOf, staleToken, type Target } from './resource.js'
+import { explain } from './redis/errors.js'
+import { CHECK, functionOf, redisLibrary, SCRIPTS, type ScriptName } from './redis/scripts.js'
+import { type RedisWarning, refused, warningsOf } from './redis/server-check.js'
+import { checkWrites, singleTarget } from './single.js'
 
-/** What a guard uses of `ioredis`. */
+export { redisLibrary } from './redis/scripts.js'
+export type { RedisWarning } from './redis/server-check.js'
+
+/** What a guard uses of `ioredis`: `Redis` or `Cluster`. */
 export interface RedisClient {
   eval(script: string, keys: number, ...keysAndArguments: string[]): Promise<unknown>
+  /** For `{ functions: true }`, `install` and `checkServer`. */
+  call?(command: string, ...args: string[]): Promise<unknown>
 }
 
 export interface RedisGuardOptions extends GuardOptions {
   /** Before the names of the keys. Default `leasehold:`. The keys of one resource share a hash tag, so Cluster keeps them together. */
   readonly prefix?: string
+  /** Calls functions (FCALL, Redis 7 and Valkey) in place of scripts (EVAL). They must have been loaded: see `install`. */
+  readonly functions?: boolean
 }
 
 /** A value that is kept, with its mark, in one hash of Redis. */
@@ -34,34 +44,17 @@ export interface RedisGuard {
   ): Promise<unknown>
   /** The hash in which a resource is kept, for readers without a lock: field `value`. */
   keyOf(resource: string): string
+  /** Loads the functions of the guard into the server, for `{ functions: true }`. */
+  install(): Promise<void>
+  /**
+   * Asks the server what can make it forget a mark: eviction, no append-only file, replicas that lag.
+   * @throws InvalidError (`mismatch`) if `strict` and there is anything
+   */
+  checkServer(options?: { readonly strict?: boolean }): Promise<readonly RedisWarning[]>
 }
 
 /**
- * KEYS[1]: the resource's hash. ARGV: token as 19 digits, kind, lock, and what to keep as kind of a bare resource.
- * 19 digits compare as text as they do as numbers; Lua's own numbers are doubles and would not.
- */
-const CHECK = `
-local state = redis.call('HMGET', KEYS[1], 'mark', 'kind', 'lock')
-if state[2] and (state[2] ~= ARGV[2] or state[3] ~= ARGV[3]) then
-  return redis.error_reply('LEASEHOLDMISMATCH ' .. state[2] .. ' ' .. state[3])
-end
-if state[1] and state[1] > ARGV[1] then return redis.error_reply('LEASEHOLDSTALE ' .. state[1]) end
-if state[1] ~= ARGV[1] then redis.call('HSET', KEYS[1], 'mark', ARGV[1], 'kind', ARGV[2], 'lock', ARGV[3]) end
-`
-const OPEN = `${CHECK} return 'OK'`
-const GET = `${CHECK} return redis.call('HGET', KEYS[1], 'value')`
-const SET = `${CHECK} redis.call('HSET', KEYS[1], 'value', ARGV[4]) return 'OK'`
-const DELETE = `${CHECK} redis.call('HDEL', KEYS[1], 'value') return 'OK'`
-const KIND = `
-local state = redis.call('HMGET', KEYS[1], 'kind', 'lock')
-if state[1] and (state[1] ~= 'permits' or state[2] ~= ARGV[1]) then
-  return redis.error_reply('LEASEHOLDMISMATCH ' .. state[1] .. ' ' .. state[2])
-end
-if not state[1] then redis.call('HSET', KEYS[1], 'kind', 'permits', 'lock', ARGV[1]) end
-return 'OK'`
-
-/**
- * A guard on Redis or Valkey: value and mark in one hash, checked and written by one script.
+ * A guard on Redis or Valkey: value and mark in one hash, checked and written by one script or function.
  *
  * Redis must not evict (`maxmemory-policy noeviction`) and must keep what it has acknowledged (`appendfsync always`, no
  * failover to a replica that lags): where an acknowledged write can be lost, its mark is lost with it, and an older holder
@@ -74,80 +67,75 @@ return 'OK'`
  */
 export function fence(redis: RedisClient, options: RedisGuardOptions = {}): RedisGuard {
   if (typeof redis?.eval !== 'function') throw new InvalidError('a guard for Redis takes a client of ioredis')
-  const { prefix = 'leasehold:' } = options
+  const { prefix = 'leasehold:', functions = false } = options
   if (typeof prefix !== 'string' || /[{}]/.test(prefix)) throw new InvalidError('prefix is text without braces')
-  const keyOf = (mark: string) => `${prefix}{${mark}}`
+  const send = senderOf(redis, functions)
+  // A brace in the name would end the hash tag.
+  const keyOf = (mark: string) => `${prefix}{${mark.replace(/[%{}]/g, encodeURIComponent)}}`
 
   const step = (hold: GuardableHold, open: OpenOptions, call: Call): Promise<unknown> =>
     tracked(hold, async () => {
-      const opening = openingOf(hold, options, open)
-      const target = single(opening)
-      if (call.writes && !target.writes) throw new InvalidError('a shared hold can only read', { code: 'mismatch' })
+      const target = singleTarget(hold, options, open, 'key')
+      if (call.writes) checkWrites(target)
+      const proof = [padToken(target.token), target.kind, target.lock]
       try {
         if (target.kind === 'slot') {
           hold.assertHeld()
-          await redis.eval(KIND, 1, keyOf(target.resource), target.lock)
+          await send('kind', [keyOf(target.resource)], proof)
         }
         hold.assertHeld()
-        const keys = [keyOf(target.mark), ...(call.keys ?? [])]
-        const proof = [padToken(target.token), target.kind, target.lock]
-        return await redis.eval(call.script, keys.length, ...keys, ...proof, ...(call.args ?? []))
+        return await send(call.step, [keyOf(target.mark), ...(call.keys ?? [])], [...proof, ...(call.args ?? [])])
       } catch (error) {
         throw explain(error, target, call.writes)
       }
     })
 
   return {
-    open: async (hold, open = {}) => void (await step(hold, open, { script: OPEN, writes: false })),
-    get: async (hold, open = {}) => (await step(hold, open, { script: GET, writes: false })) as string | null,
+    open: async (hold, open = {}) => void (await step(hold, open, { step: 'open', writes: false })),
+    get: async (hold, open = {}) => (await step(hold, open, { step: 'get', writes: false })) as string | null,
     async set(hold, value, open = {}) {
       if (typeof value !== 'string') throw new InvalidError(`a value is text, not ${describe(value)}`)
-      await step(hold, open, { script: SET, args: [value], writes: true })
+      await step(hold, open, { step: 'set', args: [value], writes: true })
     },
-    delete: async (hold, open = {}) => void (await step(hold, open, { script: DELETE, writes: true })),
-    run: (hold, script, open = {}) =>
-      step(hold, open, {
-        script: CHECK + script,
-        keys: open.keys ?? [],
-        args: ['', ...(open.args ?? [])],
-        writes: true,
-      }),
+    delete: async (hold, open = {}) => void (await step(hold, open, { step: 'delete', writes: true })),
+    async run(hold, script, open = {}) {
+      if (functions) {
+        throw new InvalidError('a script of yours needs EVAL, and this guard uses functions only', {
+          hint: 'put your step into a library of your own, beside the text of redisLibrary()',
+        })
+      }
+      const { keys = [], args = [] } = open
+      return await step(hold, open, { step: { script: CHECK + script }, keys, args: ['', ...args], writes: true })
+    },
     keyOf,
+    install: async () => void (await callOf(redis)('FUNCTION', 'LOAD', 'REPLACE', redisLibrary())),
+    async checkServer({ strict = false } = {}) {
+      const warnings = await warningsOf(callOf(redis))
+      if (strict && warnings.length > 0) throw refused(warnings)
+      return warnings
+    },
   }
 }
 
 interface Call {
-  readonly script: string
+  readonly step: ScriptName | { readonly script: string }
   readonly writes: boolean
   readonly keys?: readonly string[]
   readonly args?: readonly string[]
 }
 
-/** One script checks one resource: several would have to live in one slot of the Cluster. */
-function single({ targets }: Opening): Target {
-  const [target, ...more] = targets as [Target, ...Target[]]
-  if (more.length > 0)
-    throw new InvalidError('a hold of several locks: which one protects this key?', { hint: 'say { lock }' })
-  return target
+function senderOf(redis: RedisClient, functions: boolean) {
+  const call = functions ? callOf(redis) : undefined
+  return (step: Call['step'], keys: readonly string[], args: readonly string[]): Promise<unknown> => {
+    if (typeof step !== 'string') return redis.eval(step.script, keys.length, ...keys, ...args)
+    if (call === undefined) return redis.eval(SCRIPTS[step], keys.length, ...keys, ...args)
+    return call('FCALL', functionOf(step), String(keys.length), ...keys, ...args)
+  }
 }
 
-function explain(error: unknown, target: Target, writes: boolean): unknown {
-  if (error instanceof LeaseholdError) return error
-  const message = error instanceof Error ? error.message : String(error)
-  const stale = /LEASEHOLDSTALE (\d{19})/.exec(message)
-  if (stale !== null) return staleToken(target.mark, target.token, BigInt(stale[1] as string))
-  const other = /LEASEHOLDMISMATCH (\S+) (.*)/.exec(message)
-  if (other !== null) {
-    const [, kind, lock] = other as unknown as [string, string, string]
-    const expected = target.kind === 'slot' && kind !== 'slot' ? 'permits' : target.kind
-    return mismatch(target, { kind, lock }, expected) ?? error
+function callOf(redis: RedisClient): (command: string, ...args: string[]) => Promise<unknown> {
+  if (typeof redis.call !== 'function') {
+    throw new InvalidError('this needs a client with call(command, …), such as ioredis')
   }
-  if (!/connection is closed|ECONN|EPIPE|ETIMEDOUT|max retries per request|stream isn't writeable/i.test(message))
-    return error
-  // A write may have arrived although its answer did not.
-  if (!writes || /isn't writeable|ECONNREFUSED/i.test(message))
-    return new UnavailableError(`Redis is not there: ${message}`, { cause: error })
-  return new UnknownOutcomeError('the write was sent and its answer is lost: it may or may not have taken effect', {
-    cause: error,
-  })
+  return (command, ...args) => (redis.call as NonNullable<RedisClient['call']>)(command, ...args)
 }

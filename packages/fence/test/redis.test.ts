@@ -4,9 +4,10 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import type { Service } from '../../../tests/services/process.js'
 import { startRedis } from '../../../tests/services/redis.js'
 import { describeWith } from '../../../tests/services/suite.js'
-import { fence } from '../src/redis.js'
+import { fence, redisLibrary } from '../src/redis.js'
 import { provesFencing } from '../src/testkit.js'
 import { holdOf, holdOfLocks } from './support/holds.js'
+import { proxyTo } from './support/proxy.js'
 
 describeWith('Redis', 'the guard of Redis', () => {
   let server: Service
@@ -99,6 +100,100 @@ describeWith('Redis', 'the guard of Redis', () => {
     nobody.disconnect()
   })
 
+  it('refuses a key whose mark would expire, and a key of another type', async () => {
+    await guard().set(holdOf(33n), 'a')
+    await redis.expire(guard().keyOf('billing/invoice-42'), 1_000)
+    for (const late of [33n, 34n]) {
+      const refused = guard().set(holdOf(late), 'b')
+      await expect(refused).rejects.toMatchObject({ code: 'mismatch', hint: expect.stringContaining('PERSIST') })
+    }
+    await redis.persist(guard().keyOf('billing/invoice-42'))
+    await guard().set(holdOf(34n), 'b')
+    await redis.set(guard().keyOf('text'), 'x')
+    await expect(guard().open(holdOf(33n, 'text'))).rejects.toMatchObject({ code: 'mismatch' })
+  })
+
+  it('works with functions where scripts are forbidden', async () => {
+    await redis.call('ACL', 'SETUSER', 'noeval', 'on', '>pass', '~*', '+@all', '-eval', '-evalsha')
+    const strict = new Redis(server.port, '127.0.0.1', { username: 'noeval', password: 'pass' })
+    await expect(fence(strict).open(holdOf(33n))).rejects.toMatchObject({ code: 'forbidden', hint: /functions/ })
+    const g = fence(strict, { functions: true })
+    await redis.call('FUNCTION', 'FLUSH')
+    await expect(g.open(holdOf(33n))).rejects.toMatchObject({ code: 'invalid', hint: /install/ })
+    await g.install()
+    await g.set(holdOf(33n), 'a')
+    expect(await g.get(holdOf(34n))).toBe('a')
+    await expect(g.set(holdOf(33n), 'late')).rejects.toMatchObject({ code: 'stale-token', mark: 34n })
+    await expect(guard().set(holdOf(33n), 'late')).rejects.toThrow(StaleTokenError)
+    await g.open(holdOf(9_007_199_254_740_993n))
+    await expect(g.open(holdOf(9_007_199_254_740_992n))).rejects.toThrow(StaleTokenError)
+    await g.set(holdOf(33n, 'gpu', { permits: 2 }, 0), 'zero')
+    await expect(g.open(holdOf(34n, 'gpu'))).rejects.toMatchObject({ code: 'mismatch' })
+    await expect(g.run(holdOf(TOKEN_MAX), 'return 1')).rejects.toMatchObject({ code: 'invalid' })
+    expect(redisLibrary()).toMatch(/^#!lua name=leasehold_1\n/)
+    strict.disconnect()
+  })
+
+  it('says what can make this Redis forget marks', async () => {
+    const settings = async () => (await guard().checkServer()).map(({ setting, value }) => `${setting} ${value}`)
+    expect(await settings()).toEqual(['appendonly no'])
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
+    expect(await settings()).toEqual(['maxmemory-policy allkeys-lru', 'appendonly no'])
+    await expect(guard().checkServer({ strict: true })).rejects.toMatchObject({
+      code: 'mismatch',
+      message: /allkeys-lru .*appendonly/,
+    })
+    await redis.config('SET', 'maxmemory-policy', 'noeviction')
+    await redis.config('SET', 'appendonly', 'yes')
+    expect(await settings()).toEqual(['appendfsync no'])
+    await redis.config('SET', 'appendfsync', 'always')
+    expect(await guard().checkServer({ strict: true })).toEqual([])
+    await redis.config('SET', 'appendonly', 'no')
+    await redis.config('SET', 'appendfsync', 'no')
+  })
+
+  it('does lose the mark by eviction and by FLUSHALL: the limits on its page are true', async () => {
+    await guard().open(holdOf(34n))
+    await redis.flushall()
+    await guard().set(holdOf(33n), 'an old holder')
+    expect(await guard().get(holdOf(33n))).toBe('an old holder')
+  })
+
+  it('says when it does not know whether a write has arrived', async () => {
+    const proxy = await proxyTo(server.port)
+    const once = { retryStrategy: null, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 } as const
+    const connect = async () => {
+      const client = new Redis(proxy.port, '127.0.0.1', once)
+      client.on('error', () => {})
+      await client.ping()
+      proxy.cutAfterNextRequest()
+      return client
+    }
+    const writing = await connect()
+    await expect(fence(writing).set(holdOf(33n), 'arrived')).rejects.toMatchObject({ code: 'unknown-outcome' })
+    await expect.poll(() => guard().get(holdOf(33n))).toBe('arrived')
+    const reading = await connect()
+    await expect(fence(reading).get(holdOf(33n))).rejects.toMatchObject({ code: 'unreachable' })
+    await expect(fence(writing).set(holdOf(33n), 'x')).rejects.toMatchObject({ code: /unreachable|unknown-outcome/ })
+    for (const client of [writing, reading]) client.disconnect()
+    await proxy.close()
+  })
+
+  it('says when Redis is full, or a replica', async () => {
+    await redis.config('SET', 'maxmemory', '1')
+    await expect(guard().set(holdOf(33n), 'x')).rejects.toMatchObject({ code: 'storage' })
+    await redis.config('SET', 'maxmemory', '0')
+    await redis.call('REPLICAOF', '127.0.0.1', '1')
+    await expect(guard().set(holdOf(33n), 'x')).rejects.toMatchObject({ code: 'unreachable' })
+    expect(await guard().checkServer()).toContainEqual(expect.objectContaining({ setting: 'role', value: 'replica' }))
+    await redis.call('REPLICAOF', 'NO', 'ONE')
+  })
+
+  it.each([33, -1n, 0n, 2n ** 63n, null])('refuses the token %s', async (token) => {
+    await expect(guard().set(holdOf(token as never), 'x')).rejects.toMatchObject({ code: 'invalid' })
+    expect(await redis.dbsize()).toBe(0)
+  })
+
   it('is proved by the test kit', async () => {
     const g = guard()
     await provesFencing(
@@ -110,5 +205,29 @@ describeWith('Redis', 'the guard of Redis', () => {
       },
       { log: () => {} },
     )
+  })
+})
+
+describeWith('Redis', 'the guard of Redis in a cluster', () => {
+  it('keeps the keys of one resource in one slot, whatever its name', async () => {
+    const server = await startRedis({ args: ['--cluster-enabled', 'yes'] })
+    const redis = new Redis(server.url)
+    try {
+      await redis.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+      await expect
+        .poll(async () => String(await redis.call('CLUSTER', 'INFO')), { timeout: 10_000 })
+        .toMatch(/state:ok/)
+      const guard = fence(redis)
+      for (const name of ['list', '}{', 'a}b', '{a', 'ä%']) {
+        const keys = [`${guard.keyOf(name)}:items`]
+        const push = guard.run(holdOf(33n, name), "return redis.call('RPUSH', KEYS[2], ARGV[5])", { keys, args: ['a'] })
+        expect(await push, name).toBe(1)
+      }
+      const elsewhere = guard.run(holdOf(34n, 'list'), "return redis.call('GET', KEYS[2])", { keys: ['other'] })
+      await expect(elsewhere).rejects.toMatchObject({ code: 'invalid', hint: expect.stringContaining('keyOf') })
+    } finally {
+      redis.disconnect()
+      await server.stop()
+    }
   })
 })

@@ -1,0 +1,61 @@
+import { InvalidError } from '@leasehold/core'
+
+export interface RedisWarning {
+  readonly setting: string
+  readonly value: string
+  /** What can happen to a mark. */
+  readonly why: string
+}
+
+/** What can let Redis forget a mark that it has acknowledged, as far as the server tells. */
+export async function warningsOf(
+  call: (command: string, ...args: string[]) => Promise<unknown>,
+): Promise<RedisWarning[]> {
+  const info = fieldsOf(String(await call('INFO')))
+  const warnings: RedisWarning[] = []
+  const policy = info.get('maxmemory_policy') ?? 'unknown'
+  if (policy.startsWith('allkeys') || policy === 'unknown') {
+    warnings.push({ setting: 'maxmemory-policy', value: policy, why: 'a mark can be evicted: use noeviction' })
+  }
+  const aof = info.get('aof_enabled')
+  if (aof !== '1') {
+    const why = 'what was acknowledged since the last snapshot is lost in a crash: use appendonly yes'
+    warnings.push({ setting: 'appendonly', value: aof === '0' ? 'no' : 'unknown', why })
+  } else {
+    const fsync = await configOf(call, 'appendfsync')
+    if (fsync !== 'always') {
+      const why = 'what was acknowledged in the last moments is lost in a power cut: use appendfsync always'
+      warnings.push({ setting: 'appendfsync', value: fsync, why })
+    }
+  }
+  if (info.get('role') === 'slave') {
+    warnings.push({ setting: 'role', value: 'replica', why: 'a guard needs the primary' })
+  } else if (Number(info.get('connected_slaves') ?? 0) > 0) {
+    const why = 'replicas follow later: after a failover to one of them the newest marks are missing'
+    warnings.push({ setting: 'connected_slaves', value: String(info.get('connected_slaves')), why })
+  }
+  return warnings
+}
+
+export function refused(warnings: readonly RedisWarning[]): InvalidError {
+  const list = warnings.map(({ setting, value, why }) => `${setting} is ${value} (${why})`).join('; ')
+  return new InvalidError(`this Redis can forget marks: ${list}`, {
+    code: 'mismatch',
+    hint: 'change the settings, or keep what must not be lost in another store',
+  })
+}
+
+function fieldsOf(info: string): Map<string, string> {
+  const lines = info.split(/\r?\n/).filter((line) => line.includes(':'))
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
+}
+
+/** Managed servers forbid CONFIG: then nobody knows. */
+async function configOf(call: (command: string, ...args: string[]) => Promise<unknown>, name: string): Promise<string> {
+  try {
+    const answer = await call('CONFIG', 'GET', name)
+    return Array.isArray(answer) && answer.length > 1 ? String(answer[1]) : 'unknown'
+  } catch {
+    return 'unknown'
+  }
+}
