@@ -61,7 +61,10 @@ describeWith('Redis', 'the guard of Redis', () => {
     await expect(guard().open(holdOf(37n, 'plain', { permits: 2 }, 0))).rejects.toMatchObject({ code: 'mismatch' })
     const one = fence(redis, { resource: () => 'one' })
     await one.open(holdOf(33n, 'lock a'))
-    await expect(one.open(holdOf(34n, 'lock b'))).rejects.toMatchObject({ code: 'mismatch', message: /lock a/ })
+    await expect(one.open(holdOf(34n, 'lock b'))).rejects.toMatchObject({
+      code: 'mismatch',
+      message: expect.stringMatching(/lock a/),
+    })
   })
 
   it('lets shared holds read only, and several locks choose one', async () => {
@@ -116,10 +119,13 @@ describeWith('Redis', 'the guard of Redis', () => {
   it('works with functions where scripts are forbidden', async () => {
     await redis.call('ACL', 'SETUSER', 'noeval', 'on', '>pass', '~*', '+@all', '-eval', '-evalsha')
     const strict = new Redis(server.port, '127.0.0.1', { username: 'noeval', password: 'pass' })
-    await expect(fence(strict).open(holdOf(33n))).rejects.toMatchObject({ code: 'forbidden', hint: /functions/ })
+    await expect(fence(strict).open(holdOf(33n))).rejects.toMatchObject({
+      code: 'forbidden',
+      hint: expect.stringMatching(/functions/),
+    })
     const g = fence(strict, { functions: true })
     await redis.call('FUNCTION', 'FLUSH')
-    await expect(g.open(holdOf(33n))).rejects.toMatchObject({ code: 'invalid', hint: /install/ })
+    await expect(g.open(holdOf(33n))).rejects.toMatchObject({ code: 'invalid', hint: expect.stringMatching(/install/) })
     await g.install()
     await g.set(holdOf(33n), 'a')
     expect(await g.get(holdOf(34n))).toBe('a')
@@ -141,7 +147,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     expect(await settings()).toEqual(['maxmemory-policy allkeys-lru', 'appendonly no'])
     await expect(guard().checkServer({ strict: true })).rejects.toMatchObject({
       code: 'mismatch',
-      message: /allkeys-lru .*appendonly/,
+      message: expect.stringMatching(/allkeys-lru .*appendonly/),
     })
     await redis.config('SET', 'maxmemory-policy', 'noeviction')
     await redis.config('SET', 'appendonly', 'yes')
@@ -174,7 +180,9 @@ describeWith('Redis', 'the guard of Redis', () => {
     await expect.poll(() => guard().get(holdOf(33n))).toBe('arrived')
     const reading = await connect()
     await expect(fence(reading).get(holdOf(33n))).rejects.toMatchObject({ code: 'unreachable' })
-    await expect(fence(writing).set(holdOf(33n), 'x')).rejects.toMatchObject({ code: /unreachable|unknown-outcome/ })
+    await expect(fence(writing).set(holdOf(33n), 'x')).rejects.toMatchObject({
+      code: expect.stringMatching(/unreachable|unknown-outcome/),
+    })
     for (const client of [writing, reading]) client.disconnect()
     await proxy.close()
   })
