@@ -13,6 +13,7 @@ interface Lease {
 /** No session ends earlier than its TTL after the last acknowledged renewal was received. */
 export class SessionChecks {
   private readonly leases = new Map<SessionId, Lease>()
+  private readonly openings = new Map<string, number>()
   /** Clocks run at most so much fast; undefined: nothing is promised. */
   clockBound: number | undefined = 0.05
   ended = 0
@@ -21,6 +22,13 @@ export class SessionChecks {
     private readonly violations: Violations,
     private readonly nowMs: () => number,
   ) {}
+
+  /** A member is asked to open a session. Returns when the first one was asked for the same. */
+  opening(nonce: string, receivedMs: number): number {
+    const first = this.openings.get(nonce) ?? receivedMs
+    this.openings.set(nonce, first)
+    return first
+  }
 
   /** The service has answered: it had received the renewal or opening at `receivedMs`. */
   acknowledged(session: SessionId, ttlMs: number | undefined, receivedMs: number): void {

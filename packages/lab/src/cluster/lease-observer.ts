@@ -23,7 +23,11 @@ export class LeaseObserver {
       if (message.kind !== 'command') continue
       const { command, correlation } = message
       if (command.kind === 'renew') this.asked.set(correlation, { session: command.session, receivedMs: this.nowMs() })
-      if (command.kind === 'openSession') this.asked.set(correlation, { session: undefined, receivedMs: this.nowMs() })
+      if (command.kind === 'openSession') {
+        // A repeat does not lengthen the lease: it counts from the first time that the service was asked.
+        const receivedMs = this.checks.opening(command.nonce, this.nowMs())
+        this.asked.set(correlation, { session: undefined, receivedMs })
+      }
     }
   }
 

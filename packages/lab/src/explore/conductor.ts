@@ -1,0 +1,351 @@
+import type { SimulatedClient } from '../cluster/client.js'
+import type { Cluster } from '../cluster/cluster.js'
+import type { SimulatedMember } from '../cluster/member.js'
+import type { World } from '../world/world.js'
+import { type Fault, faultText } from './faults.js'
+
+const US_PER_MS = 1000
+/** A member that has stopped by itself is started again after this time, as a supervisor does. */
+const SUPERVISOR_MS = 1000
+/** An operator looks at the membership this often while a member is being replaced. */
+const OPERATOR_MS = 400
+
+export interface Stage {
+  readonly world: World
+  readonly cluster: Cluster
+  readonly clients: ReadonlyMap<string, SimulatedClient>
+  /** A client has been started again. */
+  readonly restarted: (client: SimulatedClient) => void
+  /** Members that may lose data. */
+  readonly weak: readonly string[]
+}
+
+/** Carries a schedule of faults out, and undoes what is left of it at the end. */
+export class Conductor {
+  /** Members and clients that are meant to be down now. */
+  private readonly down = new Map<string, number>()
+  private readonly undo = new Set<() => void>()
+  private healed = false
+  private readonly replacing = new Set<string>()
+  /** How often each kind has happened, and was not possible. */
+  readonly counts = new Map<string, number>()
+
+  constructor(private readonly stage: Stage) {
+    for (const member of stage.cluster.list) this.supervise(member)
+  }
+
+  schedule(faults: readonly Fault[]): void {
+    for (const fault of faults) this.stage.world.at(fault.atMs * US_PER_MS, fault.kind, () => this.begin(fault))
+  }
+
+  /** Everything is repaired, except the disks of weak members that have lost data. Those in `broken` stay cut off. */
+  heal(broken: readonly string[]): void {
+    this.healed = true
+    for (const action of [...this.undo]) action()
+    this.undo.clear()
+    const { cluster, clients, world } = this.stage
+    for (const name of broken) world.network.isolate(name)
+    for (const member of cluster.list) {
+      member.disk.setStuck(false)
+      Object.assign(member.disk.trouble, {
+        failSync: false,
+        failWrite: false,
+        readOnly: false,
+        slow: false,
+        misdirect: false,
+      })
+      member.disk.capacity = Number.POSITIVE_INFINITY
+      this.down.delete(member.name)
+      if (!member.process?.alive && !member.refused) member.start()
+    }
+    for (const client of clients.values()) {
+      this.down.delete(client.name)
+      if (!client.process.alive) this.startClient(client)
+    }
+  }
+
+  /** Started again, unless a fault keeps it down or it cannot start. */
+  private supervise(member: SimulatedMember): void {
+    const look = (): void => {
+      if (!member.process?.alive && !member.refused && !this.down.has(member.name) && member.lives > 0) member.start()
+      this.stage.world.after(SUPERVISOR_MS * US_PER_MS, 'supervisor', look)
+    }
+    this.stage.world.after(SUPERVISOR_MS * US_PER_MS, 'supervisor', look)
+  }
+
+  private begin(fault: Fault): void {
+    if (this.healed) return
+    const target = this.resolve(fault)
+    if (target === undefined) return
+    this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1)
+    this.stage.world.timeline.add({ kind: 'fault', who: target, text: faultText(fault) })
+    const end = this.carryOut(fault, target)
+    if (!end) return
+    const once = (): void => {
+      if (!this.undo.delete(once)) return
+      end()
+    }
+    this.undo.add(once)
+    this.stage.world.after(fault.forMs * US_PER_MS, 'healed', once)
+  }
+
+  /** Whom a fault is about; undefined: nobody, now. */
+  private resolve(fault: Fault): string | undefined {
+    if ('from' in fault) return fault.from === 'leader' ? this.stage.cluster.leader?.name : fault.from
+    if (!('target' in fault)) return ''
+    return fault.target === 'leader' ? this.stage.cluster.leader?.name : fault.target
+  }
+
+  /** Returns what ends the fault. */
+  private carryOut(fault: Fault, target: string): (() => void) | undefined {
+    const { world, cluster } = this.stage
+    const { network } = world
+    switch (fault.kind) {
+      case 'power':
+      case 'kill':
+        return this.takeDown(target, fault.kind)
+      case 'effect':
+        return this.dieAt(cluster.member(target), fault.nth)
+      case 'blackout': {
+        const ends = cluster.list.map((member) => this.takeDown(member.name, 'power'))
+        return () => {
+          for (const end of ends) end()
+        }
+      }
+      case 'pause':
+        return this.pause(target)
+      case 'suspend': {
+        const machine = world.machineOf(target)
+        if (!machine.on) return undefined
+        machine.suspend()
+        this.clocksOf(target, 'suspended')
+        return () => machine.wake()
+      }
+      case 'isolate':
+        return network.isolate(target)
+      case 'cut':
+        return target === fault.to ? undefined : network.cut(target, fault.to)
+      case 'oneWay':
+        return target === fault.to ? undefined : network.cutOneWay(target, fault.to)
+      case 'clog':
+        return target === fault.to ? undefined : network.link(target, fault.to).clog()
+      case 'reset':
+        network.resetConnections(target, fault.to)
+        return undefined
+      case 'split':
+        return network.split(fault.left, fault.right)
+      case 'ring':
+        return network.ring(fault.names)
+      case 'weather':
+        return this.weather(fault.profile)
+      case 'stepWall':
+        world.machineOf(target).step('wall', fault.byMs * US_PER_MS)
+        if (fault.byMs < 0) this.clocksOf(target, 'set back')
+        return undefined
+      case 'drift':
+        world.machineOf(target).drift(fault.ppm)
+        return undefined
+      case 'transfer':
+        this.transfer(target)
+        return undefined
+      case 'steal':
+        this.steal()
+        return undefined
+      default:
+        return this.disk(fault, cluster.member(target))
+    }
+  }
+
+  /** A wall clock that is set back on a machine that is suspended besides hides the time from everybody on it. */
+  private clocksOf(name: string, what: string): void {
+    const client = this.stage.clients.get(name)
+    if (!client) return
+    const seen = this.clockFaults.get(name) ?? new Set()
+    this.clockFaults.set(name, seen.add(what))
+    if (seen.size > 1) client.clocksBroken = true
+  }
+
+  private readonly clockFaults = new Map<string, Set<string>>()
+
+  private disk(fault: Fault, member: SimulatedMember): (() => void) | undefined {
+    const { disk } = member
+    switch (fault.kind) {
+      case 'slowDisk': {
+        const { faults } = disk
+        disk.faults = { ...faults, slowMs: fault.syncMs }
+        disk.trouble.slow = true
+        return () => {
+          disk.trouble.slow = false
+        }
+      }
+      case 'stuckDisk':
+        disk.setStuck(true)
+        return () => disk.setStuck(false)
+      case 'fullDisk':
+        disk.capacity = disk.used
+        return () => {
+          disk.capacity = Number.POSITIVE_INFINITY
+        }
+      case 'readOnlyDisk':
+        disk.trouble.readOnly = true
+        return () => {
+          disk.trouble.readOnly = false
+        }
+      case 'failSync':
+        disk.trouble.failSync = true
+        return undefined
+      case 'failWrite':
+        disk.trouble.failWrite = true
+        return undefined
+      case 'rot':
+      case 'misdirect':
+        return this.damage(fault, member)
+      case 'replace':
+        this.replace(member)
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  private takeDown(name: string, how: 'power' | 'kill'): () => void {
+    const { cluster, clients } = this.stage
+    const member = cluster.members.get(name)
+    this.down.set(name, (this.down.get(name) ?? 0) + 1)
+    if (member) how === 'power' ? member.powerOff() : member.kill()
+    else {
+      const client = clients.get(name)
+      if (how === 'power') client?.machine.powerOff()
+      else client?.process.kill()
+    }
+    return () => this.bringUp(name)
+  }
+
+  private bringUp(name: string): void {
+    const { cluster, clients } = this.stage
+    const left = (this.down.get(name) ?? 1) - 1
+    if (left > 0) {
+      this.down.set(name, left)
+      return
+    }
+    this.down.delete(name)
+    const member = cluster.members.get(name)
+    if (member && !member.refused) member.start()
+    const client = clients.get(name)
+    if (client && !client.process.alive) this.startClient(client)
+  }
+
+  private startClient(client: SimulatedClient): void {
+    client.restart()
+    this.stage.restarted(client)
+  }
+
+  private dieAt(member: SimulatedMember, nth: number): (() => void) | undefined {
+    if (!member.running) return undefined
+    let dead = false
+    member.dieAtEffect(nth, () => {
+      dead = true
+      this.down.set(member.name, (this.down.get(member.name) ?? 0) + 1)
+      member.powerOff()
+    })
+    return () => {
+      member.dieAtEffect(0, () => {})
+      if (dead) this.bringUp(member.name)
+    }
+  }
+
+  private pause(name: string): (() => void) | undefined {
+    const { cluster, clients } = this.stage
+    const process = cluster.members.get(name)?.process ?? clients.get(name)?.process
+    if (!process?.alive) return undefined
+    process.pause()
+    return () => process.resume()
+  }
+
+  private weather(profile: Extract<Fault, { kind: 'weather' }>['profile']): () => void {
+    const { machines, network } = this.stage.world
+    const back = machines.flatMap(({ name: from }) =>
+      machines.flatMap(({ name: to }) => (from === to ? [] : [network.link(from, to).change(profile)])),
+    )
+    return () => {
+      for (const one of back) one()
+    }
+  }
+
+  /** Bits change while the power is off. Weak members only, and never more of them than a minority. */
+  private damage(fault: Fault, member: SimulatedMember): (() => void) | undefined {
+    if (!this.stage.weak.includes(member.name)) return undefined
+    const end = this.takeDown(member.name, 'power')
+    if (fault.kind === 'misdirect') member.disk.trouble.misdirect = true
+    else if (fault.kind === 'rot') {
+      const pattern = { log: /^log-/, snapshot: /^snapshot-/, identity: /^identity$/, mark: /^mark-/ }[fault.file]
+      member.disk.rot(pattern)
+    }
+    return () => {
+      end()
+      // Whoever refuses to start on its disk is replaced, as the error says.
+      this.stage.world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => {
+        if (member.refused) this.replace(member)
+      })
+    }
+  }
+
+  /** A member gets an empty disk, is removed, added as a new one and promoted: what an operator does, with patience. */
+  replace(member: SimulatedMember): void {
+    const { cluster, world, weak } = this.stage
+    const { name } = member
+    if (!weak.includes(name) || this.replacing.has(name)) return
+    this.replacing.add(name)
+    this.down.set(name, (this.down.get(name) ?? 0) + 1)
+    member.powerOff()
+    const add = cluster.replaceDisk(name)
+    let step: 'remove' | 'add' | 'start' | 'promote' = 'remove'
+    let asking = false
+    const ask = (change: Parameters<Cluster['change']>[0], then: () => void): void => {
+      asking = true
+      cluster.change(change, (problem) => {
+        asking = false
+        if (problem === undefined) then()
+      })
+    }
+    const known = (): { role: string; node: number } | undefined => {
+      return cluster.leader?.replica?.members.find((one) => one.name === name)
+    }
+    const look = (): void => {
+      const standing = known()
+      // The answer may have been lost: look at what is, not at what was said.
+      if (step === 'remove' && cluster.leader && (!standing || standing.node === add.member.node)) step = 'add'
+      if (step === 'add' && standing?.node === add.member.node) step = 'start'
+      if (step === 'start') {
+        this.bringUp(name)
+        step = 'promote'
+      }
+      if (step === 'promote' && standing?.node === add.member.node && standing.role === 'voter') {
+        this.replacing.delete(name)
+        return
+      }
+      if (!asking || world.nowUs % (5 * OPERATOR_MS * US_PER_MS) < OPERATOR_MS * US_PER_MS) {
+        if (step === 'remove') ask({ kind: 'remove', name }, () => {})
+        else if (step === 'add') ask(add, () => {})
+        else ask({ kind: 'promote', name }, () => {})
+      }
+      world.after(OPERATOR_MS * US_PER_MS, 'operator', look)
+    }
+    look()
+  }
+
+  private transfer(name: string): void {
+    const { leader } = this.stage.cluster
+    if (leader?.replica?.members.some((one) => one.name === name)) leader.replica.transferLeadership(name)
+  }
+
+  private steal(): void {
+    const { leader, checks } = this.stage.cluster
+    const hold = [...checks.log.state.machine.holds.keys()][0]
+    if (hold === undefined) return
+    leader?.replica?.submit(
+      { kind: 'steal', hold: hold as never, actor: 'operator', reason: 'a fault of the schedule' },
+      () => {},
+    )
+  }
+}

@@ -1,0 +1,189 @@
+import { fence as casFence } from '@leasehold/fence/cas'
+import type { LockHistory } from '../checks/lock-history.js'
+import { SimulatedClient } from '../cluster/client.js'
+import type { Cluster } from '../cluster/cluster.js'
+import type { ModelName } from '../history/models/index.js'
+import type { World } from '../world/world.js'
+import type { Conductor } from './conductor.js'
+import { codeOf, numberOf, PERMITS, type Shared } from './workload.js'
+
+const US_PER_MS = 1000
+/** Within so many election timeouts after healing a new acquire succeeds. */
+const ELECTIONS_MAX = 20
+/** An ended session's locks are free this much later than promised at the latest: commits and ticks. */
+const SLACK_MS = 3000
+/** Longest lock delay of the workload. */
+const DELAY_MS = 500
+
+interface EndingOptions {
+  readonly world: World
+  readonly cluster: Cluster
+  readonly clients: ReadonlyMap<string, SimulatedClient>
+  readonly shared: Shared
+  readonly conductor: Conductor
+  readonly broken: () => boolean
+}
+
+/**
+ * The last part of a run. No new faults: a majority of members is healthy and connected, the others stay away for good.
+ * Within a bound there must be a leader that serves, nobody's hold may be left over, and what was acknowledged must be there.
+ */
+export class Ending {
+  /** Histories without a verdict. */
+  undecided = 0
+
+  constructor(private readonly options: EndingOptions) {}
+
+  async run(): Promise<void> {
+    const { world, cluster, clients, shared, conductor, broken } = this.options
+    const { violations } = cluster.checks
+    const { plan } = shared
+    const draw = world.stream('ending', 'core')
+    shared.stopped = true
+    // Some weak members stay cut off for good, one never knows which.
+    conductor.heal(plan.weak.filter(() => draw.chance(400_000)))
+    for (const client of clients.values()) if (draw.chance(300_000)) client.machine.powerOff()
+    const fresh = this.newClient('fresh')
+    await this.acquires(fresh)
+    if (broken()) return
+    await this.noOrphans(fresh)
+    if (broken()) return
+    await this.counters(fresh)
+    await world.run(world.nowUs + 2000 * US_PER_MS, broken)
+    this.caughtUp()
+    cluster.checks.watches.finish()
+    if (!violations.any) this.judge(shared.history)
+  }
+
+  private newClient(name: string): SimulatedClient {
+    const { world, cluster } = this.options
+    const machine = world.machine(name)
+    const options = { name, machine, urls: cluster.urls, beliefs: cluster.checks.beliefs }
+    return new SimulatedClient({ ...options, locks: { ttl: 10_000, connectTimeout: '30s' } })
+  }
+
+  /** Runs `work` in a client's process, until it is done or `boundMs` have passed. */
+  private async within(
+    client: SimulatedClient,
+    boundMs: number,
+    work: () => Promise<void>,
+  ): Promise<string | undefined> {
+    const { world, broken } = this.options
+    let end: { readonly problem: string | undefined } | undefined
+    const run = async (): Promise<void> => {
+      try {
+        await work()
+        end = { problem: undefined }
+      } catch (error) {
+        end = { problem: `${codeOf(error)}: ${(error as Error).message}` }
+      }
+    }
+    client.process.soon(() => void run())
+    await world.run(world.nowUs + Math.ceil(boundMs * US_PER_MS), () => end !== undefined || broken())
+    return end ? end.problem : `not within ${boundMs} ms`
+  }
+
+  private async acquires(fresh: SimulatedClient): Promise<void> {
+    const { cluster, shared } = this.options
+    const { plan } = shared
+    const boundMs = ELECTIONS_MAX * plan.electionTicks * plan.tickMs
+    const problem = await this.within(fresh, boundMs, async () => {
+      const hold = await fresh.locks.acquire('fresh', { wait: boundMs })
+      await hold.release()
+    })
+    if (problem !== undefined)
+      cluster.checks.violations.report('I12', `a new acquire after healing: ${problem}\n${this.standing()}`)
+  }
+
+  /** Every lock of the workload can be had, once the sessions of the dead have ended. */
+  private async noOrphans(fresh: SimulatedClient): Promise<void> {
+    const { cluster, shared, world } = this.options
+    const { plan } = shared
+    const boundMs = 1.05 * Math.max(plan.ttlMs, 10_000) + DELAY_MS + SLACK_MS + 5000
+    const names = Array.from({ length: plan.locks }, (_, n) => [
+      `unit${n}`,
+      `reg${n}`,
+      `rw${n}`,
+      `several${n}`,
+      `handed${n}`,
+    ]).flat()
+    const before = world.nowUs
+    const problem = await this.within(fresh, boundMs * 1.1, async () => {
+      for (const name of names) {
+        const hold = await fresh.locks.acquire(name, { wait: boundMs })
+        await hold.release()
+      }
+    })
+    if (problem === undefined) return
+    const held = [...cluster.checks.log.state.machine.holds.values()].map(
+      (hold) => `${hold.held[0]?.name} by ${hold.client}`,
+    )
+    const spentMs = (world.nowUs - before) / US_PER_MS
+    cluster.checks.violations.report(
+      'I7',
+      `${spentMs} ms after healing: ${problem}; held: ${held.join(', ')}\n${this.standing()}`,
+    )
+  }
+
+  /** What counters say: every acknowledged unit is in them, and nothing that nobody has sent. */
+  private async counters(fresh: SimulatedClient): Promise<void> {
+    const { shared, cluster } = this.options
+    const { violations } = cluster.checks
+    const guard = casFence(shared.store.connect(fresh.process))
+    const problem = await this.within(fresh, 20_000, async () => {
+      for (const [name, { acknowledged, unknown }] of shared.units) {
+        const key = name.replace(/^register /, '')
+        const value =
+          name === key ? numberOf(await guard.latest(key)) : Number((await fresh.locks.register(key).get())?.value ?? 0)
+        if (value >= acknowledged && value <= acknowledged + unknown) continue
+        violations.report(
+          'I3',
+          `${name} is ${value} after ${acknowledged} acknowledged units and ${unknown} of unknown outcome`,
+        )
+      }
+    })
+    if (problem !== undefined) violations.report('I12', `reading the counters: ${problem}`)
+  }
+
+  /** Members that run and are connected have the same as the leader. */
+  private caughtUp(): void {
+    const { cluster, world } = this.options
+    const { leader } = cluster
+    if (!leader) return cluster.checks.violations.report('I12', `no leader at the end\n${this.standing()}`)
+    for (const member of cluster.list) {
+      const isMember = leader.replica?.members.some((one) => one.name === member.name)
+      if (!member.running || !isMember || world.network.link(leader.name, member.name).isCut) continue
+      if (leader.applied - member.applied <= 20) continue
+      cluster.checks.violations.report('I12', `${member.name} has not caught up at the end\n${this.standing()}`)
+    }
+  }
+
+  private judge(history: LockHistory): void {
+    const { violations } = this.options.cluster.checks
+    const kinds: [ModelName, RegExp, number?][] = [
+      ['fenced-mutex', /^(unit|reg)/],
+      ['rw', /^rw/],
+      ['permits', /^permit/, PERMITS],
+      ['register', /^cas/],
+    ]
+    for (const [model, keys, permits] of kinds) {
+      const result = history.judge(model, (key) => keys.test(key), permits)
+      if (result?.verdict === 'not-linearizable') violations.report('I6', `${model}: ${result.explanation?.text}`)
+      this.undecided += result?.undecided.length ?? 0
+    }
+  }
+
+  private standing(): string {
+    const { cluster, world } = this.options
+    const lines = cluster.list.map((member) => {
+      const status = member.replica?.status
+      const why = member.refused?.message ?? member.failure ?? ''
+      const state = status
+        ? `${status.role} term ${status.term} applied ${status.appliedIndex} leader ${status.leader}`
+        : 'down'
+      return `  ${member.name}: ${state} ${why}${member.process?.paused ? ' paused' : ''}`
+    })
+    const members = cluster.leader?.replica?.members.map((one) => `${one.name} ${one.role} ${one.match}`)
+    return `${lines.join('\n')}\n  at ${world.nowUs / US_PER_MS} ms, members: ${members?.join(', ')}`
+  }
+}

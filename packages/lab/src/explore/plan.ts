@@ -1,0 +1,218 @@
+import { RandomStream } from '../world/random.js'
+import { type Family, type Fault, FAMILIES, type FaultKind } from './faults.js'
+
+export const PROFILES = ['swarm', 'liveness', 'storage', 'network', 'membership', 'calm'] as const
+export type Profile = (typeof PROFILES)[number]
+
+/** Everything that decides a run: the same plan, the same run. It is data, so that a smaller one can be made of it. */
+export interface Plan {
+  readonly seed: number
+  readonly profile: Profile
+  readonly members: number
+  readonly clients: number
+  /** Names of locks that clients compete for. */
+  readonly locks: number
+  readonly ttlMs: number
+  /** Mean pause of a client between two operations. */
+  readonly thinkMs: number
+  readonly safetyMs: number
+  readonly tickMs: number
+  readonly electionTicks: number
+  readonly snapshotBytes: number
+  readonly blockingWrites: boolean
+  /** Chances per thousand that a crash loses an unsynced sector, and keeps an unsynced change of the folder. */
+  readonly diskLoss: number
+  readonly folderKept: number
+  readonly folderJournal: boolean
+  readonly syncMs: number
+  /** Drift of machines, in parts per million. */
+  readonly drift: Readonly<Record<string, number>>
+  /** Members that may lose data: never so many that the last good copy of something acknowledged is at stake. */
+  readonly weak: readonly string[]
+  readonly faults: readonly Fault[]
+  /** What clients do; shares. */
+  readonly work: Readonly<Record<Work, number>>
+}
+
+export const WORKS = [
+  'unit',
+  'register',
+  'shared',
+  'permit',
+  'several',
+  'try',
+  'abort',
+  'cas',
+  'query',
+  'handover',
+] as const
+export type Work = (typeof WORKS)[number]
+
+/** Clocks of two machines differ by at most 5 %: each runs at most so much fast or slow. */
+const DRIFT_MAX_PPM = 24_000
+
+/** Draws a plan from its seed. */
+export function planOf(seed: number, profile: Profile, members?: number): Plan {
+  const draw = new RandomStream(seed, 'swarm', profile)
+  const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
+  const count = members ?? pick([3, 3, 5])
+  const names = Array.from({ length: count }, (_, i) => `N${i + 1}`)
+  const clients = 2 + draw.below(4)
+  const clientNames = Array.from({ length: clients }, (_, i) => `C${i + 1}`)
+  const safetyMs = pick([15_000, 20_000, 30_000, 45_000])
+  const shuffled = [...names].sort((a, b) => hashOf(seed, a) - hashOf(seed, b))
+  const weak = shuffled.slice(0, (count - 1) >> 1)
+  const drift = Object.fromEntries(
+    [...names, ...clientNames].map((name) => [
+      name,
+      draw.chance(500_000) ? 0 : draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
+    ]),
+  )
+  const base = {
+    seed,
+    profile,
+    members: count,
+    clients,
+    locks: 1 + draw.below(3),
+    ttlMs: pick([1000, 2000, 5000, 10_000]),
+    thinkMs: pick([20, 50, 100, 300]),
+    safetyMs,
+    tickMs: pick([20, 50, 50]),
+    electionTicks: pick([10, 16, 16]),
+    snapshotBytes: pick([4096, 16_384, 65_536, 1_000_000]),
+    blockingWrites: draw.chance(500_000),
+    diskLoss: pick([0, 200, 500, 1000]),
+    folderKept: pick([0, 500, 900, 1000]),
+    folderJournal: draw.chance(500_000),
+    syncMs: pick([1, 1, 5, 20]),
+    drift,
+    weak,
+    work: Object.fromEntries(WORKS.map((work) => [work, draw.chance(300_000) ? 0 : 1 + draw.below(10)])) as Record<
+      Work,
+      number
+    >,
+  }
+  const families = familiesOf(profile, draw)
+  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, draw }) }
+}
+
+function hashOf(seed: number, name: string): number {
+  return new RandomStream(seed, 'weak', name).at(0)
+}
+
+const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
+  storage: ['crashes', 'boundaries', 'slowDisks', 'brokenDisks', 'damage'],
+  network: ['partitions', 'links', 'pauses'],
+  membership: ['membership', 'crashes', 'boundaries', 'partitions', 'operators'],
+  calm: [],
+}
+
+function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
+  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[])
+  // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
+  if (draw.chance(150_000)) return all
+  return all.filter(() => draw.chance(450_000))
+}
+
+interface Field {
+  readonly names: readonly string[]
+  readonly clientNames: readonly string[]
+  readonly weak: readonly string[]
+  readonly families: readonly Family[]
+  readonly safetyMs: number
+  readonly draw: RandomStream
+}
+
+const FIRST_FAULT_MS = 1500
+
+function scheduleOf(field: Field): Fault[] {
+  const { draw, safetyMs, families } = field
+  if (families.length === 0) return []
+  const faults: Fault[] = []
+  const meanMs = [300, 800, 2000, 5000][draw.below(4)] as number
+  for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
+    const family = families[draw.below(families.length)] as Family
+    const kinds: readonly FaultKind[] = FAMILIES[family]
+    const fault = faultOf(kinds[draw.below(kinds.length)] as FaultKind, atMs, field)
+    if (fault) faults.push(fault)
+  }
+  return faults
+}
+
+function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined {
+  const { draw, names, clientNames, weak } = field
+  const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
+  const any = (): string => (draw.chance(200_000) ? 'leader' : pick(draw.chance(700_000) ? names : clientNames))
+  const member = (): string => (draw.chance(400_000) ? 'leader' : pick(names))
+  const forMs = 50 + draw.tail(draw.chance(250_000) ? 8000 : 1500)
+  const at = { atMs, forMs }
+  switch (kind) {
+    case 'power':
+    case 'kill':
+    case 'pause':
+    case 'suspend':
+    case 'isolate':
+      return { ...at, kind, target: any() }
+    case 'effect':
+      return { ...at, kind, target: member(), nth: 1 + draw.below(60) }
+    case 'blackout':
+      return { ...at, kind }
+    case 'cut':
+    case 'oneWay':
+    case 'clog':
+    case 'reset': {
+      const from = any()
+      const to = pick(names)
+      return from === to ? undefined : { ...at, kind, from, to }
+    }
+    case 'split': {
+      const cut = draw.below(2 ** names.length)
+      const left = names.filter((_, i) => (cut >> i) & 1)
+      const right = names.filter((_, i) => !((cut >> i) & 1))
+      // With a member in the middle that sees both sides.
+      if (draw.chance(400_000)) right.shift()
+      return { ...at, kind, left, right }
+    }
+    case 'ring':
+      return { ...at, kind, names }
+    case 'weather':
+      return { ...at, kind, profile: weatherOf(draw) }
+    case 'slowDisk':
+      return { ...at, kind, target: member(), syncMs: 50 + draw.below(3000) }
+    case 'stuckDisk':
+    case 'fullDisk':
+    case 'readOnlyDisk':
+    case 'failSync':
+    case 'failWrite':
+      return { ...at, kind, target: member() }
+    case 'rot':
+      return { ...at, kind, target: pick(weak), file: pick(['log', 'log', 'snapshot', 'identity', 'mark'] as const) }
+    case 'misdirect':
+    case 'replace':
+      return { ...at, kind, target: pick(weak) }
+    case 'stepWall':
+      return { ...at, kind, target: pick([...names, ...clientNames]), byMs: draw.below(7_200_000) - 3_600_000 }
+    case 'drift':
+      return {
+        ...at,
+        kind,
+        target: pick([...names, ...clientNames]),
+        ppm: draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
+      }
+    case 'transfer':
+      return { ...at, kind, target: pick(names) }
+    case 'steal':
+      return { ...at, kind }
+  }
+}
+
+function weatherOf(draw: RandomStream): Extract<Fault, { kind: 'weather' }>['profile'] {
+  const some = (max: number): number => (draw.chance(500_000) ? 0 : draw.below(max))
+  return {
+    lossPpm: some(300_000),
+    duplicatePpm: some(500_000),
+    tailUs: some(300_000),
+    reorderPpm: some(500_000),
+    corruptPpm: some(20_000),
+  }
+}
