@@ -1,5 +1,6 @@
 export * from './checks/index.js'
 export * from './cluster/index.js'
+export * from './explore/index.js'
 export * from './history/index.js'
 export * from './world/index.js'
 export * from './scenarios/index.js'

@@ -41,21 +41,18 @@ export class LockHistory {
 
   /** Judges what there is of a kind. */
   judge(model: ModelName, keys: (key: string) => boolean, permits?: number): CheckResult | undefined {
-    const chosen = this.operations.filter((operation) => keys(operation.key)).flatMap(withItsEnd)
+    const chosen = this.operations.filter((operation) => keys(operation.key)).map(withoutSharedTokens)
     if (chosen.length === 0) return undefined
     return checkHistory(modelNamed(model, permits === undefined ? {} : { permits }), chosen, { maxSteps: STEPS_MAX })
   }
 }
 
 /**
- * A shared acquire of unknown outcome may have kept a generation alive. If so, the end of its session took the hold away at
- * some time: without that end, the history would say that it is there for ever.
+ * Tokens of shared holds are not judged here: a hold that nobody has heard of, of a session that was given up in the middle
+ * of an acquire, may keep a generation alive. The checks of the events see all holds, and judge their tokens.
  */
-function withItsEnd(operation: Operation): readonly Operation[] {
-  const { op, outcome, mode, process, key, invokedAt } = operation
-  if (op !== 'acquire' || outcome !== 'unknown' || mode !== 'shared') return [operation]
-  const owner = `${process}/unknown${invokedAt}`
-  return [{ ...operation, owner }, { process, op: 'release', key, outcome, invokedAt: invokedAt + 0.5, owner, mode }]
+function withoutSharedTokens(operation: Operation): Operation {
+  return operation.mode === undefined ? operation : { ...operation, token: undefined }
 }
 
 export interface CallRecord {
@@ -80,12 +77,14 @@ export class AcquireRecord {
     Object.assign(this.operation, { outcome: 'ok', returnedAt: this.tick(), owner, token: lock?.token })
     if (lock?.slot !== undefined) this.operation.slot = lock.slot
     const { process, key, mode, permits, slot, token } = this.operation
+    // Its session may have ended before the answer was here: a paused client hears of its grant late.
+    const invokedAt = this.operation.invokedAt + 0.5
     this.end = {
       process,
       op: 'release',
       key,
       outcome: 'unknown',
-      invokedAt: this.tick(),
+      invokedAt,
       owner,
       mode,
       permits,

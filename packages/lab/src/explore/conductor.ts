@@ -1,8 +1,9 @@
 import type { SimulatedClient } from '../cluster/client.js'
 import type { Cluster } from '../cluster/cluster.js'
 import type { SimulatedMember } from '../cluster/member.js'
+import { CALM } from '../world/network/link.js'
 import type { World } from '../world/world.js'
-import { type Fault, faultText } from './faults.js'
+import { type Fault, faultText, type Weather } from './faults.js'
 
 const US_PER_MS = 1000
 /** A member that has stopped by itself is started again after this time, as a supervisor does. */
@@ -262,13 +263,27 @@ export class Conductor {
     return () => process.resume()
   }
 
-  private weather(profile: Extract<Fault, { kind: 'weather' }>['profile']): () => void {
-    const { machines, network } = this.stage.world
-    const back = machines.flatMap(({ name: from }) =>
-      machines.flatMap(({ name: to }) => (from === to ? [] : [network.link(from, to).change(profile)])),
-    )
+  /** Storms may overlap: the last one that is not over counts. */
+  private weather(profile: Weather): () => void {
+    const one = { profile }
+    this.storms.push(one)
+    this.blow()
     return () => {
-      for (const one of back) one()
+      this.storms.splice(this.storms.indexOf(one), 1)
+      this.blow()
+    }
+  }
+
+  private readonly storms: { readonly profile: Weather }[] = []
+
+  private blow(): void {
+    const { machines, network } = this.stage.world
+    const { lossPpm, duplicatePpm, tailUs, reorderPpm, corruptPpm } = this.storms.at(-1)?.profile ?? CALM
+    for (const { name: from } of machines) {
+      for (const { name: to } of machines) {
+        if (from === to) continue
+        Object.assign(network.link(from, to).profile, { lossPpm, duplicatePpm, tailUs, reorderPpm, corruptPpm })
+      }
     }
   }
 

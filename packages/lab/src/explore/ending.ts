@@ -1,3 +1,4 @@
+import type { Hold } from '@leasehold/client'
 import { fence as casFence } from '@leasehold/fence/cas'
 import type { LockHistory } from '../checks/lock-history.js'
 import { SimulatedClient } from '../cluster/client.js'
@@ -10,6 +11,10 @@ import { codeOf, numberOf, PERMITS, type Shared } from './workload.js'
 const US_PER_MS = 1000
 /** Within so many election timeouts after healing a new acquire succeeds. */
 const ELECTIONS_MAX = 20
+/** A member looks for room on its full disk this often, and a client waits so long for a member that does not answer. */
+const ROOM_MS = 1000
+const ATTEMPT_MS = 2000
+const RETRY_US = 200_000
 /** An ended session's locks are free this much later than promised at the latest: commits and ticks. */
 const SLACK_MS = 3000
 /** Longest lock delay of the workload. */
@@ -41,10 +46,11 @@ export class Ending {
     const draw = world.stream('ending', 'core')
     shared.stopped = true
     // Some weak members stay cut off for good, one never knows which.
-    conductor.heal(plan.weak.filter(() => draw.chance(400_000)))
+    const away = plan.weak.filter(() => draw.chance(400_000))
+    conductor.heal(away)
     for (const client of clients.values()) if (draw.chance(300_000)) client.machine.powerOff()
     const fresh = this.newClient('fresh')
-    await this.acquires(fresh)
+    await this.acquires(fresh, away.length)
     if (broken()) return
     await this.noOrphans(fresh)
     if (broken()) return
@@ -83,13 +89,21 @@ export class Ending {
     return end ? end.problem : `not within ${boundMs} ms`
   }
 
-  private async acquires(fresh: SimulatedClient): Promise<void> {
+  private async acquires(fresh: SimulatedClient, away: number): Promise<void> {
     const { cluster, shared } = this.options
     const { plan } = shared
-    const boundMs = ELECTIONS_MAX * plan.electionTicks * plan.tickMs
+    const boundMs = ELECTIONS_MAX * plan.electionTicks * plan.tickMs + ROOM_MS + away * ATTEMPT_MS
     const problem = await this.within(fresh, boundMs, async () => {
-      const hold = await fresh.locks.acquire('fresh', { wait: boundMs })
-      await hold.release()
+      for (let hold: Hold | undefined; hold === undefined; ) {
+        try {
+          hold = await fresh.locks.acquire('fresh', { wait: boundMs })
+          await hold.release()
+        } catch (error) {
+          // A disk that was full takes a moment to notice that it has room again.
+          if (codeOf(error) !== 'storage') throw error
+          await fresh.process.sleep(RETRY_US)
+        }
+      }
     })
     if (problem !== undefined)
       cluster.checks.violations.report('I12', `a new acquire after healing: ${problem}\n${this.standing()}`)

@@ -8,6 +8,7 @@ import { doctorCommand } from './commands/doctor.js'
 import { getCommand } from './commands/get.js'
 import { guardCommand } from './commands/guard.js'
 import { inspectCommand } from './commands/inspect.js'
+import { labCommand } from './commands/lab.js'
 import { lsCommand } from './commands/ls.js'
 import { putCommand } from './commands/put.js'
 import { recoverCommand } from './commands/recover.js'
@@ -66,6 +67,7 @@ export function createProgram(outcome: Outcome): Command {
     guardCommand(),
     doctorCommand(outcome),
     demoCommand(outcome),
+    labCommand(outcome),
   ]
   for (const command of commands) program.addCommand(command)
   exitByException(program)

@@ -1,0 +1,58 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { Inode } from '../../src/cluster/disk/inode.js'
+import { explore, planOf, runPlan, scenarioOfPlan, shrink, violationText } from '../../src/explore/index.js'
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+// LAB_SEEDS=1000..5000 for a longer run; LAB_PROFILE for another kind.
+const [from = 1, to = 120] = (process.env.LAB_SEEDS ?? '1..120').split('..').map(Number)
+
+describe('the explorer', () => {
+  it(`finds nothing broken in seeds ${from} to ${to}`, { timeout: 900_000 }, async () => {
+    const { found, undecided, faults, done } = await explore({ from, to, profile: 'swarm' })
+    expect(
+      found === undefined
+        ? 'nothing'
+        : `seed ${found.plan.seed}: ${violationText(found.outcome.violations[0] as never)}`,
+    ).toBe('nothing')
+    expect(undecided).toBe(0)
+    // Every kind of fault and of work has come about: a kind that never does would be a hole.
+    expect(Object.keys(faults).length).toBeGreaterThanOrEqual(24)
+    expect(Object.keys(done).sort()).toEqual(
+      ['abort', 'cas', 'handover', 'permit', 'query', 'register', 'several', 'shared', 'try', 'unit'].sort(),
+    )
+  })
+
+  it('makes the same run of the same plan, also when the plan has been through JSON', { timeout: 60_000 }, async () => {
+    const plan = planOf(11, 'swarm')
+    const first = await runPlan(plan)
+    const second = await runPlan(JSON.parse(JSON.stringify(plan)))
+    expect(second).toEqual(first)
+    expect(planOf(11, 'swarm')).toEqual(plan)
+    expect((await runPlan(planOf(12, 'swarm'))).traceHash).not.toBe(first.traceHash)
+  })
+
+  it('finds a disk that lies about its syncs, and shrinks the way to it', { timeout: 300_000 }, async () => {
+    vi.spyOn(Inode.prototype, 'sync').mockImplementation(() => {})
+    const { found } = await explore({ from: 1, to: 40, profile: 'storage' })
+    expect(found).toBeDefined()
+    if (!found) return
+    const small = await shrink(found.plan, found.outcome, { run: (plan) => runPlan(plan), runsMax: 40 })
+    expect(small.plan.faults.length).toBeLessThanOrEqual(found.plan.faults.length)
+    expect(small.outcome.violations[0]?.invariant).toBe(found.outcome.violations[0]?.invariant)
+    const scenario = JSON.parse(JSON.stringify(scenarioOfPlan(small.plan, small.outcome)))
+    expect((await runPlan(scenario.system.plan)).traceHash).toBe(small.outcome.traceHash)
+    vi.restoreAllMocks()
+    expect((await runPlan(scenario.system.plan)).violations).toEqual([])
+  })
+
+  it('goes on where it was', { timeout: 60_000 }, async () => {
+    const half = await explore({ from: 1, to: 4, profile: 'calm', progress: ({ seeds }) => seeds < 2 })
+    expect(half).toMatchObject({ next: 3, seeds: 2 })
+    const whole = await explore({ from: 1, to: 4, profile: 'calm' }, half)
+    const { found: _found, ...sum } = await explore({ from: 1, to: 4, profile: 'calm' })
+    expect(whole).toMatchObject(sum)
+  })
+})
