@@ -213,8 +213,10 @@ export class Conductor {
     const { cluster, clients } = this.stage
     const member = cluster.members.get(name)
     this.down.set(name, (this.down.get(name) ?? 0) + 1)
-    if (member) how === 'power' ? member.powerOff() : member.kill()
-    else {
+    if (member) {
+      if (how === 'power') member.powerOff()
+      else member.kill()
+    } else {
       const client = clients.get(name)
       if (how === 'power') client?.machine.powerOff()
       else client?.process.kill()

@@ -110,12 +110,17 @@ class Run {
       events: world.trace.count,
       entries: checks.entries,
       grants: checks.grants.grants,
-      done: Object.fromEntries([...shared.done].sort()),
-      errors: Object.fromEntries([...shared.errors].sort()),
-      faults: Object.fromEntries([...conductor.counts].sort()),
+      done: sorted(shared.done),
+      errors: sorted(shared.errors),
+      faults: sorted(conductor.counts),
       undecided,
     }
   }
+}
+
+/** In the order of the keys, so that equal runs look equal. */
+function sorted(counts: ReadonlyMap<string, number>): Record<string, number> {
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 function clusterOf(plan: Plan, world: World, log: ((line: string) => void) | undefined): Cluster {
