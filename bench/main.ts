@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.js'
 import { failover } from './failover.js'
+import { guards } from './guards.js'
 import { local } from './local.js'
 import { memory } from './memory.js'
 import { observe } from './observe.js'
@@ -11,6 +12,7 @@ const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) =
   failover,
   memory,
   observe,
+  guards,
 }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]`
 

@@ -2,7 +2,7 @@ import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@le
 import type { Opening } from './resource.js'
 
 /** Errors after which the same transaction, begun anew, may succeed: deadlock, lock wait timeout, changed since it was read. */
-const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD'])
+const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD', '40001', '1213', '1205', '1020'])
 const RETRYABLE_NUMBERS = new Set([1213, 1205, 1020])
 /** The server has rolled the whole transaction back: what is sent now would not be part of it. */
 const ROLLED_BACK_NUMBERS = new Set([1213, 1020])

@@ -76,13 +76,10 @@ export function sqlGuard<Tx extends AnyTx, AnyTx>(
     const opening = openingOf(hold, options, open)
     const check = () => hold.assertHeld()
     check()
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await driver.unit(opening, check, body)
-      } catch (error) {
-        if (attempt >= attempts || !driver.isRetryable(error)) throw driver.explain(error, opening)
-        await backoff(attempt)
-      }
+    try {
+      return await repeated(attempts, driver.isRetryable, () => driver.unit(opening, check, body))
+    } catch (error) {
+      throw driver.explain(error, opening)
     }
   }
 
@@ -148,6 +145,15 @@ export async function enterWith<Tx>(
   return tx as Fenced<Tx>
 }
 
+/** A shared hold needs a transaction that the database keeps from writing. @throws InvalidError */
+export function assertCanRead(dialect: Dialect, opening: Opening): void {
+  if (!opening.readOnly || dialect.readOnly !== undefined) return
+  throw new InvalidError('a shared hold can only read, and this database cannot hold a transaction of yours to that', {
+    code: 'mismatch',
+    hint: "use guard.with(hold, …) of the database's own guard",
+  })
+}
+
 /** The column form over a driver that answers later; `lost` says that a write was sent and its answer is lost. */
 export function fencedUpdateWith<Tx>(
   driver: Pick<SqlDriver<Tx>, 'dialect' | 'run' | 'explain'> & { lost(error: unknown): Error | undefined },
@@ -178,6 +184,23 @@ export function onlyTarget({ targets }: Opening): Target {
 function checkedAttempts(attempts = ATTEMPTS_DEFAULT): number {
   if (Number.isSafeInteger(attempts) && attempts >= 1 && attempts <= ATTEMPTS_MAX) return attempts
   throw new InvalidError(`attempts is a number from 1 to ${ATTEMPTS_MAX}, not ${attempts}`)
+}
+
+/** Begins anew what the server asks to repeat, a bounded number of times. */
+export async function repeated<T>(
+  attempts: number | undefined,
+  isRetryable: (error: unknown) => boolean,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const most = checkedAttempts(attempts)
+  for (let count = 1; ; count++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (count >= most || !isRetryable(error)) throw error
+      await backoff(count)
+    }
+  }
 }
 
 /** A random pause that grows with the attempts, so that two transactions do not meet again at the same point. */

@@ -56,8 +56,8 @@ export function inlined(statement: Statement, literal: (value: string) => string
   return statement.parts.reduce((text, part, i) => text + literal(String(statement.values[i - 1])) + part)
 }
 
-/** Printable ASCII without quote and backslash: safe between quotes whatever the session's settings are. */
-const PLAIN = /^[ !#-&(-[\]-~]*$/
+/** Printable ASCII without quote, backslash and question mark: safe between quotes whatever the session's settings are, and for mappers. */
+const PLAIN = /^[ !\"#-&(->@-[\]-~]*$/
 
 export function isPlain(value: string): boolean {
   return PLAIN.test(value)
