@@ -16,6 +16,7 @@ import { MAPPERS, type Mapped } from './src/mappers.js'
 
 const exec = promisify(execFile)
 const CREATE = 'CREATE TABLE counter (id int PRIMARY KEY, n bigint NOT NULL);'
+const PROVED = ['Drizzle on node-postgres', 'Kysely on mysql', 'Knex on pg', 'Prisma on pg']
 const databases = {
   pg: { missing: findPostgres() === undefined, start: startPostgres, name: 'PostgreSQL' },
   mysql: { missing: findMariadb() === undefined, start: startMariadb, name: 'MariaDB' },
@@ -23,6 +24,7 @@ const databases = {
 
 describe('guards on top of mappers', () => {
   const started = new Map<string, Service>()
+  let end = async () => {}
   let admin: (database: 'pg' | 'mysql', text: string) => Promise<Record<string, unknown>[]>
   beforeAll(async () => {
     const pgServer = databases.pg.missing ? undefined : await startPostgres()
@@ -36,12 +38,13 @@ describe('guards on top of mappers', () => {
     for (const database of started.keys() as Iterable<'pg' | 'mysql'>) {
       await admin(database, `${CREATE}${guardSql(database)}INSERT INTO counter (id, n) VALUES (1, 0)`)
     }
-    return async () => {
+    end = async () => {
       await pool?.end()
       await other?.end()
     }
   })
   afterAll(async () => {
+    await end()
     for (const one of started.values()) await one.stop()
   })
 
@@ -119,6 +122,8 @@ describe('guards on top of mappers', () => {
         expect(await marks()).toBe(5)
       })
 
+      // One of each mapper is enough: the statements are the same.
+      if (!PROVED.includes(name)) return
       it('passes the test kit', async () => {
         const proved = await provesFencing(
           {

@@ -30,11 +30,15 @@ export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } fro
 export type { GuardableHold } from './hold.js'
 export type { RowChange } from './sql/column.js'
 
-/** What a guard uses of a database of `better-sqlite3` or `libsql`. */
+/** What a guard uses of a database of `better-sqlite3`, `libsql`, or `node:sqlite` (Node 22.16 and later). */
 export interface SqliteDatabase {
-  prepare(sql: string): { all(...values: unknown[]): unknown[] }
+  // oxlint-disable-next-line typescript/no-explicit-any -- each driver has its own type of what can be bound
+  prepare(sql: string): { all(...values: any[]): unknown[] }
   exec(sql: string): unknown
-  readonly inTransaction: boolean
+  /** Whether a transaction is open: `better-sqlite3` and `libsql`. */
+  readonly inTransaction?: boolean
+  /** The same of `node:sqlite`. */
+  readonly isTransaction?: boolean
 }
 
 export interface SqliteGuardOptions extends GuardOptions {
@@ -76,7 +80,12 @@ const tails = new WeakMap<SqliteDatabase, Promise<void>>()
  */
 export function fence<Db extends SqliteDatabase>(db: Db, options: SqliteGuardOptions = {}): SqliteGuard<Db> {
   if (typeof db?.prepare !== 'function' || typeof db.exec !== 'function') {
-    throw new InvalidError('a guard for SQLite takes a database of better-sqlite3 or libsql')
+    throw new InvalidError('a guard for SQLite takes a database of better-sqlite3, libsql or node:sqlite')
+  }
+  if (typeof (db.inTransaction ?? db.isTransaction) !== 'boolean') {
+    throw new InvalidError('the database does not say whether a transaction is open', {
+      hint: 'node:sqlite tells it from Node 22.16 on',
+    })
   }
   const { busyTimeoutMs = BUSY_TIMEOUT_MS } = options
   if (!Number.isSafeInteger(busyTimeoutMs) || busyTimeoutMs < 0) {
@@ -118,7 +127,7 @@ export function fence<Db extends SqliteDatabase>(db: Db, options: SqliteGuardOpt
         hint: 'use guard.with(hold, …)',
       })
     }
-    if (!tx.inTransaction) {
+    if (!isOpen(tx)) {
       throw new InvalidError(
         'a resource can only be opened inside a transaction, and none is open on this connection',
         {
@@ -230,7 +239,7 @@ async function unit<Db extends SqliteDatabase, T>({
     if (opening.readOnly) db.exec('PRAGMA query_only = ON')
     const result = body(db)
     const value = isPromise(result) ? await result : result
-    if (!db.inTransaction) throw new InvalidError('the body of a guarded unit has ended its transaction')
+    if (!isOpen(db)) throw new InvalidError('the body of a guarded unit has ended its transaction')
     hold.assertHeld()
     commit(db)
     return value
@@ -250,7 +259,7 @@ function isPromise<T>(value: T | Promise<T>): value is Promise<T> {
 async function begin(db: SqliteDatabase, timeoutMs: number, check: () => void): Promise<void> {
   for (const end = performance.now() + timeoutMs; ; ) {
     check()
-    if (db.inTransaction) {
+    if (isOpen(db)) {
       throw new InvalidError('the connection is in a transaction already', {
         hint: 'use guard.enter in a transaction of yours',
       })
@@ -276,16 +285,30 @@ function commit(db: SqliteDatabase): void {
   }
 }
 
+function isOpen(db: SqliteDatabase): boolean {
+  return db.inTransaction ?? db.isTransaction ?? false
+}
+
 function rollback(db: SqliteDatabase): void {
-  if (db.inTransaction) db.exec('ROLLBACK')
+  if (isOpen(db)) db.exec('ROLLBACK')
 }
 
 function runner(db: SqliteDatabase): (statement: Statement) => readonly Row[] {
   return (statement) => db.prepare(bound(statement, () => '?')).all(...statement.values) as Row[]
 }
 
+/** Result codes of SQLite that mean something here, by their number, which is all that node:sqlite tells. */
+const RESULT_CODES: Readonly<Record<number, string>> = {
+  5: 'SQLITE_BUSY',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  13: 'SQLITE_FULL',
+}
+
 function codeOf(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code
+  const { code, errcode } = (error ?? {}) as { code?: unknown; errcode?: unknown }
+  // The low byte is the code, the rest says more about it.
+  if (typeof errcode === 'number') return RESULT_CODES[errcode & 0xff] ?? ''
   return typeof code === 'string' ? code : ''
 }
 

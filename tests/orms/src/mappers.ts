@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { PrismaPg } from '@prisma/adapter-pg'
-import type { Prisma } from '@prisma/client'
 import { eq, sql as drizzleSql } from 'drizzle-orm'
 import * as pgCore from 'drizzle-orm/pg-core'
 import * as mysqlCore from 'drizzle-orm/mysql-core'
@@ -58,6 +57,19 @@ interface Schema {
   counter: { id: number; n: number }
 }
 
+/** What of Prisma's client is used here: its own types are there only after it was generated. */
+interface PrismaTx extends fencePrisma.PrismaTransaction {
+  readonly counter: {
+    findUniqueOrThrow(query: { where: { id: number } }): Promise<{ n: bigint }>
+    update(query: { where: { id: number }; data: { n: number } }): Promise<unknown>
+  }
+}
+
+interface PrismaClient extends PrismaTx {
+  $transaction<T>(body: (tx: PrismaTx) => Promise<T>): Promise<T>
+  $disconnect(): Promise<void>
+}
+
 /** Prisma's client is generated from the schema: into its package, which is read only after that. */
 async function generatedClient() {
   // Prisma would download a program for migrations, which nothing here needs.
@@ -65,7 +77,10 @@ async function generatedClient() {
   const program = fileURLToPath(new URL('../node_modules/prisma/build/index.js', import.meta.url))
   const cwd = fileURLToPath(new URL('..', import.meta.url))
   await promisify(execFile)(process.execPath, [program, 'generate', '--no-hints'], { cwd, env, timeout: 60_000 })
-  return (await import('@prisma/client')).PrismaClient
+  const generated = (await import('@prisma/client')) as unknown as {
+    PrismaClient: new (options: { adapter: PrismaPg }) => PrismaClient
+  }
+  return generated.PrismaClient
 }
 
 export const MAPPERS: readonly MapperKind[] = [
@@ -164,10 +179,10 @@ export const MAPPERS: readonly MapperKind[] = [
     name: 'Prisma on pg',
     database: 'pg',
     async make(url) {
-      const PrismaClient = await generatedClient()
-      const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
-      return hidden<Prisma.TransactionClient>({
-        guard: fencePrisma.fence<Prisma.TransactionClient>(prisma),
+      const Client = await generatedClient()
+      const prisma = new Client({ adapter: new PrismaPg({ connectionString: url }) })
+      return hidden<PrismaTx>({
+        guard: fencePrisma.fence<PrismaTx>(prisma),
         outside: prisma,
         transaction: (body) => prisma.$transaction(body),
         read: async (tx) => Number((await tx.counter.findUniqueOrThrow({ where: { id: 1 } })).n),

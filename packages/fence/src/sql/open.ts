@@ -65,6 +65,8 @@ export function* setReadOnly(dialect: Dialect, opening: Opening): Steps<void> {
 /** Rows that were changed by an accepted opening of a resource that has a mark; see the dialect of MySQL. */
 const AFFECTED_BY_UPDATE = 2
 
+const NO_PROOF = { token: '', resources: '{}' }
+
 /** Where upserts answer no rows: each mark by a statement, and a look at it unless the number of rows says enough. */
 function* raiseOneByOne(
   dialect: Dialect,
@@ -76,10 +78,11 @@ function* raiseOneByOne(
     if (answer?.inside === false) throw outside()
     if (answer?.affected === AFFECTED_BY_UPDATE) continue
     const [row] = yield dialect.read([target.mark])
-    if (row === undefined) checkFloor(targets, yield dialect.readFloor())
     const accepted =
       row !== undefined && row.kind === target.kind && row.lock === target.lock && bigintOf(row.token) === target.token
-    if (!accepted) throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
+    if (accepted) continue
+    checkFloor([target], yield dialect.floor(NO_PROOF))
+    throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
   }
 }
 
