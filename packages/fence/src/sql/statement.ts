@@ -57,7 +57,7 @@ export function inlined(statement: Statement, literal: (value: string) => string
 }
 
 /** Printable ASCII without quote, backslash and question mark: safe between quotes whatever the session's settings are, and for mappers. */
-const PLAIN = /^[ !\"#-&(->@-[\]-~]*$/
+const PLAIN = /^[ !"#-&(->@-[\]-~]*$/
 
 export function isPlain(value: string): boolean {
   return PLAIN.test(value)
