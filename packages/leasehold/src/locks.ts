@@ -42,7 +42,7 @@ export type { Duration, Mode } from '@leasehold/core'
 
 /** Options of `createLocks` and `connect`. */
 export interface LocksOptions extends ClientOptions {
-  /** For `https://`: certificates and keys, as Node's `tls.connect` takes them. */
+  /** For `https://` and `etcd+tls://`: certificates and keys, as Node's `tls.connect` takes them. */
   readonly tls?: TlsOptions
   /** How a service is spoken to. `'stream'`: one WebSocket for everything. */
   readonly transport?: 'stream'
@@ -62,7 +62,7 @@ export function defaultUrl(): string {
 }
 
 const SCHEMES =
-  "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME', 'postgres://…'"
+  "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME', 'etcd://h1,h2,h3', 'postgres://…'"
 
 /**
  * A client that connects on first use.
@@ -119,6 +119,13 @@ function engineOf(url: string, options: LocksOptions): Engine {
         capabilities: ALL_CAPABILITIES,
         load: () => postgres(url, options),
       })
+    case 'etcd':
+    case 'etcd+tls':
+      return new LazyEngine({
+        name: withoutPassword(url),
+        capabilities: ALL_CAPABILITIES,
+        load: () => etcd(url, options),
+      })
     case 'redis':
     case 'rediss':
       throw new InvalidError('Redis can only keep approximate locks: without tokens, for saving work, not for safety', {
@@ -133,6 +140,11 @@ function engineOf(url: string, options: LocksOptions): Engine {
 async function embedded(url: string): Promise<Engine> {
   const { embeddedEngine } = await import('@leasehold/engines/embedded')
   return embeddedEngine(url)
+}
+
+async function etcd(url: string, { tls }: LocksOptions): Promise<Engine> {
+  const { etcdEngine } = await import('@leasehold/engines/etcd')
+  return etcdEngine(url, tls === undefined ? {} : { tls })
 }
 
 async function postgres(url: string, { tls }: LocksOptions): Promise<Engine> {

@@ -1,0 +1,1 @@
+export { etcdEngine, type EtcdEngineOptions } from './etcd/engine.js'

@@ -1,0 +1,408 @@
+import type { AcquireOptions } from '@leasehold/client'
+import {
+  AbortedError,
+  AcquireTimeoutError,
+  BusyError,
+  errorOf,
+  LeaseholdError,
+  type LockRequest,
+  NotHolderError,
+  SessionEndedError,
+  UnavailableError,
+} from '@leasehold/core'
+import { RefusedByEtcd } from './client.js'
+import { type HoldRecord, idOf, type RequestRecord, recordOf, type Word } from './layout.js'
+import type { Compare, Op, TxnRequest } from './messages.js'
+import { type EtcdSession, hashOf, type OwnHold } from './session.js'
+import { type LockView, mismatchOf, placeIn } from './serve.js'
+import { kvsOf } from './store.js'
+
+/** A wait of 0 needs an answer all the same; this long for one. */
+const ANSWER_MS = 5_000
+/** One call within a wait. */
+const CALL_TIMEOUT_MS = 10_000
+const AGAIN_MS = 100
+/** The grant of a waiter is written in the revision in which its predecessor leaves: it is told next. */
+const GRANT_GRACE_MS = 3
+
+export interface Acquired {
+  readonly id: bigint
+  readonly hold: OwnHold
+  readonly secret: string | undefined
+}
+
+/**
+ * One acquire.
+ *
+ * - *asking*: one transaction takes the locks if nothing at all is there, and otherwise queues.
+ * - *queued*: watches its own grant, and one thing more per lock: the request in front of it; or, at the front, the holds
+ *   and delays that block the lock. When that leaves, it serves: it grants whoever is to be granted now.
+ * - ends by its grant, its wait, its signal or its session; what it has left in etcd is then taken away.
+ */
+export class Acquire {
+  readonly names: readonly string[]
+  readonly request: string
+  readonly #session: EtcdSession
+  readonly #options: AcquireOptions
+  readonly #number: number
+  readonly #secret: string | undefined
+  #resolve: (acquired: Acquired) => void = () => {}
+  #reject: (error: LeaseholdError) => void = () => {}
+  #isOver = false
+  #isQueued = false
+  #wasLost = false
+  #asking: Promise<void> = Promise.resolve()
+  #serving = false
+  #serveAgain = false
+  #lastError: LeaseholdError | undefined
+  #cancelTimer: () => void = () => {}
+  #cancelServe: () => void = () => {}
+  #unwatchGrant: () => void = () => {}
+  readonly #watched = new Map<string, () => void>()
+  readonly #onAbort = () => {
+    const cause = this.#options.signal?.reason
+    this.giveUp(new AbortedError('acquire was aborted by its signal', { cause }))
+  }
+
+  constructor(session: EtcdSession, options: AcquireOptions) {
+    this.#session = session
+    this.#options = options
+    this.#number = session.nextRequest()
+    this.request = `${session.sid}.${this.#number}`
+    this.names = options.locks.map(({ name }) => name)
+    const isSecret = options.persistent || options.portable
+    this.#secret = isSecret ? Buffer.from(session.platform.randomBytes(16)).toString('hex') : undefined
+  }
+
+  run(): Promise<Acquired> {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+      const { signal, waitMs } = this.#options
+      if (signal?.aborted) return this.#onAbort()
+      signal?.addEventListener('abort', this.#onAbort)
+      const limitMs = waitMs === 0 ? ANSWER_MS : waitMs
+      this.#cancelTimer = chained(this.#session.platform, limitMs, () => this.#timeOut())
+      this.#asking = this.#ask().catch((error: unknown) => this.fail(asError(error)))
+    })
+  }
+
+  /** Rejects, and takes away what is left in etcd. */
+  giveUp(error: LeaseholdError): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#reject(error)
+    const what: Word['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
+    void this.#asking.then(() => {
+      const word = { what, actor: '', text: '' }
+      return this.#session.cleanUp(this.names, this.request, word, this.#wasLost)
+    })
+  }
+
+  /** Rejects; nothing is left in etcd, or it goes with the session. */
+  fail(error: LeaseholdError): void {
+    if (this.#isOver) return
+    if (!(error instanceof SessionEndedError)) return this.giveUp(error)
+    this.#end()
+    this.#reject(error)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    this.#cancelTimer()
+    this.#cancelServe()
+    this.#unwatchGrant()
+    for (const unwatch of this.#watched.values()) unwatch()
+    this.#watched.clear()
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+  }
+
+  #timeOut(): void {
+    const { waitMs } = this.#options
+    if (!this.#isQueued) return this.giveUp(this.#session.store.client.unavailable('no answer to acquire in time'))
+    this.giveUp(new AcquireTimeoutError(`not acquired within ${waitMs} ms`, { cause: this.#lastError }))
+  }
+
+  // --- Asking ---
+
+  async #ask(): Promise<void> {
+    const { store } = this.#session
+    const record = await this.#prepare()
+    let queues = this.#options.waitMs !== 0
+    for (;;) {
+      const limitMs = this.#options.waitMs === 0 ? ANSWER_MS : Math.max(CALL_TIMEOUT_MS, this.#options.waitMs)
+      const goesOn = () => !this.#isOver
+      const { inner, revision } = await this.#session.guarded(
+        limitMs,
+        (wasLost) => {
+          this.#wasLost ||= wasLost
+          return this.#question(record, queues)
+        },
+        goesOn,
+      )
+      if (inner.succeeded) return this.#granted(holdOf(record, this.names), revision, false)
+      const views = this.names.map((name, i) => {
+        const at = i * 2 + (queues ? 1 : 0)
+        return store.viewOf(name, [...kvsOf(inner.responses[at]), ...kvsOf(inner.responses[at + 1])])
+      })
+      const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
+      if (own) return this.#granted(own.record, own.createRevision, false)
+      this.#checkMismatch(views)
+      this.#isQueued = queues
+      if (queues) return this.#wait(views, revision)
+      const isFree = views.every((view, i) => {
+        const mode = record.locks[i]?.mode
+        return view.waiters.length === 0 && mode !== undefined && placeIn(view, mode) !== undefined
+      })
+      if (!isFree) throw new BusyError(busyText(this.names, views))
+      // There is room beside others: it queues, and serves itself at once.
+      queues = true
+    }
+  }
+
+  async #prepare(): Promise<RequestRecord> {
+    const session = this.#session
+    const { locks, waitMs, lockDelayMs, persistent, data } = this.#options
+    const delayLease = lockDelayMs === 0 ? 0n : await session.delayLease(lockDelayMs, CALL_TIMEOUT_MS)
+    return {
+      epoch: session.store.epoch,
+      sid: session.sid,
+      session: String(session.id),
+      client: session.client,
+      number: this.#number,
+      locks,
+      at: session.platform.wallMs(),
+      waitMs: Number.isFinite(waitMs) ? waitMs : null,
+      delayMs: lockDelayMs,
+      delayLease: String(delayLease),
+      persistent,
+      ...(this.#secret === undefined ? {} : { secret: hashOf(this.#secret) }),
+      data: Buffer.from(data).toString('base64'),
+    }
+  }
+
+  #question(record: RequestRecord, queues: boolean): TxnRequest {
+    const { store, lease } = this.#session
+    const { layout } = store
+    const isEmpty = this.names.map((name): Compare => {
+      return { result: 0, target: 1, ...layout.lock(name), createRevision: 0 }
+    })
+    const take = store.grantOps(holdOf(record, this.names), this.request, lease)
+    const looks = this.names.flatMap((name): Op[] => [
+      { range: layout.blockers(name) },
+      { range: { ...layout.waiters(name), sortOrder: 2, sortTarget: 2, limit: 2 } },
+    ])
+    if (!queues) return { compare: isEmpty, success: take, failure: looks }
+    const value = Buffer.from(JSON.stringify(record))
+    const first = this.names[0] as string
+    const queue: TxnRequest = {
+      compare: [layout.waiter(first, this.request), layout.hold(first, this.request)].map((key) => {
+        return { result: 0, target: 1, key, createRevision: 0 }
+      }),
+      success: this.names.map((name) => ({ put: { key: layout.waiter(name, this.request), value, lease } })),
+      failure: [],
+    }
+    return { compare: isEmpty, success: take, failure: [{ txn: queue }, ...looks] }
+  }
+
+  #checkMismatch(views: readonly LockView[]): void {
+    for (const [i, view] of views.entries()) {
+      const { mode, name } = this.#options.locks[i] as LockRequest
+      const ahead = view.waiters.filter(({ request }) => request !== this.request)
+      const there = [...view.blockers.map((one) => one.mode), ...ahead.map((one) => modeIn(one.record, name))]
+      const problem = mismatchOf(mode, there)
+      if (problem !== undefined) throw errorOf('mismatch', `${JSON.stringify(name)}: ${problem}`)
+    }
+  }
+
+  // --- Waiting ---
+
+  #wait(views: readonly LockView[], revision: number): void {
+    if (this.#isOver) return
+    const { store } = this.#session
+    const key = store.layout.hold(this.names[0] as string, this.request)
+    this.#unwatchGrant = store.client.watches.add(
+      { key, from: revision + 1, noDelete: true },
+      {
+        events: ([event]) => {
+          if (event) void this.#granted(recordOf<HoldRecord>(event.kv), event.kv.createRevision, true)
+        },
+        gap: () => this.#serveSoon(0),
+      },
+    )
+    this.#look(views, revision)
+  }
+
+  /** Watches what is in the way; serves when nothing is. */
+  #look(views: readonly LockView[], revision: number): void {
+    const wanted = new Map<string, () => () => void>()
+    let isFree = true
+    for (const [i, view] of views.entries()) {
+      const { name, mode } = this.#options.locks[i] as LockRequest
+      const place = view.waiters.findIndex(({ request }) => request === this.request)
+      const before = place < 0 ? undefined : view.waiters[place - 1]
+      if (before === undefined) {
+        if (placeIn(view, mode) === undefined) isFree = false
+        wanted.set(`${name}\0`, () => this.#watch(this.#session.store.layout.blockers(name), revision, true))
+        continue
+      }
+      isFree = false
+      const { request } = before
+      const { layout } = this.#session.store
+      wanted.set(`${name}\0q${request}`, () => this.#watch({ key: layout.waiter(name, request) }, revision, true))
+      // Beside it there may be room: then what blocks the lock has to be watched from its grant on.
+      if (mode !== 'exclusive' && modeIn(before.record, name) !== 'exclusive') {
+        wanted.set(`${name}\0h${request}`, () => this.#watch({ key: layout.hold(name, request) }, revision, false))
+      }
+    }
+    for (const [what, unwatch] of this.#watched) {
+      if (wanted.has(what)) continue
+      unwatch()
+      this.#watched.delete(what)
+    }
+    for (const [what, watch] of wanted) if (!this.#watched.has(what)) this.#watched.set(what, watch())
+    if (isFree) this.#serveSoon(0)
+  }
+
+  #watch(span: { key: Buffer; rangeEnd?: Buffer }, revision: number, leaves: boolean): () => void {
+    const filter = leaves ? { noPut: true } : { noDelete: true }
+    return this.#session.store.client.watches.add(
+      { ...span, from: revision + 1, ...filter },
+      { events: () => this.#serveSoon(GRANT_GRACE_MS), gap: () => this.#serveSoon(0) },
+    )
+  }
+
+  #serveSoon(delayMs: number): void {
+    if (this.#isOver) return
+    if (this.#serving) {
+      this.#serveAgain = true
+      return
+    }
+    this.#serving = true
+    const serve = () => {
+      this.#serve().then(
+        () => this.#served(0),
+        (error: unknown) => {
+          this.#lastError = asError(error)
+          if (error instanceof UnavailableError) {
+            this.#serveAgain = true
+            this.#served(AGAIN_MS)
+          } else this.fail(asError(error))
+        },
+      )
+    }
+    this.#cancelServe = delayMs === 0 ? (serve(), () => {}) : this.#session.platform.after(delayMs, serve)
+  }
+
+  #served(delayMs: number): void {
+    this.#serving = false
+    if (this.#isOver || !this.#serveAgain) return
+    this.#serveAgain = false
+    this.#serveSoon(delayMs)
+  }
+
+  async #serve(): Promise<void> {
+    if (this.#isOver) return
+    const { revision, locks, grants } = await this.#session.store.serve(this.names, CALL_TIMEOUT_MS)
+    if (this.#isOver) return
+    const grant = grants.find(({ waiter }) => waiter.request === this.request)
+    if (grant) {
+      const { ordinal, terms } = grant
+      const record = { ...grant.waiter.record, ordinal, terms, grantedAt: this.#session.platform.wallMs() }
+      return this.#granted(record, revision, true)
+    }
+    const views = this.names.map((name) => locks.get(name) as LockView)
+    const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
+    if (own) return this.#granted(own.record, own.createRevision, true)
+    if (!views.some(({ waiters }) => waiters.some(({ request }) => request === this.request))) {
+      await this.#session.barrier(CALL_TIMEOUT_MS)
+      throw new NotHolderError('it was granted, and ended before the answer arrived')
+    }
+    // Others were granted: what is in the way now is read again, at once.
+    if (grants.length > 0) this.#serveAgain = true
+    else this.#look(views, revision)
+  }
+
+  // --- The grant ---
+
+  async #granted(record: HoldRecord, revision: number, hasWaited: boolean): Promise<void> {
+    if (this.#isOver) return
+    const hold: OwnHold = { request: this.request, record, hasWaited }
+    if (record.persistent) {
+      try {
+        await this.#detach(record, revision)
+      } catch (error) {
+        return this.fail(asError(error))
+      }
+      if (this.#isOver) return
+    }
+    this.#end()
+    this.#resolve({ id: idOf(record.epoch, revision, record.ordinal), hold, secret: this.#secret })
+  }
+
+  /** A persistent hold leaves its session when the session has heard of it. */
+  async #detach(record: HoldRecord, revision: number): Promise<void> {
+    const { store } = this.#session
+    const { layout } = store
+    const { inner } = await this.#session.guarded(CALL_TIMEOUT_MS, () => ({
+      compare: this.names.map((name) => {
+        return { result: 0, target: 1, key: layout.hold(name, this.request), createRevision: revision }
+      }),
+      success: [
+        ...store.grantOps(record, this.request, 0n),
+        ...this.names.map((name): Op => ({ delete: { key: layout.waiter(name, this.request) } })),
+      ],
+      failure: [],
+    }))
+    if (!inner.succeeded) throw new NotHolderError('it was granted, and ended before the answer arrived')
+  }
+}
+
+/** The hold of one who finds nothing there. */
+function holdOf(record: RequestRecord, names: readonly string[]): HoldRecord {
+  const terms = names.map((_, i) => {
+    const mode = record.locks[i]?.mode
+    if (typeof mode === 'object') return { slot: 0 }
+    return mode === 'shared' ? { first: 0 } : {}
+  })
+  return { ...record, ordinal: 0, terms, grantedAt: record.at }
+}
+
+function modeIn(record: RequestRecord, name: string) {
+  return record.locks.find((lock) => lock.name === name)?.mode ?? 'exclusive'
+}
+
+function busyText(names: readonly string[], views: readonly LockView[]): string {
+  for (const [i, { blockers, waiters }] of views.entries()) {
+    const name = JSON.stringify(names[i])
+    const [blocker] = blockers
+    if (blocker?.kind === 'hold') return `${name} is held by ${JSON.stringify(blocker.record.client)}`
+    if (blocker) return `${name} is blocked by a lock delay`
+    if (waiters[0]) return `${name}: ${JSON.stringify(waiters[0].record.client)} waits in front`
+  }
+  return `${names.join(', ')} is not free`
+}
+
+function asError(error: unknown): LeaseholdError {
+  if (error instanceof LeaseholdError) return error
+  if (error instanceof RefusedByEtcd && /lease/.test(error.message)) {
+    return new SessionEndedError(`etcd: ${error.message}`, { cause: error })
+  }
+  return new UnavailableError(`etcd: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+}
+
+const TIMER_MAX_MS = 2 ** 31 - 1
+
+/** A timer on which a caller waits, however long. */
+function chained(platform: EtcdSession['platform'], delayMs: number, callback: () => void): () => void {
+  if (delayMs === Number.POSITIVE_INFINITY) return () => {}
+  if (delayMs <= TIMER_MAX_MS) return platform.after(delayMs, callback, true)
+  let cancel = platform.after(
+    TIMER_MAX_MS,
+    () => {
+      cancel = chained(platform, delayMs - TIMER_MAX_MS, callback)
+    },
+    true,
+  )
+  return () => cancel()
+}

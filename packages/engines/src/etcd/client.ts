@@ -1,0 +1,281 @@
+import { type ClientPlatform, type EngineStatus } from '@leasehold/client'
+import { AbortedError, AccessError, EpochChangedError, LimitError, UnavailableError } from '@leasehold/core'
+import { CallError, CODE, GrpcConnection } from './grpc.js'
+import {
+  type Header,
+  type LeaseAnswer,
+  METHODS,
+  type Method,
+  type RangeRequest,
+  type RangeResponse,
+  type TxnRequest,
+  type TxnResponse,
+} from './messages.js'
+import type { EtcdPlace } from './url.js'
+import { WatchStream } from './watch-stream.js'
+import { decode, encode } from './wire.js'
+
+/** One attempt at one member. A member without a quorum is left after this long. */
+const ATTEMPT_TIMEOUT_MS = 3_000
+const PAUSE_MIN_MS = 10
+const PAUSE_MAX_MS = 500
+/** etcd refuses pings that come more often than every 5 s. */
+const PING_MS = 10_000
+
+/** The request was sent, and whether it took effect is not known. */
+export class LostAnswer extends Error {
+  constructor(override readonly cause: Error) {
+    super(`the answer is lost: ${cause.message}`)
+  }
+}
+
+/** etcd has looked at the request and refused it: it had no effect. */
+export class RefusedByEtcd extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+export interface CallOptions {
+  readonly timeoutMs: number
+  /** Whether it may be sent again after its answer was lost. */
+  readonly repeatable: boolean
+}
+
+/**
+ * The client of etcd: one connection to one of its members, the next one when that fails. All of the protocol is behind
+ * this class; the rest of the engine sees ranges, transactions, leases and watches.
+ */
+export class EtcdClient {
+  readonly watches: WatchStream
+  #connection: GrpcConnection | undefined
+  #turn = 0
+  #token: string | undefined
+  #authenticating: Promise<string> | undefined
+  #status: EngineStatus = { state: 'idle' }
+  #attempt = 0
+  #closed = false
+  #seenRevision = 0
+  #lastError: Error | undefined
+
+  constructor(
+    readonly name: string,
+    private readonly place: EtcdPlace,
+    readonly platform: ClientPlatform,
+    private readonly onStatus: (status: EngineStatus) => void,
+  ) {
+    this.#turn = Math.floor(platform.random() * place.endpoints.length)
+    this.watches = new WatchStream({
+      platform,
+      open: async (events) => {
+        const headers = await this.#headers(ATTEMPT_TIMEOUT_MS)
+        return this.#use().stream(METHODS.watch.path, { ...headers, hasleader: 'true' }, events)
+      },
+      failed: (error) => this.#failed(error),
+    })
+  }
+
+  get status(): EngineStatus {
+    return this.#status
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  get lastError(): Error | undefined {
+    return this.#lastError
+  }
+
+  async range(request: RangeRequest, timeoutMs: number): Promise<RangeResponse> {
+    const answer = await this.#call<RangeResponse>(METHODS.range, request, { timeoutMs, repeatable: true })
+    return answer
+  }
+
+  /** @throws LostAnswer when it is not repeatable and its answer was lost */
+  txn(request: TxnRequest, options: CallOptions): Promise<TxnResponse> {
+    return this.#call<TxnResponse>(METHODS.txn, request, options)
+  }
+
+  async leaseGrant(ttlMs: number, timeoutMs: number): Promise<bigint> {
+    // A lease whose id got lost ends by itself.
+    const ttl = Math.max(1, Math.ceil(ttlMs / 1_000))
+    return (await this.#call<LeaseAnswer>(METHODS.leaseGrant, { ttl }, { timeoutMs, repeatable: true })).id
+  }
+
+  async leaseRevoke(id: bigint, timeoutMs: number): Promise<void> {
+    try {
+      await this.#call(METHODS.leaseRevoke, { id }, { timeoutMs, repeatable: true })
+    } catch (error) {
+      if (!(error instanceof RefusedByEtcd && error.code === CODE.notFound)) throw error
+    }
+  }
+
+  /** Resolves with the term in which it was answered; undefined: there is no such lease. */
+  async leaseKeepAlive(id: bigint, timeoutMs: number): Promise<number | undefined> {
+    const answer = await this.#call<LeaseAnswer>(METHODS.leaseKeepAlive, { id }, { timeoutMs, repeatable: true })
+    return answer.ttl > 0 ? answer.header.raftTerm : undefined
+  }
+
+  /** What is left of a lease, in milliseconds; 0: it is over. */
+  async leaseRemaining(id: bigint, timeoutMs: number): Promise<number> {
+    const answer = await this.#call<LeaseAnswer>(METHODS.leaseTimeToLive, { id }, { timeoutMs, repeatable: true })
+    return Math.max(0, answer.ttl) * 1_000
+  }
+
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    this.watches.close()
+    this.#connection?.close()
+    this.#connection = undefined
+    this.#setStatus({ state: 'closed' })
+  }
+
+  connected(epoch: number): void {
+    if (this.#closed || !this.#connection) return
+    this.#setStatus({ state: 'connected', url: this.#connection.url, epoch })
+  }
+
+  async #call<T>(method: Method, request: object, options: CallOptions): Promise<T> {
+    const { platform } = this
+    const endAt = platform.monotonicMs() + options.timeoutMs
+    const seen = this.#seenRevision
+    const body = encode(method.request, request)
+    for (let pauseMs = PAUSE_MIN_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)) {
+      if (this.#closed) throw new AbortedError('the client is closed')
+      const remainingMs = endAt - platform.monotonicMs()
+      if (remainingMs <= 0) throw this.unavailable(`no answer within ${Math.round(options.timeoutMs)} ms`)
+      try {
+        const answer = decode<T & { header?: Header }>(
+          method.answer,
+          await this.#attemptOnce(method, body, remainingMs),
+        )
+        const linearizable = method === METHODS.txn || method === METHODS.range
+        const isStale = (request as RangeRequest).serializable === true
+        this.#note(answer.header, linearizable && !isStale ? seen : 0)
+        return answer
+      } catch (error) {
+        this.#judge(error, options)
+      }
+      const rest = Math.max(1, Math.min(pauseMs, endAt - platform.monotonicMs()))
+      await new Promise<void>((resolve) => platform.after(rest, resolve, true))
+    }
+  }
+
+  /** Returns when the request may be sent again; throws otherwise. */
+  #judge(error: unknown, options: CallOptions): void {
+    if (!(error instanceof CallError)) throw error
+    const { code, message } = error
+    if (code === CODE.unauthenticated || /auth token/.test(message)) {
+      if (this.place.user === undefined) throw new AccessError(message, { code: 'unauthenticated' })
+      this.#token = undefined
+      return
+    }
+    if (code === CODE.denied) throw new AccessError(message, { code: 'forbidden' })
+    if (/user name is empty/.test(message)) throw new AccessError(message, { code: 'unauthenticated' })
+    if (/exceeds? quota|database space exceeded/.test(message)) throw new LimitError(`etcd: ${message}`)
+    if (code !== CODE.unavailable && code !== CODE.deadline && code !== CODE.cancelled && code !== CODE.unknown) {
+      throw new RefusedByEtcd(code, message)
+    }
+    this.#failed(error)
+    if (error.sent && !options.repeatable) throw new LostAnswer(error)
+  }
+
+  async #attemptOnce(method: Method, body: Buffer, remainingMs: number): Promise<Buffer> {
+    const limitMs = Math.min(remainingMs, ATTEMPT_TIMEOUT_MS)
+    const headers = await this.#headers(limitMs)
+    return this.#send(method, body, headers, limitMs)
+  }
+
+  #send(method: Method, body: Buffer, headers: Record<string, string>, limitMs: number): Promise<Buffer> {
+    const connection = this.#use()
+    const call = connection.unary(method.path, body, headers)
+    return new Promise<Buffer>((resolve, reject) => {
+      const late = () => {
+        call.cancel()
+        reject(new CallError(CODE.deadline, `${connection.url} does not answer`, connection.connected))
+      }
+      const cancel = this.platform.after(limitMs, late, true)
+      call.answer.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  async #headers(timeoutMs: number): Promise<Record<string, string>> {
+    const { user: name, password } = this.place
+    if (name === undefined) return {}
+    if (this.#token === undefined) {
+      const body = encode(METHODS.authenticate.request, { name, password })
+      this.#authenticating ??= this.#send(METHODS.authenticate, body, {}, timeoutMs)
+        .then(
+          (answer) => decode<{ token: string }>(METHODS.authenticate.answer, answer).token,
+          (error: unknown) => {
+            if (error instanceof CallError && !error.message.includes('connect') && error.code === 3) {
+              throw new AccessError(error.message, { code: 'unauthenticated' })
+            }
+            throw error
+          },
+        )
+        .finally(() => {
+          this.#authenticating = undefined
+        })
+      this.#token = await this.#authenticating
+    }
+    return { token: this.#token }
+  }
+
+  #use(): GrpcConnection {
+    if (this.#connection?.usable) return this.#connection
+    if (this.#closed) throw new AbortedError('the client is closed')
+    const url = this.place.endpoints[this.#turn % this.place.endpoints.length] as string
+    this.#attempt++
+    const lastError = this.#lastError
+    this.#setStatus({ state: 'connecting', attempt: this.#attempt, ...(lastError ? { lastError } : {}) })
+    const connection = new GrpcConnection(url, this.place.tls, () => {
+      if (this.#connection === connection) this.#connection = undefined
+    })
+    this.#connection = connection
+    return connection
+  }
+
+  /** The member that is spoken to is given up, and the next one is asked. */
+  #failed(error: Error): void {
+    this.#lastError = error
+    const connection = this.#connection
+    this.#connection = undefined
+    this.#turn++
+    connection?.close(error)
+  }
+
+  #note(header: Header | undefined, atLeast: number): void {
+    this.#attempt = 0
+    if (header === undefined) return
+    if (header.revision < atLeast) {
+      throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
+        hint: 'it was restored: raise the epoch (leasehold epoch N) before it gives locks again',
+      })
+    }
+    if (header.revision > this.#seenRevision) this.#seenRevision = header.revision
+  }
+
+  unavailable(message: string): UnavailableError {
+    const cause = this.#lastError
+    const isWithoutQuorum = /no leader|timed out|leader changed/.test(cause?.message ?? '')
+    return new UnavailableError(`${this.name}: ${message}${cause ? ` (${cause.message})` : ''}`, {
+      code: isWithoutQuorum ? 'no-quorum' : 'unreachable',
+      cause,
+      hint: 'says nothing about who holds a lock',
+    })
+  }
+
+  #setStatus(status: EngineStatus): void {
+    if (this.#status.state === status.state && status.state !== 'connecting') return
+    this.#status = status
+    this.onStatus(status)
+  }
+}
+
+export { PING_MS }

@@ -1,0 +1,189 @@
+import {
+  errorOf,
+  LeaseholdError,
+  LimitError,
+  NotHolderError,
+  splitToken,
+  UnavailableError,
+  UnknownOutcomeError,
+  VersionConflictError,
+} from '@leasehold/core'
+import { idOf, revisionOf } from './layout.js'
+import type { Compare, KeyValue, Op } from './messages.js'
+import type { EtcdSession, OwnHold } from './session.js'
+import { kvsOf } from './store.js'
+
+export interface RegisterWrite {
+  readonly key: string
+  /** Undefined: it is deleted. */
+  readonly value?: Uint8Array
+  readonly ifVersion?: bigint
+  readonly fence?: { readonly hold: bigint; readonly lock: string }
+  readonly timeoutMs: number
+}
+
+interface Head {
+  readonly epoch: number
+  readonly lock?: string
+}
+
+export const REGISTER_BYTES_MAX = 65_536
+/** Answers of earlier writes that one write takes away. */
+const ANSWERS_DELETED_MAX = 32
+/** Others write the same register: so often this one begins anew. */
+const ATTEMPTS_MAX = 50
+const LINE_END = 0x0a
+
+export interface RegisterValue {
+  readonly value: Uint8Array
+  readonly version: bigint
+  readonly lock: string | undefined
+}
+
+export function registerOf(kv: KeyValue): RegisterValue {
+  const end = kv.value.indexOf(LINE_END)
+  try {
+    const head = JSON.parse(kv.value.subarray(0, end).toString('utf8')) as Head
+    const value = new Uint8Array(kv.value.subarray(end + 1))
+    return { value, version: idOf(head.epoch, kv.modRevision), lock: head.lock }
+  } catch (cause) {
+    throw errorOf('storage', `the register ${JSON.stringify(kv.key.toString('utf8'))} is not ours: ${String(cause)}`)
+  }
+}
+
+/**
+ * Writes a register if it is still as it was read. With the register goes an answer under the session's lease, by which a
+ * write whose answer was lost is recognised.
+ */
+export async function writeRegister(
+  session: EtcdSession,
+  write: RegisterWrite,
+  own: (hold: bigint) => OwnHold | undefined,
+): Promise<bigint> {
+  const { store, platform } = session
+  const { layout } = store
+  const { key, value, timeoutMs } = write
+  if (value !== undefined && value.length > REGISTER_BYTES_MAX) {
+    throw new LimitError(`a register has at most ${REGISTER_BYTES_MAX} bytes, not ${value.length}`)
+  }
+  const endAt = platform.monotonicMs() + timeoutMs
+  const answerKey = layout.answer(session.sid, session.nextRequest())
+  const settled = session.settledWrites.splice(0, ANSWERS_DELETED_MAX)
+  let wasLost = false
+  try {
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+      const left = Math.max(1, endAt - platform.monotonicMs())
+      const now = await store.client.txn(
+        {
+          compare: [],
+          success: [{ range: { key: layout.register(key) } }, { range: { key: answerKey } }],
+          failure: [],
+        },
+        { timeoutMs: left, repeatable: true },
+      )
+      const [kv] = kvsOf(now.responses[0])
+      const [done] = kvsOf(now.responses[1])
+      if (done) return idOf(store.epoch, done.modRevision)
+      const found = kv === undefined ? undefined : registerOf(kv)
+      const fence = checkWrite(write, found, own)
+      const compare: Compare[] = [
+        { result: 0, target: 2, key: layout.register(key), modRevision: kv?.modRevision ?? 0 },
+        { result: 0, target: 1, key: answerKey, createRevision: 0 },
+        ...(fence === undefined ? [] : [fence(session)]),
+      ]
+      const head: Head = { epoch: store.epoch, ...(write.fence === undefined ? {} : { lock: write.fence.lock }) }
+      const effect: Op =
+        value === undefined
+          ? { delete: { key: layout.register(key) } }
+          : {
+              put: {
+                key: layout.register(key),
+                value: Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), value]),
+              },
+            }
+      const answered: Op = { put: { key: answerKey, value: Buffer.of(0x31), lease: session.lease } }
+      const forget = settled.map((old): Op => ({ delete: { key: layout.answer(session.sid, old) } }))
+      const answer = await session.guarded(left, (lost) => {
+        wasLost ||= lost
+        return { compare, success: [effect, answered, ...forget], failure: [] }
+      })
+      if (answer.inner.succeeded) {
+        session.settledWrites.push(numberOf(answerKey))
+        return idOf(store.epoch, answer.revision)
+      }
+      if (fence !== undefined && !wasLost) await checkFence(session, write, fence, left)
+    }
+    throw new UnavailableError(`register ${JSON.stringify(key)}: too many write it at once`)
+  } catch (error) {
+    session.settledWrites.push(...settled)
+    if (wasLost && error instanceof UnavailableError) {
+      throw new UnknownOutcomeError('the write was sent, and its answer is lost: it may have taken effect', {
+        cause: error,
+      })
+    }
+    throw error
+  }
+}
+
+function numberOf(answerKey: Buffer): number {
+  return Number(/a(\d+)$/.exec(answerKey.toString('utf8'))?.[1])
+}
+
+type FenceCheck = (session: EtcdSession) => Compare
+
+/** What may not be written is refused; what proves the right to write is returned. */
+function checkWrite(
+  { key, ifVersion, fence }: RegisterWrite,
+  found: RegisterValue | undefined,
+  own: (hold: bigint) => OwnHold | undefined,
+): FenceCheck | undefined {
+  const name = JSON.stringify(key)
+  const lock = found?.lock
+  let check: FenceCheck | undefined
+  if (fence === undefined) {
+    if (lock !== undefined) throw errorOf('mismatch', `register ${name} is fenced by the lock ${JSON.stringify(lock)}`)
+  } else {
+    if (lock !== undefined && lock !== fence.lock) {
+      throw errorOf(
+        'mismatch',
+        `register ${name} is fenced by ${JSON.stringify(lock)}, not ${JSON.stringify(fence.lock)}`,
+      )
+    }
+    if (lock === undefined && ifVersion === undefined) {
+      throw errorOf('invalid', `the first fenced write of register ${name} needs ifVersion`)
+    }
+    check = fenceOf(fence, own)
+  }
+  const version = found?.version ?? 0n
+  if (ifVersion !== undefined && ifVersion !== version) {
+    const text = version === 0n ? 'does not exist' : `has version ${version}`
+    throw new VersionConflictError(`register ${name} ${text}`, version)
+  }
+  return check
+}
+
+function fenceOf(fence: { hold: bigint; lock: string }, own: (hold: bigint) => OwnHold | undefined): FenceCheck {
+  const hold = own(fence.hold)
+  const held = hold?.record.locks.find(({ name }) => name === fence.lock)
+  if (hold === undefined || held === undefined) throw fenceIsOver(fence)
+  if (held.mode !== 'exclusive') throw errorOf('mismatch', 'a fence is an exclusive hold')
+  const { revision } = revisionOf(splitToken(fence.hold).serial)
+  return ({ store }) => {
+    return { result: 0, target: 1, key: store.layout.hold(fence.lock, hold.request), createRevision: revision }
+  }
+}
+
+async function checkFence(
+  session: EtcdSession,
+  write: RegisterWrite,
+  fence: FenceCheck,
+  timeoutMs: number,
+): Promise<void> {
+  const { key, createRevision } = fence(session)
+  const { kvs } = await session.store.client.range({ key, keysOnly: true }, timeoutMs)
+  if (kvs[0]?.createRevision !== createRevision) throw fenceIsOver(write.fence as { hold: bigint; lock: string })
+}
+
+function fenceIsOver({ hold, lock }: { hold: bigint; lock: string }): LeaseholdError {
+  return new NotHolderError(`hold ${hold} of ${JSON.stringify(lock)} does not exist (any more)`)
+}

@@ -1,0 +1,506 @@
+import { createHash } from 'node:crypto'
+import type {
+  AcquireOptions,
+  ClientPlatform,
+  EngineGrant,
+  EngineSession,
+  EngineSessionListener,
+} from '@leasehold/client'
+import {
+  AbortedError,
+  type EndReason,
+  EpochChangedError,
+  InvalidError,
+  type LeaseholdError,
+  LimitError,
+  NotHolderError,
+  SessionEndedError,
+  splitToken,
+  UnavailableError,
+} from '@leasehold/core'
+import { Acquire } from './acquire.js'
+import { LostAnswer } from './client.js'
+import {
+  bytesOf,
+  type HoldRecord,
+  heldView,
+  idOf,
+  recordOf,
+  revisionOf,
+  type SessionRecord,
+  type Word,
+} from './layout.js'
+import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
+import { type RegisterWrite, writeRegister } from './registers.js'
+import { kvsOf, type Store } from './store.js'
+
+/** Acquires and writes of one session that may be open at once. */
+const REQUESTS_MAX = 10_000
+/** etcd takes 128 operations in a transaction; a hold has up to three keys per lock. */
+export const LOCKS_MAX = 32
+/** How long the word about the end of a hold that has no session stays. */
+const WORD_TTL_MS = 60_000
+/** A lease for a delay lives this much longer than the session and the delay together. */
+const DELAY_SLACK_MS = 1_000
+const CLEAN_UP_PAUSE_MS = 200
+const CALL_TIMEOUT_MS = 5_000
+
+export interface OwnHold {
+  readonly request: string
+  readonly record: HoldRecord
+  /** It came from the queue: others may wait behind it. */
+  hasWaited: boolean
+}
+
+export interface SessionOptions {
+  readonly store: Store
+  readonly platform: ClientPlatform
+  readonly sid: string
+  readonly lease: bigint
+  readonly revision: number
+  readonly record: SessionRecord
+  readonly forget: (session: EtcdSession) => void
+}
+
+/**
+ * A session: a lease of etcd, and a key under it. Everything of the session lies under the lease and goes with it, and
+ * every change that it makes holds only while its key is there.
+ *
+ * The key's mod revision is also a barrier. When an answer was lost, the key is written again: whatever was sent before,
+ * and has not happened yet, can never happen. Only then is looked what has become of the request.
+ */
+export class EtcdSession implements EngineSession {
+  readonly id: bigint
+  readonly ttlMs: number
+  readonly sid: string
+  readonly lease: bigint
+  readonly store: Store
+  listener: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+  readonly #options: SessionOptions
+  readonly #acquires = new Set<Acquire>()
+  readonly #holds = new Map<bigint, OwnHold>()
+  /** By delay in milliseconds: the lease of what blocks after the end. */
+  readonly #delayLeases = new Map<number, Promise<bigint>>()
+  /** Answers of writes that have arrived; the next write deletes them. */
+  readonly settledWrites: number[] = []
+  #requests = 0
+  #open = 0
+  #guard: number
+  #barrier: Promise<void> | undefined
+  #ended: LeaseholdError | undefined
+  #unwatch: () => void
+
+  constructor(options: SessionOptions) {
+    const { store, sid, lease, revision, record } = options
+    this.#options = options
+    this.store = store
+    this.sid = sid
+    this.lease = lease
+    this.id = idOf(record.epoch, revision)
+    this.ttlMs = record.ttlMs
+    this.#guard = revision
+    this.#unwatch = this.#watch(revision + 1)
+  }
+
+  get platform(): ClientPlatform {
+    return this.#options.platform
+  }
+
+  get client(): string {
+    return this.#options.record.client
+  }
+
+  get congested(): boolean {
+    return this.#open >= REQUESTS_MAX
+  }
+
+  get ended(): LeaseholdError | undefined {
+    return this.#ended
+  }
+
+  nextRequest(): number {
+    return ++this.#requests
+  }
+
+  /**
+   * One attempt. Only the leader's word counts, and only while it leads: a keep-alive may be answered by a leader that has
+   * been replaced without knowing it. So the session's key is read afterwards, by a quorum, and in the same term.
+   */
+  async renew(timeoutMs: number): Promise<void> {
+    this.#check()
+    const { client, layout } = this.store
+    const endAt = this.platform.monotonicMs() + timeoutMs
+    const left = () => Math.max(1, endAt - this.platform.monotonicMs())
+    // What blocks after the end must not end before the session does.
+    await Promise.all([...this.#delayLeases.values()].map(async (lease) => client.leaseKeepAlive(await lease, left())))
+    const term = await client.leaseKeepAlive(this.lease, left())
+    if (term === undefined) throw this.end('expired', new SessionEndedError('the lease of the session is over'))
+    const { header, kvs } = await client.range({ key: layout.session(this.sid) }, left())
+    this.#judge(kvs[0])
+    if (header.raftTerm !== term) throw new UnavailableError('etcd has elected another leader during the renewal')
+  }
+
+  async acquire(options: AcquireOptions): Promise<EngineGrant> {
+    this.#check()
+    if (this.congested) throw new LimitError(`${REQUESTS_MAX} requests of this session are open`)
+    if (options.locks.length > LOCKS_MAX) {
+      throw new LimitError(`etcd takes at most ${LOCKS_MAX} locks at once, not ${options.locks.length}`)
+    }
+    const acquire = new Acquire(this, options)
+    this.#acquires.add(acquire)
+    this.#open++
+    try {
+      const { hold, id, secret } = await acquire.run()
+      return this.granted(id, hold, secret)
+    } finally {
+      this.#acquires.delete(acquire)
+      this.#open--
+    }
+  }
+
+  granted(id: bigint, hold: OwnHold, secret: string | undefined): EngineGrant {
+    this.#holds.set(id, hold)
+    const view = heldView(hold.record, revisionOf(splitToken(id).serial).revision)
+    const locks = view.locks.map(({ name, mode, token, slot }) => {
+      return { name, mode, token, ...(slot === undefined ? {} : { slot }) }
+    })
+    return { id, locks, ...(secret === undefined ? {} : { secret }) }
+  }
+
+  cancelAcquires(why: string): void {
+    for (const acquire of [...this.#acquires]) acquire.giveUp(new AbortedError(why))
+  }
+
+  /** Whether a task of this client waits for one of these locks. */
+  waitsFor(names: readonly string[]): boolean {
+    for (const acquire of this.#acquires) if (acquire.names.some((name) => names.includes(name))) return true
+    return false
+  }
+
+  async adopt({ id, secret, timeoutMs }: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
+    this.#check()
+    const { revision, ordinal } = revisionOf(splitToken(id).serial)
+    const found = await this.store.findHold(id, revision, ordinal, timeoutMs)
+    const gone = new NotHolderError(`hold ${id} does not exist (any more)`)
+    if (found === undefined) throw gone
+    if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
+    const number = this.nextRequest()
+    const request = `${this.sid}.${number}`
+    const newSecret = Buffer.from(this.platform.randomBytes(16)).toString('hex')
+    const terms = heldView(found.record, revision).locks.map(({ mode, slot, token }) => {
+      if (slot !== undefined) return { slot }
+      return mode === 'shared' ? { token: String(token) } : {}
+    })
+    const { persistent, delayMs } = found.record
+    const delayLease = delayMs === 0 || persistent ? '0' : String(await this.delayLease(delayMs, timeoutMs))
+    const grantedAt = this.platform.wallMs()
+    const own = { sid: this.sid, session: String(this.id), client: this.client, number, epoch: this.store.epoch }
+    const record = { ...found.record, ...own, secret: hashOf(newSecret), delayLease, ordinal: 0, terms, grantedAt }
+    const { layout } = this.store
+    const names = record.locks.map(({ name }) => name)
+    const held = layout.hold(names[0] as string, request)
+    const word = await this.word(
+      found,
+      { what: 'moved', request: found.request, actor: this.client, text: '' },
+      timeoutMs,
+    )
+    const answer = await this.guarded(timeoutMs, () => ({
+      compare: names.map((name) => {
+        return { result: 0, target: 1, key: layout.hold(name, found.request), createRevision: revision }
+      }),
+      success: [
+        ...this.store.leaveOps(names, found.request, delayMs > 0),
+        ...this.store.grantOps(record, request, persistent ? 0n : this.lease),
+        word,
+      ],
+      failure: [{ range: { key: held } }],
+    }))
+    const created = answer.inner.succeeded ? answer.revision : kvsOf(answer.inner.responses[0])[0]?.createRevision
+    if (created === undefined) throw gone
+    return this.granted(idOf(record.epoch, created), { request, record, hasWaited: true }, newSecret)
+  }
+
+  async release(hold: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
+    const { timeoutMs, secret } = options
+    const own = this.#holds.get(hold) ?? (await this.#foreign(hold, secret, timeoutMs))
+    if (own === undefined) return { released: false }
+    this.#holds.delete(hold)
+    const names = own.record.locks.map(({ name }) => name)
+    const ops = this.store.leaveOps(names, own.request, own.record.delayMs > 0, own.hasWaited)
+    const isAlone = !own.hasWaited && names.length === 1 && own.record.locks[0]?.mode === 'exclusive'
+    let request: TxnRequest = { compare: [], success: ops, failure: [] }
+    if (!isAlone || this.waitsFor(names)) {
+      const reading = await this.store.readToServe(names, timeoutMs, own.request)
+      const { compare, success } = this.store.parts(reading, reading.plan.grants, ops.length)
+      // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.
+      request = { compare: [this.store.epochHolds, ...compare], success: [...ops, ...success], failure: ops }
+    }
+    let repeats = 0
+    const answer = await this.#repeated(request, timeoutMs, () => repeats++)
+    const deleted = answer.responses.slice(0, names.length).some((one) => (one.delete?.deleted ?? 0) > 0)
+    return { released: deleted || repeats > 0 }
+  }
+
+  put(options: Omit<RegisterWrite, 'value'> & { value: Uint8Array }): Promise<bigint> {
+    return this.#write(options)
+  }
+
+  async delete(options: Omit<RegisterWrite, 'value'>): Promise<void> {
+    await this.#write(options)
+  }
+
+  /** A clean end. */
+  async close(timeoutMs: number): Promise<void> {
+    const { client, layout } = this.store
+    if (this.#ended) return
+    this.end('closed', new SessionEndedError('the session was closed'), false)
+    const key = layout.session(this.sid)
+    const record: SessionRecord = { ...this.#options.record, state: 'closed', by: 'owner' }
+    const request: TxnRequest = {
+      compare: [{ result: 3, target: 1, key, createRevision: 0 }],
+      success: [{ put: { key, value: bytesOf(record), ignoreLease: true } }],
+      failure: [],
+    }
+    await client.txn(request, { timeoutMs, repeatable: true })
+    // Delays first: while the holds are there, they block nothing more.
+    for (const lease of this.#delayLeases.values()) await client.leaseRevoke(await lease, timeoutMs)
+    await client.leaseRevoke(this.lease, timeoutMs)
+  }
+
+  abandon(): void {
+    this.end('expired', new SessionEndedError('the session was abandoned'), false)
+  }
+
+  /** Ends it on this side. `tells`: the client does not know of it yet. */
+  end(reason: EndReason | 'epoch-changed', error: LeaseholdError, tells = true): LeaseholdError {
+    if (this.#ended) return this.#ended
+    this.#ended = error
+    this.#unwatch()
+    this.#options.forget(this)
+    for (const acquire of [...this.#acquires]) acquire.fail(error)
+    if (tells) this.listener.sessionEnded(reason)
+    return error
+  }
+
+  /** The lease for what blocks after holds of this session with this delay. */
+  delayLease(delayMs: number, timeoutMs: number): Promise<bigint> {
+    let lease = this.#delayLeases.get(delayMs)
+    if (lease === undefined) {
+      lease = this.store.client.leaseGrant(this.ttlMs + delayMs + DELAY_SLACK_MS, timeoutMs)
+      this.#delayLeases.set(delayMs, lease)
+      lease.catch(() => this.#delayLeases.delete(delayMs))
+    }
+    return lease
+  }
+
+  /**
+   * Runs a transaction that happens only while the session is alive, exactly once: `build` is asked again after a lost
+   * answer, when the barrier has made sure that nothing of before is still under way.
+   */
+  async guarded(
+    timeoutMs: number,
+    build: (wasLost: boolean) => TxnRequest,
+    goesOn: () => boolean = () => true,
+  ): Promise<{ inner: TxnResponse; revision: number; wasLost: boolean }> {
+    const { client, layout } = this.store
+    const endAt = this.platform.monotonicMs() + timeoutMs
+    let wasLost = false
+    while (goesOn()) {
+      this.#check()
+      const left = Math.max(1, endAt - this.platform.monotonicMs())
+      const key = layout.session(this.sid)
+      const request: TxnRequest = {
+        compare: [{ result: 0, target: 2, key, modRevision: this.#guard }, this.store.epochHolds],
+        success: [{ txn: build(wasLost) }],
+        failure: [{ range: { key } }, { range: { key: layout.epoch } }],
+      }
+      try {
+        const answer = await client.txn(request, { timeoutMs: left, repeatable: false })
+        if (answer.succeeded) {
+          return { inner: answer.responses[0]?.txn as TxnResponse, revision: answer.header.revision, wasLost }
+        }
+        this.#judge(kvsOf(answer.responses[0])[0])
+        if (!kvsOf(answer.responses[1])[0]?.value.equals(this.store.epochHolds.value as Buffer))
+          throw this.#epochChanged()
+      } catch (error) {
+        if (!(error instanceof LostAnswer)) throw error
+        wasLost = true
+        await this.barrier(left)
+      }
+    }
+    throw new AbortedError('given up')
+  }
+
+  /** When it resolves, nothing that was sent before can happen any more. */
+  barrier(timeoutMs: number): Promise<void> {
+    this.#barrier ??= this.#raiseBarrier(timeoutMs).finally(() => {
+      this.#barrier = undefined
+    })
+    return this.#barrier
+  }
+
+  async #raiseBarrier(timeoutMs: number): Promise<void> {
+    this.#check()
+    const key = this.store.layout.session(this.sid)
+    const { header, responses, succeeded } = await this.store.client.txn(
+      {
+        compare: [{ result: 0, target: 2, key, modRevision: this.#guard }],
+        success: [{ put: { key, value: bytesOf(this.#options.record), ignoreLease: true } }],
+        failure: [{ range: { key } }],
+      },
+      { timeoutMs, repeatable: true },
+    )
+    if (succeeded) this.#guard = header.revision
+    else this.#judge(kvsOf(responses[0])[0])
+  }
+
+  /** Takes a request away for good, now or when etcd is there again; at the latest it goes with the session. */
+  async cleanUp(
+    names: readonly string[],
+    request: string,
+    word: Omit<Word, 'request'>,
+    wasLost: boolean,
+  ): Promise<void> {
+    const ops = this.store.leaveOps(names, request, true)
+    const put: Op = {
+      put: { key: this.store.layout.word(this.sid), value: bytesOf({ ...word, request }), lease: this.lease },
+    }
+    while (!this.#ended && !this.store.client.closed) {
+      try {
+        if (wasLost) await this.barrier(CALL_TIMEOUT_MS)
+        await this.guarded(CALL_TIMEOUT_MS, () => ({ compare: [], success: [...ops, put], failure: [] }))
+        return
+      } catch (error) {
+        if (!(error instanceof UnavailableError)) return
+        await new Promise<void>((resolve) => this.platform.after(CLEAN_UP_PAUSE_MS, resolve))
+      }
+    }
+  }
+
+  /** The operation that tells the owner of a hold, and all who watch, why it ends. */
+  async word(found: { record: HoldRecord; lease: bigint }, word: Word, timeoutMs: number): Promise<Op> {
+    return wordOp(this.store, found, word, timeoutMs)
+  }
+
+  async #write(write: RegisterWrite): Promise<bigint> {
+    this.#check()
+    if (this.congested) throw new LimitError(`${REQUESTS_MAX} requests of this session are open`)
+    this.#open++
+    try {
+      return await writeRegister(this, write, (id) => this.#holds.get(id))
+    } finally {
+      this.#open--
+    }
+  }
+
+  async #foreign(id: bigint, secret: string | undefined, timeoutMs: number): Promise<OwnHold | undefined> {
+    if (secret === undefined) return undefined
+    const { revision, ordinal } = revisionOf(splitToken(id).serial)
+    const found = await this.store.findHold(id, revision, ordinal, timeoutMs)
+    if (found === undefined) return undefined
+    if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
+    return { request: found.request, record: found.record, hasWaited: true }
+  }
+
+  async #repeated(request: TxnRequest, timeoutMs: number, repeated: () => void): Promise<TxnResponse> {
+    const endAt = this.platform.monotonicMs() + timeoutMs
+    for (;;) {
+      const left = Math.max(1, endAt - this.platform.monotonicMs())
+      try {
+        return await this.store.client.txn(request, { timeoutMs: left, repeatable: false })
+      } catch (error) {
+        if (!(error instanceof LostAnswer)) throw error
+        repeated()
+      }
+    }
+  }
+
+  #check(): void {
+    if (this.#ended) throw this.#ended
+  }
+
+  /** What the session's key says; throws when the session is over. */
+  #judge(kv: KeyValue | undefined): void {
+    if (kv === undefined) throw this.end('expired', new SessionEndedError('the session has expired'))
+    const record = recordOf<SessionRecord>(kv)
+    if (record.state === 'closed') {
+      const reason = record.by === 'operator' ? 'operator' : 'closed'
+      throw this.end(reason, new SessionEndedError(`the session was ended: ${record.reason ?? reason}`))
+    }
+    if (kv.modRevision > this.#guard) this.#guard = kv.modRevision
+  }
+
+  #epochChanged(): LeaseholdError {
+    this.store.forgetEpoch()
+    return this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
+  }
+
+  // --- What etcd tells of the session ---
+
+  #watch(from: number): () => void {
+    const { layout, client } = this.store
+    const target = { key: layout.session(this.sid), rangeEnd: layout.sessionEnd(this.sid), from }
+    return client.watches.add(target, {
+      events: (events) => {
+        for (const event of events) this.#told(event)
+      },
+      gap: () => void this.#resync(),
+    })
+  }
+
+  #told(event: WatchEventMessage): void {
+    const parsed = this.store.layout.parse(event.kv.key)
+    if (parsed?.kind === 'session') {
+      try {
+        this.#judge(event.type === 0 ? event.kv : undefined)
+      } catch {
+        // The listener has been told.
+      }
+    }
+    if (parsed?.kind !== 'word' || event.type !== 0) return
+    const word = recordOf<Word>(event.kv)
+    if (word.what !== 'stolen' && word.what !== 'moved') return
+    for (const [id, hold] of this.#holds) {
+      if (hold.request !== word.request) continue
+      this.#holds.delete(id)
+      this.listener.holdEnded(id, word.what, [word.actor, word.text].filter((part) => part !== '').join(': '))
+    }
+  }
+
+  /** Events were compacted away: what they told is read. */
+  async #resync(): Promise<void> {
+    if (this.#ended) return
+    try {
+      const holds = [...this.#holds]
+      const { header, kvs } = await this.store.client.range(
+        { key: this.store.layout.session(this.sid) },
+        CALL_TIMEOUT_MS,
+      )
+      this.#judge(kvs[0])
+      this.#unwatch = this.#watch(header.revision + 1)
+      for (const [id, { request, record }] of holds) {
+        const key = this.store.layout.hold(record.locks[0]?.name as string, request)
+        const found = await this.store.client.range({ key, keysOnly: true }, CALL_TIMEOUT_MS)
+        if (found.kvs.length === 0 && this.#holds.delete(id)) this.listener.holdEnded(id, 'stolen', 'it is gone')
+      }
+    } catch (error) {
+      if (error instanceof UnavailableError) this.platform.after(CLEAN_UP_PAUSE_MS, () => void this.#resync())
+    }
+  }
+}
+
+export async function wordOp(
+  store: Store,
+  found: { readonly record: HoldRecord; readonly lease: bigint },
+  word: Word,
+  timeoutMs: number,
+): Promise<Op> {
+  const lease = found.lease === 0n ? await store.client.leaseGrant(WORD_TTL_MS, timeoutMs) : found.lease
+  return { put: { key: store.layout.word(found.record.sid), value: bytesOf(word), lease } }
+}
+
+/** What lies in etcd can be read by all who may read etcd: never a secret itself. */
+export function hashOf(secret: string): string {
+  if (!/^[0-9a-f]{32}$/.test(secret)) throw new InvalidError('a secret has 32 hex digits')
+  return createHash('sha256').update(secret).digest('hex')
+}

@@ -1,0 +1,269 @@
+import type { ClientPlatform } from '@leasehold/client'
+import { EpochChangedError, UnavailableError } from '@leasehold/core'
+import { type EtcdClient, RefusedByEtcd } from './client.js'
+import { bytesOf, type HoldRecord, Layout, type RequestRecord, recordOf } from './layout.js'
+import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './messages.js'
+import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './serve.js'
+
+export interface EpochRecord {
+  readonly epoch: number
+  /** The id of the etcd cluster in which it was set. */
+  readonly cluster: string
+}
+
+/** Others grant at the same time: so often a serving begins anew. */
+const SERVE_ATTEMPTS_MAX = 30
+/** Front waiters of several locks lead to further locks: so many are read for one serving. */
+const LOCKS_READ_MAX = 256
+/** etcd takes 128 operations in a transaction. */
+const OPS_MAX = 120
+
+export interface Reading {
+  readonly revision: number
+  readonly locks: ReadonlyMap<string, LockView>
+}
+
+export interface Served extends Reading {
+  /** What was granted, at `revision`. */
+  readonly grants: readonly PlannedGrant[]
+}
+
+export interface ServeParts {
+  readonly compare: Compare[]
+  readonly success: Op[]
+  readonly grants: readonly PlannedGrant[]
+}
+
+/** The lock state in etcd, for whoever may change it: readings of locks, and the one way in which locks are granted. */
+export class Store {
+  readonly layout: Layout
+  #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
+  #founding: Promise<number> | undefined
+
+  constructor(
+    readonly client: EtcdClient,
+    prefix: string,
+    private readonly firstEpoch: number,
+    readonly platform: ClientPlatform,
+  ) {
+    this.layout = new Layout(prefix)
+  }
+
+  get epoch(): number {
+    if (this.#epoch === undefined) throw new UnavailableError(`${this.client.name} was not connected yet`)
+    return this.#epoch.record.epoch
+  }
+
+  /** Holds while the epoch is the one that this client knows. */
+  get epochHolds(): Compare {
+    return { result: 0, target: 3, key: this.layout.epoch, value: this.#epoch?.bytes ?? Buffer.alloc(0) }
+  }
+
+  /** Makes sure that the epoch is known, and founds the service in an empty etcd. */
+  ready(timeoutMs: number): Promise<number> {
+    if (this.#epoch !== undefined) return Promise.resolve(this.#epoch.record.epoch)
+    this.#founding ??= this.#found(timeoutMs).finally(() => {
+      this.#founding = undefined
+    })
+    return this.#founding
+  }
+
+  /** The epoch was raised: it is read anew with the next call. */
+  forgetEpoch(): void {
+    this.#epoch = undefined
+  }
+
+  async #found(timeoutMs: number): Promise<number> {
+    const key = this.layout.epoch
+    const { kvs, header } = await this.client.range({ key }, timeoutMs)
+    let [found] = kvs
+    if (found === undefined) {
+      const record: EpochRecord = { epoch: this.firstEpoch, cluster: String(header.clusterId) }
+      const answer = await this.client.txn(
+        {
+          compare: [{ result: 0, target: 1, key, createRevision: 0 }],
+          success: [{ put: { key, value: bytesOf(record) } }, { range: { key } }],
+          failure: [{ range: { key } }],
+        },
+        { timeoutMs, repeatable: true },
+      )
+      found = answer.responses.find(({ range }) => range)?.range?.kvs[0] as KeyValue
+    }
+    const record = recordOf<EpochRecord>(found)
+    if (record.cluster !== String(header.clusterId)) {
+      throw new EpochChangedError(
+        `${this.client.name} is another etcd than the one in which epoch ${record.epoch} began`,
+        {
+          hint: 'it was restored from a backup: raise the epoch with `leasehold epoch N`, above every epoch ever used',
+        },
+      )
+    }
+    this.#epoch = { record, bytes: Buffer.from(found.value) }
+    this.client.connected(record.epoch)
+    return record.epoch
+  }
+
+  /** One consistent picture of some locks. */
+  async read(names: readonly string[], timeoutMs: number, revision?: number): Promise<Reading> {
+    const ops = names.map((name): Op => {
+      return { range: { ...this.layout.lock(name), ...(revision === undefined ? {} : { revision }) } }
+    })
+    const answer = await this.client.txn({ compare: [], success: ops, failure: [] }, { timeoutMs, repeatable: true })
+    const locks = new Map(names.map((name, i) => [name, this.viewOf(name, kvsOf(answer.responses[i]))]))
+    return { revision: revision ?? answer.header.revision, locks }
+  }
+
+  /** The same, with all locks that are needed to know who is to be granted. `without`: this request is leaving. */
+  async readToServe(names: readonly string[], timeoutMs: number, without?: string): Promise<Reading & { plan: Plan }> {
+    const { revision, locks: first } = await this.read(names, timeoutMs)
+    const locks = new Map<string, LockView>()
+    const add = (more: ReadonlyMap<string, LockView>) => {
+      for (const [name, view] of more) locks.set(name, leave(view, without))
+    }
+    add(first)
+    for (;;) {
+      const plan = planGrants(locks)
+      if (plan.missing.length === 0 || locks.size + plan.missing.length > LOCKS_READ_MAX)
+        return { revision, locks, plan }
+      add((await this.read(plan.missing, timeoutMs, revision)).locks)
+    }
+  }
+
+  /** Grants whatever can be granted around these locks. */
+  async serve(names: readonly string[], timeoutMs: number): Promise<Served> {
+    for (let attempt = 1; ; attempt++) {
+      const reading = await this.readToServe(names, timeoutMs)
+      const { compare, success, grants } = this.parts(reading, reading.plan.grants)
+      if (grants.length === 0) return { ...reading, grants }
+      const answer = await this.#tryGrants(compare, success, timeoutMs)
+      if (answer === 'impossible') return { ...reading, grants: [] }
+      if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants }
+      if (attempt >= SERVE_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
+    }
+  }
+
+  /** A repeat is harmless: the conditions no longer hold when it has happened. */
+  async #tryGrants(compare: Compare[], success: Op[], timeoutMs: number): Promise<TxnResponse | 'impossible'> {
+    try {
+      return await this.client.txn(
+        { compare: [this.epochHolds, ...compare], success, failure: [] },
+        { timeoutMs, repeatable: true },
+      )
+    } catch (error) {
+      // A lease that a waiter needs is gone: that session ends.
+      if (error instanceof RefusedByEtcd) return 'impossible'
+      throw error
+    }
+  }
+
+  /**
+   * The transaction's parts for these grants. A grant holds only while the waiter's key is there, which goes with its
+   * lease; and while nothing has come to block its locks since they were read.
+   */
+  parts(reading: Reading, planned: readonly PlannedGrant[], opsUsed = 0): ServeParts {
+    const compare: Compare[] = []
+    const success: Op[] = []
+    const grants: PlannedGrant[] = []
+    const touched = new Set<string>()
+    for (const grant of planned) {
+      const ops = this.grantOps(holdRecord(grant, this.platform.wallMs()), grant.waiter.request, grant.waiter.lease)
+      if (opsUsed + success.length + ops.length > OPS_MAX) break
+      const checks: Compare[] = []
+      for (const { name } of grant.waiter.record.locks) {
+        const { request, createRevision } = grant.waiter
+        checks.push({ result: 0, target: 1, key: this.layout.waiter(name, request), createRevision })
+        checks.push({ result: 0, target: 1, key: this.layout.hold(name, request), createRevision: 0 })
+        if (touched.has(name)) continue
+        checks.push({ result: 2, target: 2, ...this.layout.blockers(name), modRevision: reading.revision + 1 })
+      }
+      for (const { name, blocker } of grant.companions) {
+        const { request, createRevision } = blocker
+        checks.push({ result: 0, target: 1, key: this.layout.hold(name, request), createRevision })
+      }
+      if (compare.length + checks.length > OPS_MAX) break
+      for (const { name } of grant.waiter.record.locks) touched.add(name)
+      compare.push(...checks)
+      success.push(...ops)
+      grants.push(grant)
+    }
+    return { compare, success, grants }
+  }
+
+  /** The keys of a hold. */
+  grantOps(record: HoldRecord, request: string, lease: bigint): Op[] {
+    const value = bytesOf(record)
+    const ops: Op[] = record.locks.map(({ name }) => {
+      return { put: { key: this.layout.hold(name, request), value, lease } }
+    })
+    if (record.delayMs === 0) return ops
+    const delayLease = lease === 0n ? 0n : BigInt(record.delayLease)
+    for (const { name } of record.locks) {
+      ops.push({ put: { key: this.layout.delay(name, request), value, lease: delayLease } })
+    }
+    return ops
+  }
+
+  /** Deletes everything of a request. The holds' deletions come first. */
+  leaveOps(names: readonly string[], request: string, hasDelay: boolean, hasWaited = true): Op[] {
+    const ops: Op[] = names.map((name) => ({ delete: { key: this.layout.hold(name, request) } }))
+    if (hasWaited) for (const name of names) ops.push({ delete: { key: this.layout.waiter(name, request) } })
+    if (hasDelay) for (const name of names) ops.push({ delete: { key: this.layout.delay(name, request) } })
+    return ops
+  }
+
+  /** What the keys of one lock say. */
+  viewOf(name: string, kvs: readonly KeyValue[]): LockView {
+    const blockers: LockView['blockers'][number][] = []
+    const waiters: LockView['waiters'][number][] = []
+    for (const kv of kvs) {
+      const parsed = this.layout.parse(kv.key)
+      if (parsed?.kind === 'h' || parsed?.kind === 'd') {
+        const record = recordOf<HoldRecord>(kv)
+        blockers.push(blockerOf(parsed.kind === 'h' ? 'hold' : 'delay', name, parsed.request, record, kv))
+      } else if (parsed?.kind === 'q') {
+        const record = recordOf<RequestRecord>(kv)
+        waiters.push({ request: parsed.request, record, lease: kv.lease, createRevision: kv.createRevision })
+      }
+    }
+    const holding = new Set(blockers.filter(({ kind }) => kind === 'hold').map(({ request }) => request))
+    const waiting = waiters.filter(({ request }) => !holding.has(request))
+    return { blockers, waiters: waiting.sort((a, b) => a.createRevision - b.createRevision) }
+  }
+
+  /** The keys of the hold with this id; none: it is gone. */
+  async findHold(id: bigint, revision: number, ordinal: number, timeoutMs: number): Promise<FoundHold | undefined> {
+    const span = { minCreateRevision: revision, maxCreateRevision: revision }
+    const { kvs } = await this.client.range({ ...this.layout.locks(), ...span }, timeoutMs)
+    const found = kvs.filter((kv) => {
+      if (this.layout.parse(kv.key)?.kind !== 'h') return false
+      const record = recordOf<HoldRecord>(kv)
+      return record.ordinal === ordinal && BigInt(record.epoch) === id >> 48n
+    })
+    const [first] = found
+    if (first === undefined) return undefined
+    const request = this.layout.parse(first.key)?.request as string
+    return { request, record: recordOf<HoldRecord>(first), lease: first.lease, revision }
+  }
+}
+
+export interface FoundHold {
+  readonly request: string
+  readonly record: HoldRecord
+  readonly lease: bigint
+  readonly revision: number
+}
+
+export function holdRecord(grant: Pick<PlannedGrant, 'ordinal' | 'terms' | 'waiter'>, grantedAt: number): HoldRecord {
+  return { ...grant.waiter.record, ordinal: grant.ordinal, terms: grant.terms, grantedAt }
+}
+
+export function kvsOf(response: OpResponse | undefined): readonly KeyValue[] {
+  return response?.range?.kvs ?? []
+}
+
+/** Of the request that leaves, the delay does not count either: it is given back cleanly. */
+function leave(view: LockView, without: string | undefined): LockView {
+  if (without === undefined) return view
+  const stays = ({ request }: { request: string }) => request !== without
+  return { blockers: view.blockers.filter(stays), waiters: view.waiters.filter(stays) }
+}
