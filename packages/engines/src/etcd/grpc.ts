@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { connect, type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
 import type { ConnectionOptions } from 'node:tls'
 
@@ -57,6 +58,7 @@ export class GrpcConnection {
     this.#session = connect(url, { ...tls, settings: { initialWindowSize: WINDOW_BYTES } })
     this.#session.unref()
     this.#session.on('connect', () => {
+      if (!this.usable) return
       this.#connected = true
       this.#session.setLocalWindowSize(WINDOW_BYTES)
       this.#session.unref()
@@ -118,11 +120,11 @@ export class GrpcConnection {
       queueMicrotask(() => end(this.#failure(error, false)))
       return { send: () => {}, cancel: () => (over = true) }
     }
-    const trailers = (found: Record<string, unknown>): void => {
-      const status = found['grpc-status']
+    const trailers = (found: IncomingHttpHeaders): void => {
+      const { 'grpc-status': status, 'grpc-message': message = '' } = found
       if (status === undefined) return
-      const text = String(found['grpc-message'] ?? '')
-      end(new CallError(Number(status), Number(status) === 0 ? 'the stream is over' : decodeURIComponent(text), sent))
+      const text = typeof message === 'string' ? decodeURIComponent(message) : ''
+      end(new CallError(Number(status), Number(status) === 0 ? 'the stream is over' : text, sent))
     }
     stream.on('response', trailers)
     stream.on('trailers', trailers)
@@ -137,7 +139,7 @@ export class GrpcConnection {
       },
       cancel: () => {
         over = true
-        if (!stream.destroyed) stream.close(constants.NGHTTP2_CANCEL)
+        if (!stream.destroyed && !this.#session.destroyed) stream.close(constants.NGHTTP2_CANCEL)
       },
     }
   }
