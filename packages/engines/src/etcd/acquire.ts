@@ -182,7 +182,7 @@ export class Acquire {
   }
 
   #question(record: RequestRecord, queues: boolean): TxnRequest {
-    const { store, lease } = this.#session
+    const { store, leaseId: lease } = this.#session
     const { layout } = store
     const isEmpty = this.names.map((name): Compare => {
       return { result: 0, target: 1, ...layout.lock(name), createRevision: 0 }

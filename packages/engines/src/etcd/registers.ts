@@ -101,7 +101,7 @@ export async function writeRegister(
                 value: Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), value]),
               },
             }
-      const answered: Op = { put: { key: answerKey, value: Buffer.of(0x31), lease: session.lease } }
+      const answered: Op = { put: { key: answerKey, value: Buffer.of(0x31), lease: session.leaseId } }
       const forget = settled.map((old): Op => ({ delete: { key: layout.answer(session.sid, old) } }))
       const answer = await session.guarded(left, (lost) => {
         wasLost ||= lost

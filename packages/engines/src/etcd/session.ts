@@ -73,7 +73,8 @@ export class EtcdSession implements EngineSession {
   readonly id: bigint
   readonly ttlMs: number
   readonly sid: string
-  readonly lease: bigint
+  /** Of etcd. */
+  readonly leaseId: bigint
   readonly store: Store
   listener: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
   readonly #options: SessionOptions
@@ -95,7 +96,7 @@ export class EtcdSession implements EngineSession {
     this.#options = options
     this.store = store
     this.sid = sid
-    this.lease = lease
+    this.leaseId = lease
     this.id = idOf(record.epoch, revision)
     this.ttlMs = record.ttlMs
     this.#guard = revision
@@ -133,7 +134,7 @@ export class EtcdSession implements EngineSession {
     const left = () => Math.max(1, endAt - this.platform.monotonicMs())
     // What blocks after the end must not end before the session does.
     await Promise.all([...this.#delayLeases.values()].map(async (lease) => client.leaseKeepAlive(await lease, left())))
-    const term = await client.leaseKeepAlive(this.lease, left())
+    const term = await client.leaseKeepAlive(this.leaseId, left())
     if (term === undefined) throw this.end('expired', new SessionEndedError('the lease of the session is over'))
     const { header, kvs } = await client.range({ key: layout.session(this.sid) }, left())
     this.#judge(kvs[0])
@@ -210,7 +211,7 @@ export class EtcdSession implements EngineSession {
       }),
       success: [
         ...this.store.leaveOps(names, found.request, delayMs > 0),
-        ...this.store.grantOps(record, request, persistent ? 0n : this.lease),
+        ...this.store.grantOps(record, request, persistent ? 0n : this.leaseId),
         word,
       ],
       failure: [{ range: { key: held } }],
@@ -264,7 +265,7 @@ export class EtcdSession implements EngineSession {
     await client.txn(request, { timeoutMs, repeatable: true })
     // Delays first: while the holds are there, they block nothing more.
     for (const lease of this.#delayLeases.values()) await client.leaseRevoke(await lease, timeoutMs)
-    await client.leaseRevoke(this.lease, timeoutMs)
+    await client.leaseRevoke(this.leaseId, timeoutMs)
   }
 
   abandon(): void {
@@ -363,7 +364,7 @@ export class EtcdSession implements EngineSession {
   ): Promise<void> {
     const ops = this.store.leaveOps(names, request, true)
     const put: Op = {
-      put: { key: this.store.layout.word(this.sid), value: bytesOf({ ...word, request }), lease: this.lease },
+      put: { key: this.store.layout.word(this.sid), value: bytesOf({ ...word, request }), lease: this.leaseId },
     }
     while (!this.#ended && !this.store.client.closed) {
       try {
