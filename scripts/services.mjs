@@ -38,6 +38,7 @@ export const SERVICES = {
   Redis: { present: () => executable('redis-server') || executable('valkey-server'), packages: ['redis-server'] },
   etcd: { present: () => executable('etcd'), packages: ['etcd-server', 'etcd-client'] },
   MariaDB: { present: () => executable('mariadbd'), packages: ['mariadb-server'] },
+  OpenSSL: { present: () => executable('openssl'), packages: ['openssl'] },
   Chromium: {
     present: () =>
       Boolean(process.env.LEASEHOLD_CHROMIUM) ||

@@ -16,6 +16,8 @@ import { sessionRoutes } from './routes/sessions.js'
 import { statusPage } from './routes/status.js'
 import { watchRoutes } from './routes/watch.js'
 import { check } from './schemas.js'
+import type { Caller, Credentials } from './security/access-control.js'
+import { problemOfCertificate } from './security/tls.js'
 import type { Services } from './services.js'
 
 /** Every operation of the HTTP interface. */
@@ -106,6 +108,12 @@ function refuseOtherMethods(
 }
 
 async function serve(services: Services, route: Route, context: HttpContext): Promise<Response> {
+  const credentials = {
+    key: apiKeyOf(context),
+    remote: remoteOf(context),
+    certificateProblem: certificateProblem(services, context),
+  }
+  const { caller, denied } = await callerOf(services, route, credentials)
   const query = check(route.query, readQuery(context.req.url), 'query')
   const body = route.body === undefined ? undefined : check(route.body, await readJson(context), 'body')
   const call: Call<unknown, unknown> = {
@@ -115,11 +123,50 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
     status: services.gateway.member.status,
     context,
     gone: goneSignal(context),
-    allow: (verb, names) => {
-      services.authorize({ verb, names, apiKey: apiKeyOf(context), remote: remoteOf(context) })
+    allow: (verb, names, cost = 'request') => {
+      if (caller === undefined) throw denied
+      services.access.authorize(caller, { verb, names }, cost)
     },
+    mayOpen: () => {
+      if (caller !== undefined) services.clients.checkSessions(caller.principal)
+    },
+    mayWait: () => {
+      if (caller !== undefined) services.clients.checkWaiters(caller.principal)
+    },
+    owns: (session) => {
+      if (caller !== undefined) services.clients.learn(session, caller.principal.id, credentials.remote)
+    },
+    did: (record) =>
+      services.audit?.write({
+        ...record,
+        remote: credentials.remote,
+        ...(caller && { principal: caller.principal.id }),
+      }),
   }
   return route.handle(call)
+}
+
+/**
+ * Who asks. Whoever gives something back proves by its handle that it may; its key, or its web token, may have come to its
+ * end meanwhile.
+ */
+async function callerOf(
+  { access }: Services,
+  route: Route,
+  credentials: Credentials,
+): Promise<{ caller?: Caller; denied?: AccessError }> {
+  try {
+    return { caller: await access.authenticate(credentials) }
+  } catch (error) {
+    const mayGoOn = route.provesItself === true && credentials.certificateProblem === undefined
+    if (!mayGoOn || !(error instanceof AccessError)) throw error
+    return { denied: error }
+  }
+}
+
+/** Why the TLS certificate of the client is refused. */
+function certificateProblem({ asksForCertificates }: Services, { env }: HttpContext): string | undefined {
+  return asksForCertificates ? problemOfCertificate(env.incoming.socket) : undefined
 }
 
 function apiKeyOf(context: HttpContext): string {

@@ -1,6 +1,7 @@
 import { InvalidError, type Refused } from '@leasehold/core'
 import type { ChangeResult, MemberStanding, MembershipChange } from '@leasehold/replica'
-import { standingAt } from './peers/muster.js'
+import { type Dialer, plainDialer } from './peers/dial.js'
+import { standingAt } from './peers/standing.js'
 
 /** The part of a replica that an operator changes a cluster by. */
 export interface ClusterMember {
@@ -13,7 +14,10 @@ const CHANGE_TIMEOUT_MS = 10_000
 
 /** Operators' changes of the cluster, on the leader. */
 export class ClusterDesk {
-  constructor(private readonly member: ClusterMember) {}
+  constructor(
+    private readonly member: ClusterMember,
+    private readonly dialer: Dialer = plainDialer,
+  ) {}
 
   get members(): readonly MemberStanding[] {
     return this.member.members
@@ -21,7 +25,7 @@ export class ClusterDesk {
 
   /** Adds the empty member that listens at `peer` as a learner. @throws InvalidError, UnavailableError, or a refusal */
   async add(name: string, peer: string): Promise<ChangeResult> {
-    const standing = await standingAt(peer)
+    const standing = await standingAt(this.dialer, peer)
     if (standing.name !== name) throw new InvalidError(`the member at ${peer} is called ${standing.name}, not ${name}`)
     return await this.change({ kind: 'add', member: { node: standing.node, name, peer, url: standing.url } })
   }

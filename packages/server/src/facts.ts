@@ -1,6 +1,7 @@
 import {
   type HoldFacts,
   type Hex128,
+  type HoldId,
   holdFactsOf,
   holdsOfLock,
   type LockState,
@@ -31,3 +32,8 @@ export function sessionFacts(state: LockState, id: SessionId): SessionFacts | un
 }
 
 export { type HoldFacts, holdFactsOf as holdFacts, holdsOfLock as holdsOf, sessionSecretOf as sessionSecret }
+
+/** The locks of a hold; none when it is gone. */
+export function namesOfHold(state: LockState, hold: HoldId): readonly string[] {
+  return holdFactsOf(state, hold)?.locks.map((lock) => lock.name) ?? []
+}

@@ -1,18 +1,22 @@
 export type { AccessRequest, AccessVerb, Authorize } from './access.js'
 export { createLogger } from './logger.js'
-export { DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
+export type { ClientLimits } from './security/budget.js'
+export { type JwtOptions, JwtVerifier } from './security/jwt.js'
+export { createKey, type KeyEntry, type NewKey, readKeys, revokeKey } from './security/keys.js'
+export { followTls, readTls, type TlsFiles } from './security/tls.js'
+export { asksForCredentials, DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
+export { isLoopback } from './origin.js'
 export { createServer, type LeaseholdServer } from './server.js'
 export type { ClusterMember } from './cluster.js'
 export {
   answerAsMember,
-  type FoundingRecord,
   giveUpFolder,
   keptFounding,
   muster,
   type MusterOptions,
   parseClusterList,
-  type Standing,
-  standingAt,
 } from './peers/muster.js'
+export { type FoundingRecord, type Standing, standingAt } from './peers/standing.js'
+export { type Dialer, plainDialer, tlsDialer } from './peers/dial.js'
 export { becomeVoter } from './peers/repair.js'
 export { type Address, parseAddress, TcpPeers } from './peers/transport.js'

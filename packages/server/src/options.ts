@@ -2,7 +2,11 @@ import { AccessError, InvalidError, type LockState } from '@leasehold/core'
 import type { Logger, Member } from '@leasehold/replica'
 import type { Authorize } from './access.js'
 import type { ClusterMember } from './cluster.js'
+import type { Dialer } from './peers/dial.js'
 import { isLoopback } from './origin.js'
+import type { ClientLimits } from './security/budget.js'
+import type { JwtOptions } from './security/jwt.js'
+import type { TlsFiles } from './security/tls.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 4100
@@ -12,6 +16,8 @@ export interface ServerOptions {
   readonly member: Member<LockState>
   /** Of a member of a cluster: what operators change it by (a `Replica` fits). */
   readonly cluster?: ClusterMember
+  /** How this member connects to others; default: without TLS. */
+  readonly dialer?: Dialer
   /** Default 127.0.0.1:4100; port 0 takes a free one. */
   readonly listen?: { readonly host?: string; readonly port?: number }
   /** Where clients reach this server, when that is not the address it listens on. */
@@ -20,8 +26,18 @@ export interface ServerOptions {
   readonly allowAnonymous?: boolean
   /** Origins, such as `https://tools.example`, whose pages may use the service from a browser. Default: none. */
   readonly allowedOrigins?: readonly string[]
-  /** Decides over every operation. Default: everybody may do everything. */
+  /** Decides over every operation, in addition to keys and web tokens. */
   readonly authorize?: Authorize
+  /** File with the hashes of API keys, as `leasehold key create` writes it. Without keys and web tokens, nobody is asked. */
+  readonly keys?: string
+  /** Lets callers in with JSON Web Tokens whose claim `leasehold` lists access rules. */
+  readonly jwt?: JwtOptions
+  /** What one client may do. Default: no limits but those of the service. */
+  readonly clientLimits?: ClientLimits
+  /** HTTPS. With `ca`, clients need a certificate of one of its authorities. */
+  readonly tls?: TlsFiles
+  /** File for the audit's JSON lines; `-` is standard output. Default: none. */
+  readonly audit?: string
   /** Default: silent. */
   readonly logger?: Logger
 }
@@ -38,13 +54,23 @@ export function checkOptions(options: ServerOptions): Checked {
   const port = options.listen?.port ?? DEFAULT_PORT
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new InvalidError(`a port is 0 to 65535, not ${port}`)
   if (host === '') throw new InvalidError('the host to listen on is empty', { hint: `write '${DEFAULT_HOST}'` })
-  if (!isLoopback(host) && options.allowAnonymous !== true && options.authorize === undefined) {
+  if (!isLoopback(host) && options.allowAnonymous !== true && !asksForCredentials(options)) {
     throw new AccessError(`refusing to listen on ${host}: everybody who reaches it could take and steal locks`, {
       code: 'forbidden',
-      hint: `listen on ${DEFAULT_HOST}, or allow anonymous access (--allow-anonymous) on a network that you trust`,
+      hint: `ask for keys (--keys FILE), listen on ${DEFAULT_HOST}, or allow anonymous access (--allow-anonymous) on a network that you trust`,
     })
   }
   return { host, port, advertised: advertisedUrl(options.advertiseUrl) }
+}
+
+/** Whether a stranger is kept out. */
+export function asksForCredentials({
+  authorize,
+  keys,
+  jwt,
+  tls,
+}: Pick<ServerOptions, 'authorize' | 'keys' | 'jwt' | 'tls'>): boolean {
+  return authorize !== undefined || keys !== undefined || jwt !== undefined || tls?.ca !== undefined
 }
 
 function advertisedUrl(text: string | undefined): URL | undefined {

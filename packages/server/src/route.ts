@@ -1,8 +1,11 @@
 import type { HttpBindings } from '@hono/node-server'
+import type { SessionId } from '@leasehold/core'
 import type { MemberStatus } from '@leasehold/replica'
 import type { Context } from 'hono'
 import type { z } from 'zod'
 import type { AccessVerb } from './access.js'
+import type { Cost } from './security/access-control.js'
+import type { AuditRecord } from './security/audit.js'
 import type { Services } from './services.js'
 
 export type HttpContext = Context<{ Bindings: HttpBindings }>
@@ -17,7 +20,14 @@ export interface Call<Body, Query> {
   /** Aborts when the client goes away before it has its answer. */
   readonly gone: AbortSignal
   /** Throws unless the caller may do this to all of these names. */
-  readonly allow: (verb: AccessVerb, names: readonly string[]) => void
+  readonly allow: (verb: AccessVerb, names: readonly string[], cost?: Cost) => void
+  /** Throws when the caller has as many sessions, or waiting acquires, as it may have. */
+  readonly mayOpen: () => void
+  readonly mayWait: () => void
+  /** The caller has shown that this session is its own. */
+  readonly owns: (session: SessionId) => void
+  /** Writes a line of the audit. */
+  readonly did: (record: AuditRecord) => void
 }
 
 /**
@@ -29,6 +39,8 @@ export interface Route<Body extends z.ZodType = z.ZodType, Query extends z.ZodTy
   readonly path: string
   readonly summary: string
   readonly query: Query
+  /** The handle in the request proves that the caller may: a key that has expired does not keep it from giving back. */
+  readonly provesItself?: true
   /** The JSON body; undefined: the route takes none, or reads it itself. */
   readonly body?: Body
   handle(call: Call<z.output<Body>, z.output<Query>>): Promise<Response> | Response

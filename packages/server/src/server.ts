@@ -1,3 +1,4 @@
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
@@ -8,10 +9,16 @@ import { ClusterDesk } from './cluster.js'
 import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS, STOP_TIMEOUT_MS } from './bounds.js'
 import { EventStreams } from './event-streams.js'
 import { Gateway } from './gateway.js'
+import type { Logger } from '@leasehold/replica'
 import { silent } from './logger.js'
-import { checkOptions, type Checked, type ServerOptions } from './options.js'
+import { asksForCredentials, checkOptions, type Checked, type ServerOptions } from './options.js'
 import { isLoopback, type OriginRules } from './origin.js'
 import { HttpError, problemOf, rawResponse } from './problems.js'
+import { AccessControl } from './security/access-control.js'
+import { Audit } from './security/audit.js'
+import { writeTrail } from './security/audit-trail.js'
+import { Clients } from './security/clients.js'
+import { followTls, readTls, type TlsFiles } from './security/tls.js'
 import type { Services } from './services.js'
 import { SessionDesk } from './session-desk.js'
 import { StreamDoor } from './stream-door.js'
@@ -40,26 +47,37 @@ export interface LeaseholdServer {
 export async function createServer(options: ServerOptions): Promise<LeaseholdServer> {
   const checked = checkOptions(options)
   const log = options.logger ?? silent
-  const http = createHttpServer({ maxHeaderSize: 16_384, headersTimeout: HEADERS_TIMEOUT_MS })
+  const { tls } = options
+  const audit = options.audit === undefined ? undefined : new Audit(options.audit, log)
+  const { keys, jwt, clientLimits: limits = {}, authorize } = options
+  const access = new AccessControl({ keys, jwt, limits, authorize, audit, log })
+  const http = httpServer(tls)
+  const unfollow =
+    tls === undefined ? () => {} : followTls(tls, log, (context) => (http as HttpsServer).setSecureContext(context))
   http.requestTimeout = REQUEST_TIMEOUT_MS
   http.keepAliveTimeout = KEEP_ALIVE_MS
   http.maxConnections = CONNECTIONS_MAX
   const port = await listen(http, checked)
-  if (!isLoopback(checked.host) && options.authorize === undefined) {
-    log.warn('everybody who reaches this address can take and steal locks', { host: checked.host, port })
-  }
-  const url = checked.advertised?.href.replace(/\/$/, '') ?? `http://${hostText(checked.host)}:${port}`
+  warnOfDangers(options, checked, port, log)
+  const url =
+    checked.advertised?.href.replace(/\/$/, '') ??
+    `http${tls === undefined ? '' : 's'}://${hostText(checked.host)}:${port}`
   const gateway = new Gateway(options.member, log)
   const desk = new SessionDesk(gateway)
+  const clients = new Clients(options.member, limits)
+  const stopTrail = audit === undefined ? () => {} : writeTrail(audit, options.member, clients)
   const services: Services = {
     gateway,
     desk,
     acquiring: new Acquiring(desk, log),
     streams: new EventStreams(gateway),
-    cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster),
+    cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster, options.dialer),
     backups: { underWay: 0 },
     log,
-    authorize: options.authorize ?? (() => {}),
+    access,
+    clients,
+    audit,
+    asksForCertificates: tls?.ca !== undefined,
     url,
     stopping: false,
   }
@@ -71,7 +89,29 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const door = new StreamDoor(services, origins)
   serveHttp(http, services, origins, door)
   let closing: Promise<void> | undefined
-  return { url, host: checked.host, port, close: () => (closing ??= stop(http, services, door)) }
+  const close = async (): Promise<void> => {
+    await stop(http, services, door)
+    for (const end of [unfollow, stopTrail]) end()
+    access.close()
+    clients.stop()
+    audit?.close()
+  }
+  return { url, host: checked.host, port, close: () => (closing ??= close()) }
+}
+
+function httpServer(tls: TlsFiles | undefined): HttpServer {
+  const options = { maxHeaderSize: 16_384, headersTimeout: HEADERS_TIMEOUT_MS }
+  if (tls === undefined) return createHttpServer(options)
+  // A client with a wrong certificate is told so by the first answer: a broken handshake would tell nobody why.
+  const asks = { requestCert: tls.ca !== undefined, rejectUnauthorized: false }
+  return createHttpsServer({ ...options, ...asks, ...readTls(tls), handshakeTimeout: HEADERS_TIMEOUT_MS })
+}
+
+function warnOfDangers(options: ServerOptions, { host }: Checked, port: number, log: Logger): void {
+  if (isLoopback(host)) return
+  if (!asksForCredentials(options))
+    log.warn('everybody who reaches this address can take and steal locks', { host, port })
+  else if (options.tls === undefined) log.warn('keys cross the network in clear text here: use TLS', { host, port })
 }
 
 function serveHttp(http: HttpServer, services: Services, origins: OriginRules, door: StreamDoor): void {

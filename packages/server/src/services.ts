@@ -1,6 +1,8 @@
 import type { Logger } from '@leasehold/replica'
 import type { Acquiring } from './acquiring.js'
-import type { Authorize } from './access.js'
+import type { AccessControl } from './security/access-control.js'
+import type { Audit } from './security/audit.js'
+import type { Clients } from './security/clients.js'
 import type { EventStreams } from './event-streams.js'
 import type { ClusterDesk } from './cluster.js'
 import type { Gateway } from './gateway.js'
@@ -16,7 +18,11 @@ export interface Services {
   readonly cluster: ClusterDesk | undefined
   readonly backups: { underWay: number }
   readonly log: Logger
-  readonly authorize: Authorize
+  readonly access: AccessControl
+  readonly clients: Clients
+  /** Clients need a TLS certificate that one of the given authorities has signed. */
+  readonly asksForCertificates: boolean
+  readonly audit: Audit | undefined
   /** The server's own URL, as clients should use it. */
   readonly url: string
   /** Set once, when the server stops. */

@@ -1,7 +1,8 @@
 import {
+  AccessError,
+  type Command,
   decodeClientMessages,
   encodeServerMessages,
-  type Hello,
   LeaseholdError,
   type LockState,
   type Refused,
@@ -10,12 +11,15 @@ import {
 import type { ServiceStream, StreamHub } from '@leasehold/replica'
 import type { WebSocket } from 'ws'
 import {
+  FRAME_BYTES_MAX,
   HELLO_TIMEOUT_MS,
   PING_INTERVAL_MS,
   STREAM_CLOSE_MS,
   STREAM_FRAME_MESSAGES,
   UNSENT_BYTES_MAX,
 } from './bounds.js'
+import { namesOfHold } from './facts.js'
+import type { Caller, Credentials } from './security/access-control.js'
 import type { Services } from './services.js'
 import { accessOf } from './stream-access.js'
 
@@ -33,7 +37,10 @@ const SERVER_ERROR = 1011
  */
 export class StreamConnection {
   readonly #service: ServiceStream<LockState>
-  #apiKey = ''
+  #caller: Caller | undefined
+  /** Frames that came while the credentials of `hello` were looked at; undefined: they have been. */
+  #early: Buffer[] | undefined = []
+  #earlyBytes = 0
   #reading = true
   #alive = true
   readonly #ping: NodeJS.Timeout
@@ -52,14 +59,13 @@ export class StreamConnection {
     readonly socket: WebSocket,
     readonly services: Services,
     hub: StreamHub<LockState>,
-    readonly remote: string,
+    readonly from: Omit<Credentials, 'key'>,
     closed: () => void,
   ) {
     this.#service = hub.open({
       emit: (messages) => this.#send(messages),
       backlog: () => this.socket.bufferedAmount,
       end: (why) => this.#fail(PROTOCOL_ERROR, why),
-      authenticate: (hello) => this.#authenticate(hello),
       authorize: (message) => this.#authorize(message),
     })
     this.#ping = setInterval(() => this.#checkPeer(), PING_INTERVAL_MS)
@@ -69,7 +75,7 @@ export class StreamConnection {
       this.#alive = true
     })
     socket.on('error', (error) => {
-      services.log.info('a stream has failed', { remote, error: error.message })
+      services.log.info('a stream has failed', { remote: from.remote, error: error.message })
     })
     socket.on('close', () => {
       this.#reading = false
@@ -108,6 +114,11 @@ export class StreamConnection {
       this.#fail(WRONG_DATA, 'frames are binary')
       return
     }
+    if (this.#early !== undefined) return this.#beforeWelcome(data)
+    this.#take(data)
+  }
+
+  #take(data: Buffer): void {
     try {
       this.#service.receive(decodeClientMessages(data))
     } catch (error) {
@@ -115,32 +126,67 @@ export class StreamConnection {
     }
   }
 
+  /** The first frame begins with `hello`: nothing is done before its credentials are known to be good. */
+  #beforeWelcome(data: Buffer): void {
+    const early = this.#early as Buffer[]
+    this.#earlyBytes += data.length
+    if (this.#earlyBytes > FRAME_BYTES_MAX) return this.#fail(PROTOCOL_ERROR, 'too much before the welcome')
+    early.push(data)
+    if (early.length > 1) return
+    clearTimeout(this.#hello)
+    let key = ''
+    try {
+      const [first] = decodeClientMessages(data)
+      if (first?.kind === 'hello') key = first.apiKey
+    } catch (error) {
+      return this.#broken(error)
+    }
+    this.services.access.authenticate({ ...this.from, key }).then(
+      (caller) => {
+        this.#caller = caller
+        this.#early = undefined
+        for (const frame of early) if (this.#reading) this.#take(frame)
+      },
+      (error: unknown) => this.#broken(error),
+    )
+  }
+
   /** One error about the connection, then its end. */
   #broken(error: unknown): void {
     const known = error instanceof LeaseholdError
     if (!known) {
       const stack = error instanceof Error ? error.stack : String(error)
-      this.services.log.error('a stream was closed by an error of the server', { remote: this.remote, error: stack })
+      this.services.log.error('a stream was closed by an error of the server', {
+        remote: this.from.remote,
+        error: stack,
+      })
     }
     const message = known ? error.message : 'the server failed'
     const refused = { kind: 'refused', code: known ? error.code : 'unknown-outcome', message } as const
     this.#send([{ kind: 'error', correlation: 0, refused, leaderUrl: '' }])
-    this.#fail(known ? PROTOCOL_ERROR : SERVER_ERROR, known ? 'not a frame of this protocol' : 'the server failed')
+    const reason =
+      error instanceof AccessError
+        ? 'credentials refused'
+        : known
+          ? 'not a frame of this protocol'
+          : 'the server failed'
+    this.#fail(known ? PROTOCOL_ERROR : SERVER_ERROR, reason)
   }
 
   #fail(code: number, reason: string): void {
-    this.services.log.info('a stream is closed', { remote: this.remote, code, reason })
+    this.services.log.info('a stream is closed', { remote: this.from.remote, code, reason })
     void this.close(code, reason, STREAM_CLOSE_MS)
   }
 
   #send(messages: readonly ServerMessage[]): void {
     if (this.socket.readyState !== this.socket.OPEN) return
+    this.#learn(messages)
     try {
       for (let i = 0; i < messages.length; i += STREAM_FRAME_MESSAGES) {
         this.socket.send(encodeServerMessages(messages.slice(i, i + STREAM_FRAME_MESSAGES)), this.#sent)
       }
     } catch (error) {
-      this.services.log.error('a message could not be encoded', { remote: this.remote, error: String(error) })
+      this.services.log.error('a message could not be encoded', { remote: this.from.remote, error: String(error) })
       this.#fail(SERVER_ERROR, 'the server failed')
       return
     }
@@ -148,23 +194,43 @@ export class StreamConnection {
       this.#fail(TRY_LATER, 'the client reads too slowly')
   }
 
-  #authenticate(hello: Hello): Refused | undefined {
-    this.#apiKey = hello.apiKey
-    clearTimeout(this.#hello)
-    return undefined
-  }
-
   #authorize(message: Parameters<typeof accessOf>[0]): Refused | undefined {
-    const access = accessOf(message)
+    const { access: control, clients, gateway } = this.services
+    const caller = this.#caller as Caller
+    const access = accessOf(message, (hold) => namesOfHold(gateway.member.stale().state, hold))
     if (access === undefined) return undefined
     try {
-      this.services.authorize({ ...access, apiKey: this.#apiKey, remote: this.remote })
+      control.authorize(caller, access, access.cost)
+      if (message.kind === 'command') {
+        const { command } = message
+        if (command.kind === 'openSession') clients.checkSessions(caller.principal)
+        if (command.kind === 'acquire' && command.waitMs !== 0) clients.checkWaiters(caller.principal)
+        this.#audit(command)
+      }
       return undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
       const { code, message: text, hint } = error
       return { kind: 'refused', code, message: text, ...(hint === undefined ? {} : { hint }) }
     }
+  }
+
+  /** What operators do is written before it is done. */
+  #audit(command: Command): void {
+    const isOperators = command.kind === 'configure' || (command.kind === 'closeSession' && command.by === 'operator')
+    if (!isOperators) return
+    const principal = (this.#caller as Caller).principal.id
+    this.services.audit?.write({ event: 'admin', verb: command.kind, principal, remote: this.from.remote })
+  }
+
+  /** Sessions that are bound to this connection are its caller's. */
+  #learn(messages: readonly ServerMessage[]): void {
+    const isBinding = messages.some(
+      (one) => one.kind === 'attached' || (one.kind === 'result' && one.result.kind === 'opened'),
+    )
+    if (!isBinding || this.#caller === undefined) return
+    const { principal } = this.#caller
+    for (const session of this.#service.sessions) this.services.clients.learn(session, principal.id, this.from.remote)
   }
 
   #checkPeer(): void {

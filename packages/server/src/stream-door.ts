@@ -6,6 +6,7 @@ import { type WebSocket, WebSocketServer } from 'ws'
 import { FRAME_BYTES_MAX, STREAM_CLOSE_MS } from './bounds.js'
 import { type OriginRules, originProblem } from './origin.js'
 import { HttpError, rawResponse } from './problems.js'
+import { problemOfCertificate } from './security/tls.js'
 import type { Services } from './services.js'
 import { StreamConnection } from './stream-connection.js'
 
@@ -81,7 +82,10 @@ export class StreamDoor {
   #opened(webSocket: WebSocket, request: IncomingMessage): void {
     const { remoteAddress, remotePort } = request.socket
     const remote = `${remoteAddress ?? '?'}:${remotePort ?? 0}`
-    const stream = new StreamConnection(webSocket, this.services, this.#hub, remote, () => this.#open.delete(stream))
+    const { asksForCertificates } = this.services
+    const certificateProblem = asksForCertificates ? problemOfCertificate(request.socket) : undefined
+    const from = { remote, certificateProblem }
+    const stream = new StreamConnection(webSocket, this.services, this.#hub, from, () => this.#open.delete(stream))
     this.#open.add(stream)
   }
 }

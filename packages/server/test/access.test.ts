@@ -78,10 +78,26 @@ describe('an authorize hook', () => {
   })
 })
 
-it('every message of a stream but ping and unwatch needs a right', () => {
-  expect(accessOf({ kind: 'ping', correlation: 1 })).toBeUndefined()
-  expect(accessOf({ kind: 'watch', correlation: 1, prefix: 'a' })).toEqual({ verb: 'read', names: ['a'] })
-  const close = { kind: 'closeSession', session: 1 as never, reason: '' } as const
-  expect(accessOf({ kind: 'command', correlation: 1, command: { ...close, by: 'operator' } })?.verb).toBe('admin')
-  expect(accessOf({ kind: 'command', correlation: 1, command: { ...close, by: 'owner' } })?.verb).toBe('acquire')
+describe('a message of a stream', () => {
+  const nothing = () => []
+
+  it('needs a right, but for ping, unwatch and what only gives back', () => {
+    expect(accessOf({ kind: 'ping', correlation: 1 }, nothing)).toBeUndefined()
+    expect(accessOf({ kind: 'watch', correlation: 1, prefix: 'a' }, nothing)).toMatchObject({
+      verb: 'read',
+      names: ['a'],
+    })
+    const close = { kind: 'closeSession', session: 1 as never, reason: '' } as const
+    const right = (by: 'owner' | 'operator') =>
+      accessOf({ kind: 'command', correlation: 1, command: { ...close, by } }, nothing)?.verb
+    expect([right('operator'), right('owner')]).toEqual(['admin', undefined])
+  })
+
+  it('that steals needs the right for the locks of that hold, or for everything when it is gone', () => {
+    const command = { kind: 'steal', hold: 7 as never, actor: '', reason: '' } as const
+    const right = (names: readonly string[]) =>
+      accessOf({ kind: 'command', correlation: 1, command }, () => names)?.names
+    expect(right(['billing/1', 'billing/2'])).toEqual(['billing/1', 'billing/2'])
+    expect(right([])).toEqual([''])
+  })
 })

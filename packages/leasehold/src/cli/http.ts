@@ -10,7 +10,7 @@ import {
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
-import { apiKeyOf, type ServiceOptions, urlOf } from './service.js'
+import { apiKeyOf, type ClientTls, type ServiceOptions, tlsOf, urlOf } from './service.js'
 
 /** Bound on an answer's size; every answer of these commands is far smaller. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024
@@ -35,6 +35,11 @@ export interface CallOptions {
   readonly timeoutMs?: number
 }
 
+interface Access {
+  readonly key: string | undefined
+  readonly tls: ClientTls
+}
+
 /**
  * One request to the service's HTTP interface, for handles that outlive this process. Several URLs are tried in turn, the
  * leader is followed, and while there is none the request is tried again for a while.
@@ -46,14 +51,14 @@ export async function callService(
   call: CallOptions = {},
 ): Promise<unknown> {
   const urls = serviceUrls(options)
-  const key = apiKeyOf(options)
+  const access = { key: apiKeyOf(options), tls: tlsOf(options) }
   let end: number | undefined
   let lost: UnknownOutcomeError | undefined
   for (;;) {
     let last: unknown
     for (const url of urls) {
       try {
-        return await follow(new URL(path, url), key, body, call)
+        return await follow(new URL(path, url), access, body, call)
       } catch (error) {
         if (!mayGoOn(error, call)) throw error
         if (error instanceof UnknownOutcomeError) lost = error
@@ -97,12 +102,12 @@ function cannotReach(urls: readonly string[], cause: unknown): UnavailableError 
 }
 
 /** Sends the request, and sends it to the leader when another member names it. */
-async function follow(url: URL, key: string | undefined, body: unknown, call: CallOptions): Promise<unknown> {
+async function follow(url: URL, access: Access, body: unknown, call: CallOptions): Promise<unknown> {
   let target = url
   for (let hop = 0; hop < REDIRECTS_MAX; hop++) {
     let answer: { location: string } | { value: unknown }
     try {
-      answer = await send(target, key, body, call)
+      answer = await send(target, access, body, call)
     } catch (error) {
       // The leader that was named is away: others will soon know.
       if (hop > 0 && isNotSent(error)) throw noLeaderAt(target, error)
@@ -120,7 +125,7 @@ function noLeaderAt(url: URL, cause?: unknown): UnavailableError {
 
 function send(
   url: URL,
-  key: string | undefined,
+  { key, tls }: Access,
   body: unknown,
   { method = 'POST', timeoutMs }: CallOptions,
 ): Promise<{ location: string } | { value: unknown }> {
@@ -129,6 +134,7 @@ function send(
   return new Promise((resolve, reject) => {
     const request = open(url, {
       method,
+      ...tls,
       headers: {
         ...(text === undefined
           ? {}

@@ -9,6 +9,7 @@ import { getCommand } from './commands/get.js'
 import { guardCommand } from './commands/guard.js'
 import { inspectCommand } from './commands/inspect.js'
 import { labCommand } from './commands/lab.js'
+import { keyCommand } from './commands/key.js'
 import { lsCommand } from './commands/ls.js'
 import { putCommand } from './commands/put.js'
 import { recoverCommand } from './commands/recover.js'
@@ -60,6 +61,7 @@ export function createProgram(outcome: Outcome): Command {
     getCommand(outcome),
     putCommand(),
     clusterCommand(),
+    keyCommand(),
     backupCommand(),
     restoreCommand(),
     verifyCommand(),

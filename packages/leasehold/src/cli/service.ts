@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError } from '@leasehold/core'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { createLocks, DEFAULT_URL, defaultUrl, type Locks, type LocksOptions } from '../locks.js'
 
 /** A service that no longer answers does not hold a command up for longer than this at its end. */
@@ -14,7 +14,17 @@ const CONNECT_TIMEOUT_MS = 2_000
 export interface ServiceOptions {
   readonly url?: string
   readonly apiKeyFile?: string
+  readonly tlsCa?: string
+  readonly tlsCert?: string
+  readonly tlsKey?: string
   readonly json?: boolean
+}
+
+/** For `https://`, in PEM form. */
+export interface ClientTls {
+  readonly ca?: Buffer
+  readonly cert?: Buffer
+  readonly key?: Buffer
 }
 
 /** Adds `--url`, `--api-key-file` and `--json` to a command. */
@@ -22,7 +32,31 @@ export function serviceCommand(command: Command): Command {
   return command
     .option('--url <url>', `the service; several members by comma (env LEASEHOLD_URL, default ${DEFAULT_URL})`)
     .option('--api-key-file <file>', 'file with the API key (env LEASEHOLD_API_KEY has the key itself)')
+    .addOption(
+      new Option('--tls-ca <file>', 'for https: the authority of the service, if it is a private one').env(
+        'LEASEHOLD_TLS_CA',
+      ),
+    )
+    .addOption(
+      new Option('--tls-cert <file>', 'for https: the certificate of this client').env('LEASEHOLD_CLIENT_TLS_CERT'),
+    )
+    .addOption(new Option('--tls-key <file>', 'for https: its key').env('LEASEHOLD_CLIENT_TLS_KEY'))
     .option('--json', 'print JSON')
+}
+
+/** @throws InvalidError for a file that cannot be read */
+export function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: ServiceOptions): ClientTls {
+  const files = { ca, cert, key }
+  const given = Object.entries(files).filter((one): one is [string, string] => one[1] !== undefined)
+  return Object.fromEntries(
+    given.map(([name, file]) => {
+      try {
+        return [name, readFileSync(file)]
+      } catch (cause) {
+        throw new InvalidError(`cannot read ${file}: ${(cause as Error).message}`, { cause })
+      }
+    }),
+  )
 }
 
 export function urlOf(options: ServiceOptions): string {
@@ -49,6 +83,7 @@ export async function withLocks<T>(
     connectTimeout: CONNECT_TIMEOUT_MS,
     clientName: `leasehold-cli ${process.pid}`,
     ...(apiKey === undefined ? {} : { apiKey }),
+    tls: tlsOf(options),
     ...more,
   })
   try {

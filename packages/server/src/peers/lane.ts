@@ -1,4 +1,5 @@
-import { connect, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import type { Dialer } from './dial.js'
 import { encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead, type Sender } from './framing.js'
 
 const BACKOFF_FIRST_MS = 25
@@ -25,6 +26,7 @@ export class Lane {
   private dropped = 0
 
   constructor(
+    private readonly dialer: Dialer,
     private readonly host: string,
     private readonly port: number,
     private readonly queueBytesMax: number,
@@ -61,12 +63,12 @@ export class Lane {
   }
 
   private open(): void {
-    const socket = connect({ host: this.host, port: this.port, noDelay: true, keepAlive: true })
+    const socket = this.dialer.dial(this.host, this.port)
     this.socket = socket
     socket.setTimeout(CONNECT_TIMEOUT_MS, () => {
       if (!this.connected) socket.destroy(new Error('no connection in time'))
     })
-    socket.once('connect', () => {
+    socket.once(this.dialer.ready, () => {
       socket.setTimeout(0)
       this.connected = true
       this.connectedAt = performance.now()

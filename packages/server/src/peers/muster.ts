@@ -5,7 +5,8 @@ import { InvalidError } from '@leasehold/core'
 import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
 import { DamagedError, folderIdentity, setAside, wasAlwaysAlone } from '@leasehold/replica/node'
 import { askForPlace, readQuestion, RepairDesk, type RepairingMember } from './repair.js'
-import { askPeer, type TcpPeers } from './transport.js'
+import { encodeStanding, type FoundingRecord, type Standing, standingAt } from './standing.js'
+import type { TcpPeers } from './transport.js'
 
 /*
  * How an empty member becomes one of a cluster (the muster). Every listed member that is empty answers with its name, its
@@ -16,30 +17,7 @@ import { askPeer, type TcpPeers } from './transport.js'
 
 const FILE = 'muster.json'
 const ASK_EVERY_MS = 300
-const ASK_TIMEOUT_MS = 2000
 const SAY_EVERY_MS = 10_000
-
-/** What a cluster was founded with: the same for all founders, and for everybody who joins later. */
-export interface FoundingRecord {
-  readonly id: string
-  readonly epoch: number
-  readonly founders: readonly MemberInfo[]
-}
-
-/** How a member stands, as it tells others that begin. */
-export interface Standing {
-  readonly name: string
-  readonly node: number
-  readonly url: string
-  readonly list: string
-  readonly epoch: number
-  /** Of a member of a cluster. */
-  readonly founding?: FoundingRecord
-  /** It had data that was lost: no cluster may begin with it. */
-  readonly lost?: true
-  /** Node numbers of the members that it knows now. */
-  readonly members?: readonly number[]
-}
 
 export interface MusterOptions {
   readonly dir: string
@@ -105,7 +83,7 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
   }
   const { node, lost } = kept
   let mine: FoundingRecord | undefined = kept.founding
-  options.peers.onQuestion(async () => encode(standingOf(options, kept, mine)))
+  options.peers.onQuestion(async () => encodeStanding(standingOf(options, kept, mine)))
   let said = 0
   while (mine === undefined) {
     const answers = await askAll(options)
@@ -118,7 +96,7 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
     if (found.stranger === true && options.repair === true) {
       const { name, url, list } = options
       const self = { node, name, url, peer: list.get(name) as string }
-      found = { waiting: await askForPlace(self, placesOf(list, answers)) }
+      found = { waiting: await askForPlace(options.peers.dialer, self, placesOf(list, answers)) }
     }
     if (performance.now() - said > SAY_EVERY_MS || said === 0) {
       said = performance.now()
@@ -173,12 +151,12 @@ export function answerAsMember(
   member: RepairingMember,
 ): void {
   const { name, url, node, founding, list } = options
-  const desk = new RepairDesk(member, standingAt)
+  const desk = new RepairDesk(member, peers.dialer)
   peers.onQuestion(async (question) => {
     const repair = readQuestion(question)
     if (repair !== undefined) return await desk.answer(repair)
     const members = member.members.map((one) => one.node)
-    return encode({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
+    return encodeStanding({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
   })
 }
 
@@ -189,11 +167,6 @@ export function answerAsMember(
 export async function giveUpFolder(dir: string): Promise<string> {
   const kept: Kept = { node: mintNode(RANDOM), lost: true }
   return await setAside(dir, { name: FILE, text: `${JSON.stringify(kept)}\n` }, new Date())
-}
-
-/** Asks the member at `address` how it stands. @throws UnavailableError */
-export async function standingAt(address: string): Promise<Standing> {
-  return decode(await askPeer(address, encode({}), ASK_TIMEOUT_MS), address)
 }
 
 /** Where members of a cluster that exists listen. */
@@ -209,13 +182,13 @@ function standingOf(options: MusterOptions, { node, lost }: Kept, founding: Foun
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }
 }
 
-async function askAll({ list, name }: MusterOptions): Promise<Map<string, Standing>> {
+async function askAll({ list, name, peers }: MusterOptions): Promise<Map<string, Standing>> {
   const answers = new Map<string, Standing>()
   const others = [...list].filter(([other]) => other !== name)
   await Promise.all(
     others.map(async ([other, address]) => {
       try {
-        answers.set(other, await standingAt(address))
+        answers.set(other, await standingAt(peers.dialer, address))
       } catch {
         // Away: it is asked again.
       }
@@ -267,21 +240,6 @@ function decide(
 const RANDOM = {
   bytes: (length: number) => new Uint8Array(randomBytes(length)),
   below: (limit: number) => randomInt(limit),
-}
-
-function encode(standing: Partial<Standing>): Uint8Array {
-  return new TextEncoder().encode(JSON.stringify(standing))
-}
-
-function decode(bytes: Uint8Array, address: string): Standing {
-  try {
-    const standing = JSON.parse(new TextDecoder().decode(bytes)) as Standing
-    if (typeof standing.name !== 'string' || !Number.isSafeInteger(standing.node) || typeof standing.list !== 'string')
-      throw new Error('fields')
-    return standing
-  } catch (cause) {
-    throw new InvalidError(`what listens on ${address} is no member`, { cause })
-  }
 }
 
 function readKept(dir: string): Kept | undefined {

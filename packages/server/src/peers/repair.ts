@@ -1,7 +1,8 @@
 import { InvalidError, LeaseholdError } from '@leasehold/core'
 import type { MemberInfo } from '@leasehold/replica'
 import { type ClusterMember, ClusterDesk } from '../cluster.js'
-import type { Standing } from './muster.js'
+import type { Dialer } from './dial.js'
+import { standingAt } from './standing.js'
 import { askPeer } from './transport.js'
 
 /*
@@ -51,9 +52,9 @@ export class RepairDesk {
 
   constructor(
     private readonly member: RepairingMember,
-    private readonly standingAt: (address: string) => Promise<Standing>,
+    private readonly dialer: Dialer,
   ) {
-    this.#desk = new ClusterDesk(member)
+    this.#desk = new ClusterDesk(member, dialer)
   }
 
   async answer(asking: RepairQuestion): Promise<Uint8Array> {
@@ -84,7 +85,7 @@ export class RepairDesk {
     if (known !== undefined) return await this.#change(this.#desk.promote(name), 'it gets what the others have')
     if (!empty) throw new InvalidError(`${name} (node ${node}) is no member any more`)
     // Who asks must be the one that listens where it says: then nobody can be put aside by a mistaken second start.
-    const standing = await this.standingAt(peer)
+    const standing = await standingAt(this.dialer, peer)
     if (standing.node !== node || standing.name !== name) {
       throw new InvalidError(`the member at ${peer} is ${standing.name} (node ${standing.node})`)
     }
@@ -98,7 +99,7 @@ export class RepairDesk {
 
   async #lives(old: MemberInfo): Promise<boolean> {
     try {
-      return (await this.standingAt(old.peer)).node === old.node
+      return (await standingAt(this.dialer, old.peer)).node === old.node
     } catch {
       return false
     }
@@ -111,20 +112,21 @@ export class RepairDesk {
 }
 
 /** Asks for the next step; what it says is for the log. `places`: where members of the cluster listen. */
-export async function askForPlace(self: MemberInfo, places: readonly string[]): Promise<string> {
-  const answer = await ask({ ...self, empty: true }, places)
+export async function askForPlace(dialer: Dialer, self: MemberInfo, places: readonly string[]): Promise<string> {
+  const answer = await ask(dialer, { ...self, empty: true }, places)
   if ('done' in answer) return 'it is a voter'
   return `taking the place of ${self.name}: ${'leader' in answer ? 'looking for the leader' : answer.waiting}`
 }
 
 /** Resolves when the member is a voter. Rejects when `signal` aborts, or after {@link PROMOTE_LIMIT_MS}. */
 export async function becomeVoter(
+  dialer: Dialer,
   self: MemberInfo,
   places: readonly string[],
   pause: (ms: number) => Promise<void>,
 ): Promise<void> {
   const end = performance.now() + PROMOTE_LIMIT_MS
-  while (!('done' in (await ask({ ...self, empty: false }, places)))) {
+  while (!('done' in (await ask(dialer, { ...self, empty: false }, places)))) {
     if (performance.now() > end) {
       throw new InvalidError(`${self.name} has not caught up within ${PROMOTE_LIMIT_MS / 60_000} minutes`, {
         hint: `it is a learner; when it has caught up: leasehold cluster promote ${self.name}`,
@@ -135,12 +137,12 @@ export async function becomeVoter(
 }
 
 /** One question, to the first who answers; the leader is followed to once. */
-async function ask(self: RepairQuestion, places: readonly string[]): Promise<Answer> {
+async function ask(dialer: Dialer, self: RepairQuestion, places: readonly string[]): Promise<Answer> {
   let failure = 'no member answers'
   for (const place of places) {
     try {
-      const answer = await askAt(place, self)
-      return 'leader' in answer ? await askAt(answer.leader, self) : answer
+      const answer = await askAt(dialer, place, self)
+      return 'leader' in answer ? await askAt(dialer, answer.leader, self) : answer
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
       failure = error.message
@@ -150,9 +152,9 @@ async function ask(self: RepairQuestion, places: readonly string[]): Promise<Ans
 }
 
 /** @throws UnavailableError, InvalidError for an answer that is none */
-async function askAt(place: string, self: RepairQuestion): Promise<Answer> {
+async function askAt(dialer: Dialer, place: string, self: RepairQuestion): Promise<Answer> {
   const question = new TextEncoder().encode(JSON.stringify({ repair: self }))
-  const bytes = await askPeer(place, question, ASK_TIMEOUT_MS)
+  const bytes = await askPeer(dialer, place, question, ASK_TIMEOUT_MS)
   try {
     const answer = JSON.parse(new TextDecoder().decode(bytes)) as Answer
     if ('done' in answer || 'leader' in answer || 'waiting' in answer) return answer

@@ -1,4 +1,4 @@
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import type { Server, Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Network } from '@leasehold/replica'
 import {
@@ -13,6 +13,7 @@ import {
   type Sender,
   SERVED_FRAMES,
 } from './framing.js'
+import { type Dialer, plainDialer } from './dial.js'
 import { Lane } from './lane.js'
 
 /** Heartbeats and votes wait behind nothing else; a few of them are enough. */
@@ -64,15 +65,17 @@ export class TcpPeers implements Network {
   private self: Sender | undefined
   private readonly sockets = new Set<Socket>()
 
-  private constructor(private readonly server: Server) {
-    server.on('connection', (socket) => this.accept(socket))
+  private readonly server: Server
+
+  private constructor(readonly dialer: Dialer) {
+    this.server = dialer.server((socket) => this.accept(socket))
+    this.server.maxConnections = CONNECTIONS_MAX
   }
 
   /** @throws UnavailableError when the address cannot be listened on */
-  static async listen(address: Address): Promise<TcpPeers> {
-    const server = createServer({ noDelay: true, keepAlive: true })
-    server.maxConnections = CONNECTIONS_MAX
-    const peers = new TcpPeers(server)
+  static async listen(address: Address, dialer: Dialer = plainDialer): Promise<TcpPeers> {
+    const peers = new TcpPeers(dialer)
+    const { server } = peers
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
         const where = `${address.host}:${address.port}`
@@ -149,8 +152,8 @@ export class TcpPeers implements Network {
       const { host, port } = parseAddress(address)
       return {
         address,
-        control: new Lane(host, port, CONTROL_QUEUE_BYTES, this.self, ended),
-        bulk: new Lane(host, port, BULK_QUEUE_BYTES, this.self),
+        control: new Lane(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, ended),
+        bulk: new Lane(this.dialer, host, port, BULK_QUEUE_BYTES, this.self),
       }
     } catch (error) {
       if (error instanceof InvalidError) return undefined
@@ -196,6 +199,7 @@ export class TcpPeers implements Network {
     this.lanes.clear()
     this.strangers.clear()
     for (const socket of this.sockets) socket.destroy()
+    this.dialer.close()
     await new Promise<void>((resolve) => this.server.close(() => resolve()))
   }
 }
@@ -206,10 +210,15 @@ function closeLanes({ control, bulk }: Lanes): void {
 }
 
 /** Asks the member at `address` one question. @throws UnavailableError */
-export async function askPeer(address: string, question: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
+export async function askPeer(
+  dialer: Dialer,
+  address: string,
+  question: Uint8Array,
+  timeoutMs: number,
+): Promise<Uint8Array> {
   const { host, port } = parseAddress(address)
   return await new Promise<Uint8Array>((resolve, reject) => {
-    const socket = connect({ host, port, noDelay: true })
+    const socket = dialer.dial(host, port)
     const fail = (cause?: unknown): void => {
       socket.destroy()
       const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
@@ -221,7 +230,7 @@ export async function askPeer(address: string, question: Uint8Array, timeoutMs: 
       clearTimeout(timer)
       fail()
     })
-    socket.once('connect', () => {
+    socket.once(dialer.ready, () => {
       socket.write(frameHead(FRAME_ASK, question.length))
       socket.write(question)
     })

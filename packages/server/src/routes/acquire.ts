@@ -1,11 +1,9 @@
 import { InvalidError } from '@leasehold/core'
-import type { MemberStatus } from '@leasehold/replica'
 import { type Got, leaseMismatch } from '../acquiring.js'
 import { formatHoldHandle, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { type Call, type HttpContext, json, type Route, route } from '../route.js'
 import { acquireBody, adoptBody, cancelBody, noQuery } from '../schemas.js'
-import type { Services } from '../services.js'
 import { grantJson } from '../views.js'
 
 const DEFAULT_TTL_MS = 10_000
@@ -20,8 +18,7 @@ interface SessionChoice {
 
 /** The session that was named, or one that is opened for this request alone. */
 async function sessionFor(
-  services: Services,
-  status: MemberStatus,
+  { services, status, mayOpen, owns }: Call<unknown, unknown>,
   choice: SessionChoice,
 ): Promise<{ session: HttpSession; owned: boolean }> {
   const { session: handle, ttl, client, nonce, request } = choice
@@ -31,13 +28,16 @@ async function sessionFor(
         hint: 'send the session too, or a nonce instead',
       })
     }
+    mayOpen()
     const session = await services.desk.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
+    owns(session.id)
     return { session, owned: true }
   }
   if (client !== undefined || nonce !== undefined) {
     throw new InvalidError('client and nonce belong to the opening of a session, and this request names one')
   }
   const session = await services.desk.use(parseSessionHandle(handle, status.epoch))
+  owns(session.id)
   leaseMismatch(session, ttl)
   return { session, owned: false }
 }
@@ -76,12 +76,13 @@ export const acquireRoutes: readonly Route[] = [
     query: noQuery,
     body: acquireBody,
     async handle(call) {
-      const { services, body, status } = call
+      const { services, body } = call
       call.allow(
         'acquire',
         body.locks.map((lock) => lock.name),
       )
-      const { session, owned } = await sessionFor(services, status, body)
+      if (body.wait !== 0) call.mayWait()
+      const { session, owned } = await sessionFor(call, body)
       const request = body.nonce === undefined ? body.request : 1
       const spec = {
         locks: body.locks,
@@ -104,8 +105,8 @@ export const acquireRoutes: readonly Route[] = [
     summary: 'Cancel a numbered acquire: it leaves the queue, or its hold is released, or it never takes effect.',
     query: noQuery,
     body: cancelBody,
-    async handle({ services, body, status, allow }) {
-      allow('acquire', [])
+    provesItself: true,
+    async handle({ services, body, status }) {
       const { desk, acquiring } = services
       const session = await desk.use(parseSessionHandle(body.session, status.epoch))
       const target = body.request
@@ -132,7 +133,7 @@ export const acquireRoutes: readonly Route[] = [
       if (secret === undefined) {
         throw new InvalidError('this hold cannot be adopted', { hint: 'acquire it with "portable": true' })
       }
-      const { session, owned } = await sessionFor(services, status, body)
+      const { session, owned } = await sessionFor(call, body)
       const got = await services.acquiring.adopt(session, owned, { hold, secret, request: body.request })
       return granted(call, session, owned, got)
     },

@@ -17,8 +17,9 @@ export const backupRoutes: readonly Route[] = [
     summary:
       'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
     query: backupQuery,
-    async handle({ services, query, allow }) {
+    async handle({ services, query, allow, did }) {
       allow('admin', [''])
+      did({ event: 'admin', verb: 'backup' })
       const { header, pieces } = await begin(services, query.stale ?? false)
       return new Response(pieces, {
         status: 200,

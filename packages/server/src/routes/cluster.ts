@@ -55,6 +55,7 @@ export const clusterRoutes: readonly Route[] = [
     body: clusterAddBody,
     handle(call) {
       call.allow('admin', [''])
+      call.did({ event: 'admin', verb: `add ${call.body.name}=${call.body.peer}` })
       return answer(call, deskOf(call.services).add(call.body.name, call.body.peer))
     },
   }),
@@ -66,6 +67,7 @@ export const clusterRoutes: readonly Route[] = [
     body: clusterNameBody,
     handle(call) {
       call.allow('admin', [''])
+      call.did({ event: 'admin', verb: `promote ${call.body.name}` })
       return answer(call, deskOf(call.services).promote(call.body.name))
     },
   }),
@@ -77,6 +79,7 @@ export const clusterRoutes: readonly Route[] = [
     body: clusterNameBody,
     handle(call) {
       call.allow('admin', [''])
+      call.did({ event: 'admin', verb: `remove ${call.body.name}` })
       return answer(call, deskOf(call.services).remove(call.body.name))
     },
   }),
@@ -88,6 +91,7 @@ export const clusterRoutes: readonly Route[] = [
     body: clusterNameBody,
     handle(call) {
       call.allow('admin', [''])
+      call.did({ event: 'admin', verb: `transfer to ${call.body.name}` })
       deskOf(call.services).transfer(call.body.name)
       return json(call.status, { asked: call.body.name })
     },

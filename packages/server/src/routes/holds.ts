@@ -1,5 +1,5 @@
 import { NotHolderError, splitToken } from '@leasehold/core'
-import { holdsOf } from '../facts.js'
+import { holdsOf, namesOfHold } from '../facts.js'
 import { otherEpoch, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import { Holding } from '../holding.js'
 import { json, type Route, route } from '../route.js'
@@ -14,7 +14,7 @@ export const holdRoutes: readonly Route[] = [
     query: noQuery,
     body: renewBody,
     async handle({ services, body, status, allow }) {
-      allow('acquire', [])
+      allow('acquire', [], 'renewal')
       const { desk } = services
       if (body.hold !== undefined) {
         const handle = parseHoldHandle(body.hold, status.epoch)
@@ -36,8 +36,8 @@ export const holdRoutes: readonly Route[] = [
     summary: 'Release a hold. A session that was opened by its acquire ends with it.',
     query: noQuery,
     body: releaseBody,
-    async handle({ services, body, status, allow }) {
-      allow('acquire', [])
+    provesItself: true,
+    async handle({ services, body, status }) {
       const handle = parseHoldHandle(body.hold, status.epoch)
       await new Holding(services.desk).release(handle)
       return json(status, { released: true, id: idText(status.epoch, handle.hold) })
@@ -51,11 +51,14 @@ export const holdRoutes: readonly Route[] = [
     body: stealBody,
     async handle({ services, body, status, allow }) {
       const { gateway } = services
-      allow('steal', body.name === undefined ? [''] : [body.name])
       const { name, hold, reason, actor } = body
+      if (hold === undefined) allow('steal', [name as string])
       let holds = [] as ReturnType<typeof holdsOf>
       if (hold !== undefined) {
         const { epoch, serial } = splitToken(hold)
+        // Whose locks it has decides who may steal it; a hold that nobody has is no secret of anybody.
+        const locks = namesOfHold(gateway.member.stale().state, serial)
+        allow('steal', locks.length === 0 ? [''] : locks)
         if (epoch !== status.epoch) throw otherEpoch('this hold id', epoch, status.epoch)
         holds = [serial]
       } else holds = await gateway.read(false, ({ state }) => holdsOf(state, name as string))

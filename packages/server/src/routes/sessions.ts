@@ -12,9 +12,11 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'Open a session. A repeat with the same nonce returns the same session.',
     query: noQuery,
     body: openSessionBody,
-    async handle({ services, body, status, allow }) {
+    async handle({ services, body, status, allow, mayOpen, owns }) {
       allow('acquire', [])
+      mayOpen()
       const session = await services.desk.open({ ttlMs: body.ttl, client: body.client, nonce: body.nonce })
+      owns(session.id)
       return json(status, {
         session: formatSessionHandle(status.epoch, { session: session.id, secret: session.secret }),
         id: idText(status.epoch, session.id),
@@ -44,10 +46,10 @@ export const sessionRoutes: readonly Route[] = [
     summary: 'End a session: with its handle as its owner, with its decimal id as an operator.',
     query: noQuery,
     body: endSessionBody,
-    async handle({ services, body, status, allow }) {
+    provesItself: true,
+    async handle({ services, body, status, allow, did }) {
       const { gateway, desk } = services
       if (isHandle(body.session)) {
-        allow('acquire', [])
         const session = await desk.use(parseSessionHandle(body.session, status.epoch))
         await desk.close(session, body.reason)
         return json(status, { ended: idText(status.epoch, session.id) })
@@ -56,6 +58,7 @@ export const sessionRoutes: readonly Route[] = [
       const { epoch, serial } = splitToken(parseToken(body.session))
       if (epoch !== status.epoch) throw otherEpoch('this session id', epoch, status.epoch)
       await gateway.submit({ kind: 'closeSession', session: serial, by: 'operator', reason: body.reason }, 'closed')
+      did({ event: 'admin', verb: 'end a session', session: idText(status.epoch, serial), why: body.reason })
       return json(status, { ended: idText(status.epoch, serial) })
     },
   }),

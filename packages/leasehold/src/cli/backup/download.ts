@@ -11,7 +11,8 @@ import {
   UnavailableError,
 } from '@leasehold/core'
 import type { Backup } from '@leasehold/replica/node'
-import { apiKeyOf, type ServiceOptions, urlOf } from '../service.js'
+import { get } from '../fetch.js'
+import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service.js'
 
 export interface DownloadOptions extends ServiceOptions {
   /** Takes what one member has, when there is no quorum. */
@@ -59,13 +60,14 @@ async function ask(options: DownloadOptions, stall: Stall): Promise<Response> {
   const odd = urls.find((url) => !/^https?:\/\//.test(url.trim()))
   if (odd !== undefined) throw new InvalidError(`this command needs a service, not ${odd.trim()}`)
   const key = apiKeyOf(options)
+  const tls = tlsOf(options)
   let last: LeaseholdError | undefined
   for (const url of urls) {
     const target = new URL(`/v1/backup${options.stale === true ? '?stale=true' : ''}`, url.trim())
     const headers = key === undefined ? undefined : { authorization: `Bearer ${key}` }
     let response: Response
     try {
-      response = await fetch(target, { signal: stall.signal, ...(headers && { headers }) })
+      response = await get(target, { signal: stall.signal, tls, ...(headers && { headers }) })
     } catch (cause) {
       last = new UnavailableError(`cannot reach ${url.trim()}`, { cause })
       continue

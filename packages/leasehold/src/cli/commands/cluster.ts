@@ -2,7 +2,8 @@ import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
 import { callService } from '../http.js'
 import { print, printJson, table } from '../output.js'
-import { type ServiceOptions, serviceCommand, urlOf } from '../service.js'
+import { get } from '../fetch.js'
+import { type ClientTls, type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
 /** One that does not answer this at once is as good as away. */
@@ -37,8 +38,9 @@ export function clusterCommand(): Command {
     .addHelpText('after', '\nExample:\n  $ leasehold cluster status --url http://127.0.0.1:4101,http://127.0.0.1:4102')
     .action(async (options: ServiceOptions) => {
       const answer = await status(options)
+      const tls = tlsOf(options)
       const members = await Promise.all(
-        (answer.members ?? []).map(async (member) => ({ ...member, state: await stateAt(member.url) })),
+        (answer.members ?? []).map(async (member) => ({ ...member, state: await stateAt(member.url, tls) })),
       )
       if (options.json === true) return printJson({ ...answer, ...(answer.members === undefined ? {} : { members }) })
       return print(statusText(answer, members))
@@ -106,9 +108,9 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
 }
 
 /** Whether a member serves, as seen from here: `ready`, or what is the matter. */
-async function stateAt(url: string): Promise<string> {
+async function stateAt(url: string, tls: ClientTls): Promise<string> {
   try {
-    const response = await fetch(new URL('/readyz', url), { signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
+    const response = await get(new URL('/readyz', url), { signal: AbortSignal.timeout(READY_TIMEOUT_MS), tls })
     const { reasons } = (await response.json()) as { reasons: readonly string[] }
     return response.ok ? 'ready' : reasons.join(', ')
   } catch {

@@ -1,41 +1,22 @@
-import { isIPv6 } from 'node:net'
-import { Command, InvalidArgumentError, Option } from 'commander'
-import { numberOf } from '../numbers.js'
-import type { Listen, ServeOptions } from '../serve/serve.js'
+import { Command } from 'commander'
+import { print, printJson } from '../output.js'
+import { addSettings, applyConfig, configSchema } from '../serve/settings.js'
+import type { ServeOptions } from '../serve/serve.js'
 
-const EPOCH_MAX = 32_767
-const DEFAULT_LISTEN = '127.0.0.1:4100'
+/** What decides how `serve` starts, beside its settings. */
+interface HowToStart {
+  readonly config?: string
+  readonly checkConfig?: boolean
+  readonly configSchema?: boolean
+}
 
-/** `serve`: the lock service on one machine. */
+/** `serve`: the lock service, alone or as a member of a cluster. */
 export function serveCommand(): Command {
-  return new Command('serve')
+  return addSettings(new Command('serve'))
     .description('run the lock service')
-    .option('--data <dir>', 'data folder; made if it is not there', './data')
-    .addOption(
-      new Option('--listen <host:port>', 'where clients connect; port 0 takes a free one')
-        .argParser(readListen)
-        .default(readListen(DEFAULT_LISTEN), DEFAULT_LISTEN),
-    )
-    .option('--advertise-url <url>', 'where clients reach the service, if not at the address it listens on')
-    .option(
-      '--epoch <n>',
-      'first epoch of an empty service, above that of a service it replaces',
-      numberOf('the epoch', 1, EPOCH_MAX),
-    )
-    .option('--name <name>', 'name of this member of a cluster')
-    .option('--peer-listen <host:port>', 'where this member takes the other members')
-    .option('--cluster <list>', 'all members, the same list for each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT')
-    .option(
-      '--repair',
-      'a member whose data folder is damaged or empty takes its place again by itself, with the data of the others',
-    )
-    .option('--allow-anonymous', 'listen beyond this machine although nobody is asked for credentials')
-    .option('--take-over', 'take the data folder from an owner on another machine that you know is dead')
-    .addOption(
-      new Option('--log-level <level>', 'log lines on stderr')
-        .choices(['info', 'warn', 'error', 'silent'])
-        .default('info'),
-    )
+    .option('--config <file>', 'a JSON file with settings; options and environment variables come before it')
+    .option('--check-config', 'check all settings and the files that they name, and start nothing')
+    .option('--config-schema', 'print the JSON Schema of the config file')
     .option('--json', 'print the ready line as JSON')
     .addHelpText(
       'after',
@@ -44,23 +25,18 @@ Prints one line when it is ready. SIGTERM or SIGINT stop it: no acknowledged com
 
 Examples:
   $ leasehold serve --data ./data --listen 127.0.0.1:4100
+  $ leasehold serve --config /etc/leasehold.json --check-config
   $ leasehold serve --data ./n1 --listen 127.0.0.1:4101 --name n1 --peer-listen 127.0.0.1:5101 \\
       --cluster n1=127.0.0.1:5101,n2=127.0.0.1:5102,n3=127.0.0.1:5103`,
     )
-    .action(async (options: ServeOptions) => {
+    .action(async (how: HowToStart, command: Command) => {
+      if (how.configSchema === true) return printJson(configSchema())
+      if (how.config !== undefined) applyConfig(command, how.config)
+      const options = command.opts<ServeOptions>()
       // Loaded here, so that the other commands start without it.
-      const { serve } = await import('../serve/serve.js')
-      await serve(options)
+      const { checkServe, serve } = await import('../serve/serve.js')
+      if (how.checkConfig !== true) return await serve(options)
+      await checkServe(options)
+      return print('the settings can be used')
     })
-}
-
-/** `127.0.0.1:4100`, `[::1]:4100`, `localhost:0`. */
-function readListen(text: string): Listen {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text)
-  const host = match?.[1] ?? match?.[2]
-  const port = Number(match?.[3])
-  if (host === undefined || port > 65_535 || (match?.[1] !== undefined && !isIPv6(host))) {
-    throw new InvalidArgumentError('write HOST:PORT, such as 127.0.0.1:4100 or [::1]:4100.')
-  }
-  return { host, port }
 }

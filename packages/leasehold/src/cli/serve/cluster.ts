@@ -1,13 +1,26 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
-import { answerAsMember, becomeVoter, muster, parseAddress, parseClusterList, TcpPeers } from '@leasehold/server'
+import {
+  answerAsMember,
+  becomeVoter,
+  type Dialer,
+  muster,
+  parseAddress,
+  parseClusterList,
+  plainDialer,
+  TcpPeers,
+  tlsDialer,
+} from '@leasehold/server'
 
 export interface ClusterOptions {
   readonly name?: string
   readonly peerListen?: string
   readonly cluster?: string
   readonly repair?: boolean
+  readonly peerTlsCert?: string
+  readonly peerTlsKey?: string
+  readonly peerTlsCa?: string
 }
 
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
@@ -23,6 +36,16 @@ export interface ClusterPlace {
   began(member: Replica): Promise<void>
 }
 
+/** @throws InvalidError for settings with which no member can start */
+export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
+  if (name === undefined || peerListen === undefined || cluster === undefined) {
+    throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
+  }
+  const list = parseClusterList(cluster)
+  for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
+  return { name, peerListen: parseAddress(peerListen, '--peer-listen'), list }
+}
+
 /** Listens for the other members, and waits until this one may begin. */
 export async function joinCluster(
   options: ClusterOptions & { readonly data: string; readonly epoch?: number },
@@ -30,13 +53,8 @@ export async function joinCluster(
   log: Logger,
   signal: AbortSignal,
 ): Promise<ClusterPlace> {
-  const { name, peerListen, cluster } = options
-  if (name === undefined || peerListen === undefined || cluster === undefined) {
-    throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
-  }
-  const list = parseClusterList(cluster)
-  for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
-  const peers = await TcpPeers.listen(parseAddress(peerListen, '--peer-listen'))
+  const { name, peerListen, list } = checkCluster(options)
+  const peers = await TcpPeers.listen(peerListen, dialerOf(options, log))
   try {
     const { epoch, ...founding } = await muster({
       dir: options.data,
@@ -54,7 +72,7 @@ export async function joinCluster(
     const vote = async (self: MemberInfo): Promise<void> => {
       const others = [...list].filter(([other]) => other !== name).map(([, address]) => address)
       try {
-        await becomeVoter(self, others, (ms) => sleep(ms, undefined, { signal, ref: false }))
+        await becomeVoter(peers.dialer, self, others, (ms) => sleep(ms, undefined, { signal, ref: false }))
       } catch (error) {
         if (!signal.aborted) log.error(error instanceof Error ? error.message : String(error), { member: name })
       }
@@ -88,4 +106,13 @@ async function announce(member: Replica, self: MemberInfo): Promise<void> {
   }
   const why = result?.kind === 'refused' ? result.message : 'no answer'
   throw new UnavailableError(`${self.name} could not say where it listens: ${why}`, { code: 'no-quorum' })
+}
+
+/** Members prove to each other who they are, or they are in a network of their own. */
+function dialerOf({ peerTlsCert: cert, peerTlsKey: key, peerTlsCa: ca }: ClusterOptions, log: Logger): Dialer {
+  if (cert === undefined && key === undefined && ca === undefined) return plainDialer
+  if (cert === undefined || key === undefined || ca === undefined) {
+    throw new InvalidError('TLS between members needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca')
+  }
+  return tlsDialer({ cert, key, ca }, log)
 }

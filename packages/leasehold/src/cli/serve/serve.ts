@@ -3,7 +3,8 @@ import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Logger, MemberStatus } from '@leasehold/replica'
 import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
 import { createLogger, createServer, giveUpFolder, type LeaseholdServer } from '@leasehold/server'
-import { type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
+import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
+import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'
 
 export interface ServeOptions extends ClusterOptions {
@@ -13,6 +14,18 @@ export interface ServeOptions extends ClusterOptions {
   readonly epoch?: number
   readonly allowAnonymous?: boolean
   readonly takeOver?: boolean
+  readonly keys?: string
+  readonly jwtJwks?: string
+  readonly jwtIssuer?: string
+  readonly jwtAudience?: string
+  readonly tlsCert?: string
+  readonly tlsKey?: string
+  readonly tlsClientCa?: string
+  readonly limitRequests?: number
+  readonly limitRenewals?: number
+  readonly limitSessions?: number
+  readonly limitWaiters?: number
+  readonly audit?: string
   readonly logLevel: string
   readonly json?: boolean
 }
@@ -30,11 +43,21 @@ const READY_RETRY_MS = 50
 const STOP_LIMIT_MS = 15_000
 const EXIT_IMPATIENT = 130
 
+/** Everything that can be known before a start. @throws InvalidError, AccessError */
+export async function checkServe(options: ServeOptions): Promise<void> {
+  const security = securityOf(options)
+  checkExposure(options, security)
+  checkFiles(security)
+  if (options.cluster !== undefined) checkCluster(options)
+}
+
 /** Runs the service until a signal stops it. Throws when it cannot start, or when the member stops by itself. */
 export async function serve(options: ServeOptions): Promise<void> {
   const log = createLogger({ level: options.logLevel })
   const stopping = new Stopping()
-  const url = options.advertiseUrl ?? (options.cluster === undefined ? undefined : urlOf(options.listen))
+  const url = options.advertiseUrl ?? (options.cluster === undefined ? undefined : urlOf(options))
+  const security = securityOf(options)
+  checkExposure(options, security)
   let place: ClusterPlace | undefined
   let member: Member | undefined
   let server: LeaseholdServer | undefined
@@ -51,6 +74,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       logger: log,
       listen: options.listen,
       allowAnonymous: options.allowAnonymous === true,
+      ...security,
+      ...(place === undefined ? {} : { dialer: place.peers.dialer }),
       ...(url === undefined ? {} : { advertiseUrl: url }),
     })
     const { epoch, cluster, member: name } = member.status
@@ -153,9 +178,9 @@ async function ready(member: Member): Promise<void> {
   }
 }
 
-function urlOf({ host, port }: Listen): string {
+function urlOf({ listen: { host, port }, tlsCert }: ServeOptions): string {
   if (port === 0) throw new InvalidError('a member of a cluster listens on a port of its own, not on 0')
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return `http${tlsCert === undefined ? '' : 's'}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 /** Resolves when some member leads. */

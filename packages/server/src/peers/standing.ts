@@ -1,0 +1,48 @@
+import { InvalidError } from '@leasehold/core'
+import type { MemberInfo } from '@leasehold/replica'
+import type { Dialer } from './dial.js'
+import { askPeer } from './transport.js'
+
+const ASK_TIMEOUT_MS = 2000
+
+/** What a cluster was founded with: the same for all founders, and for everybody who joins later. */
+export interface FoundingRecord {
+  readonly id: string
+  readonly epoch: number
+  readonly founders: readonly MemberInfo[]
+}
+
+/** How a member stands, as it tells others that begin. */
+export interface Standing {
+  readonly name: string
+  readonly node: number
+  readonly url: string
+  readonly list: string
+  readonly epoch: number
+  /** Of a member of a cluster. */
+  readonly founding?: FoundingRecord
+  /** It had data that was lost: no cluster may begin with it. */
+  readonly lost?: true
+  /** Node numbers of the members that it knows now. */
+  readonly members?: readonly number[]
+}
+
+/** Asks the member at `address` how it stands. @throws UnavailableError */
+export async function standingAt(dialer: Dialer, address: string): Promise<Standing> {
+  return decode(await askPeer(dialer, address, encodeStanding({}), ASK_TIMEOUT_MS), address)
+}
+
+export function encodeStanding(standing: Partial<Standing>): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(standing))
+}
+
+function decode(bytes: Uint8Array, address: string): Standing {
+  try {
+    const standing = JSON.parse(new TextDecoder().decode(bytes)) as Standing
+    if (typeof standing.name !== 'string' || !Number.isSafeInteger(standing.node) || typeof standing.list !== 'string')
+      throw new Error('fields')
+    return standing
+  } catch (cause) {
+    throw new InvalidError(`what listens on ${address} is no member`, { cause })
+  }
+}

@@ -1,0 +1,52 @@
+import { type Event, type LockState, type SessionId, tokenOf } from '@leasehold/core'
+import type { AppliedBatch, Member } from '@leasehold/replica'
+import type { Audit, AuditRecord } from './audit.js'
+import type { Clients } from './clients.js'
+
+/**
+ * Writes what took effect: grants, ends, sessions and writes, as the leader applies them. Other members apply the same and
+ * write nothing; around a change of the leader the same line may stand in two files, and `index` tells that it is one.
+ */
+export function writeTrail(audit: Audit, member: Member<LockState>, clients: Clients): () => void {
+  return member.onApplied(({ index, events }: AppliedBatch) => {
+    if (events.length === 0 || member.status.role !== 'leader') return
+    const { epoch } = member.status
+    for (const event of events) {
+      const record = recordOf(event, epoch, clients)
+      if (record !== undefined) audit.write({ ...record, index })
+    }
+  })
+}
+
+function recordOf(event: Event, epoch: number, clients: Clients): AuditRecord | undefined {
+  const text = (serial: number): string => tokenOf(epoch, serial as never).toString()
+  const session = (id: SessionId): Pick<AuditRecord, 'session' | 'principal' | 'remote'> => {
+    const owner = clients.ownerOf(id)
+    return { session: text(id), ...(owner === undefined ? {} : owner) }
+  }
+  switch (event.kind) {
+    case 'held': {
+      const { hold, locks } = event.grant
+      const tokens = locks.map((lock) => text(lock.token))
+      const what = { hold: text(hold), names: locks.map((lock) => lock.name), tokens }
+      return { event: 'acquired', ...what, client: event.client, ...session(event.session) }
+    }
+    case 'freed': {
+      const what = { hold: text(event.hold), names: event.locks.map((lock) => lock.name) }
+      if (event.reason === 'released') return { event: 'released', ...what }
+      if (event.reason === 'stolen') return { event: 'stolen', ...what, actor: event.actor, why: event.text }
+      return { event: 'ended', ...what, reason: event.reason }
+    }
+    case 'sessionOpened':
+      return { event: 'session-opened', client: event.client, ...session(event.session) }
+    case 'sessionEnded':
+      return { event: 'session-ended', reason: event.reason, ...session(event.session) }
+    case 'put':
+      return { event: 'written', names: [event.key] }
+    case 'deleted':
+      return { event: 'deleted', names: [event.key] }
+    case 'queued':
+    case 'unqueued':
+      return undefined
+  }
+}
