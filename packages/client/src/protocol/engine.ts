@@ -127,7 +127,7 @@ export class ProtocolEngine implements Engine, Wire {
       local: false,
     }
     let opened: ProtocolSession | undefined
-    const result = await this.call('openSession', options.timeoutMs, command, (answer) => {
+    const result = await this.call('openSession', options.timeoutMs, command, undefined, (answer) => {
       if (answer.kind !== 'opened') return
       const { session, secret, ttlMs } = answer
       opened = new ProtocolSession(this, { session, secret, ttlMs, epoch: this.#link.epoch })
@@ -259,12 +259,16 @@ export class ProtocolEngine implements Engine, Wire {
     what: string,
     timeoutMs: number,
     command: Command,
+    sends = { count: 0 },
     atOnce: (result: Result) => void = () => {},
   ): Promise<Result> {
     const message = await this.#ask(
       what,
       timeoutMs,
-      (correlation) => ({ kind: 'command', correlation, command }),
+      (correlation) => {
+        sends.count++
+        return { kind: 'command', correlation, command }
+      },
       (answer) => answer.kind === 'result' && atOnce(answer.result),
     )
     return resultOf(what, message)

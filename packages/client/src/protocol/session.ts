@@ -174,10 +174,11 @@ export class ProtocolSession implements EngineSession {
     const { secret } = options
     const hold = this.#ids.serial(id, 'hold')
     const withSecret = secret === undefined ? {} : { secret }
+    const sends = { count: 0 }
     try {
       const result =
         this.#ended && secret !== undefined
-          ? await this.#wire.call('release', options.timeoutMs, { kind: 'release', hold, secret })
+          ? await this.#wire.call('release', options.timeoutMs, { kind: 'release', hold, secret }, sends)
           : await this.#request(
               'release',
               options.timeoutMs,
@@ -187,7 +188,8 @@ export class ProtocolSession implements EngineSession {
       if (result.kind === 'released') return { released: true }
       throw unexpected('release', result)
     } catch (error) {
-      if (error instanceof NotHolderError) return { released: false }
+      // The answer to the first sending was lost: it is gone because we have given it back.
+      if (error instanceof NotHolderError) return { released: sends.count > 1 }
       throw error
     }
   }

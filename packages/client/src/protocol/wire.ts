@@ -10,8 +10,11 @@ export interface Wire {
   want(): void
   /** Sends on the present connection. The answer may never come: then the connection is gone. */
   command(command: Command, answer: (result: Result) => void): void
-  /** Sends a repeatable command without a session, on this connection and, without an answer, on the next ones. */
-  call(what: string, timeoutMs: number, command: Command): Promise<Result>
+  /**
+   * Sends a repeatable command without a session, on this connection and, without an answer, on the next ones. `sends`
+   * counts how often.
+   */
+  call(what: string, timeoutMs: number, command: Command, sends?: { count: number }): Promise<Result>
   forget(session: ProtocolSession): void
   now(): number
   /** `keepAlive`: a caller waits for this. */

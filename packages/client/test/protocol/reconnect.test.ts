@@ -107,6 +107,28 @@ describe('a connection that breaks', () => {
     }
   })
 
+  it('at any message of the release of a persistent hold whose session has ended lets it be released once', async () => {
+    for (let n = 1; n <= 8; n++) {
+      const service = new TestService()
+      const line = service.line()
+      const locks = service.client({}, { network: line })
+      const hold = await service.during(locks.acquire('a', { persistent: true }))
+      service.network.down.add(service.url)
+      line.down.add(service.url)
+      line.cutAll()
+      await service.platform.advance(30_000)
+      service.network.down.clear()
+      line.down.clear()
+      line.cutAfter = line.toServer + line.toClient + n
+      expect({ n, outcome: await service.during(hold.release()), state: hold.state }).toEqual({
+        n,
+        outcome: { released: true },
+        state: 'released',
+      })
+      await service.end()
+    }
+  })
+
   it('again and again leaves nothing behind', async () => {
     for (const every of [7, 11, 13, 29]) {
       const service = new TestService()
