@@ -57,7 +57,8 @@ export class Proxy implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.cut()
+    // A client that comes again at once must not hold the end up.
+    this.shut()
     await new Promise<void>((resolve) => this.#server.close(() => resolve()))
   }
 

@@ -12,6 +12,8 @@ export interface PostgresEngineOptions {
 
 /** For connecting, creating the tables, and reading the last snapshot. */
 const ATTEMPT_TIMEOUT_MS = 10_000
+/** For a connection alone: shorter, so that a line that swallows everything does not cost a lease. */
+const CONNECT_TIMEOUT_MS = 2_500
 
 /**
  * An engine whose lock state is a log in a PostgreSQL database: `postgres://user@host/database?schema=leasehold`. Two
@@ -26,7 +28,7 @@ export async function postgresEngine(url: string, options: PostgresEngineOptions
     platform: defaultPlatform,
     driver,
     place,
-    timeoutMs: ATTEMPT_TIMEOUT_MS,
+    timeoutMs: CONNECT_TIMEOUT_MS,
     ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
   })
   return new ProtocolEngine({ name: place.name, urls: [place.name], connector, attemptTimeoutMs: ATTEMPT_TIMEOUT_MS })
