@@ -44,9 +44,13 @@ describe('one session per (client, TTL)', () => {
 
   it('is renewed at TTL/3', async () => {
     await held()
-    await service.platform.advance(10_000)
-    const renewals = service.member.log.filter((command) => command.kind === 'renew')
-    expect(renewals).toHaveLength(2)
+    const renewals = () => service.member.log.filter((command) => command.kind === 'renew').length
+    await service.platform.advance(3_200)
+    expect(renewals()).toBe(0)
+    await service.platform.advance(200)
+    expect(renewals()).toBe(1)
+    await service.platform.advance(3_300)
+    expect(renewals()).toBe(2)
   })
 
   it('stays alive for as long as its client is connected', async () => {
@@ -58,6 +62,13 @@ describe('one session per (client, TTL)', () => {
 
   it('outlives transient errors of renewals: one error never drops a hold', async () => {
     const { hold } = await held()
+    await service.platform.advance(3_000)
+    service.member.refuse = 'storage'
+    await service.platform.advance(3_000)
+    expect(hold.state).toBe('held')
+    service.member.refuse = undefined
+    await service.platform.advance(20_000)
+    expect(hold.state).toBe('held')
     await service.platform.advance(3_000)
     service.network.blackHole = true
     await service.platform.advance(3_000)
@@ -148,6 +159,28 @@ describe('a hold is held until', () => {
     // Sent at about 3 333 ms, answered at 4 500 ms.
     expect(hold.remaining()).toBeGreaterThan(9_000 - 1_200)
     expect(hold.remaining()).toBeLessThan(9_000 - 1_100)
+  })
+
+  it('a loss reaches who waits for it, without being asked', async () => {
+    const { hold } = await held()
+    const reasons: unknown[] = []
+    hold.signal.addEventListener('abort', () => reasons.push(hold.signal.reason))
+    void hold.lost.then((error) => reasons.push(error))
+    service.network.blackHole = true
+    await service.platform.advance(10_000)
+    expect(reasons).toHaveLength(2)
+    for (const reason of reasons) expect(reason).toBeInstanceOf(HoldLostError)
+  })
+
+  it('only its first end counts', async () => {
+    const { locks, hold } = await held()
+    await service.during(locks.steal('a', { reason: 'first' }))
+    expect(hold.state).toBe('lost')
+    service.network.blackHole = true
+    await service.platform.advance(20_000)
+    expect(await hold.lost).toMatchObject({ reason: 'stolen' })
+    expect(await hold.release()).toEqual({ released: false })
+    expect(hold.state).toBe('lost')
   })
 
   it('and never becomes held again', async () => {

@@ -9,6 +9,7 @@ const root = fileURLToPath(new URL('../../../', import.meta.url))
 const PAGES = [
   'README.md',
   'docs/guide.md',
+  'docs/client.md',
   'docs/guards.md',
   'docs/backup.md',
   'docs/compat.md',
@@ -73,6 +74,8 @@ describe('the links on the pages', () => {
     'README.md',
     'CONTRIBUTING.md',
     'docs/guide.md',
+    'docs/client.md',
+    'docs/field-cases.md',
     'docs/cli.md',
     'docs/guards.md',
     'docs/backup.md',

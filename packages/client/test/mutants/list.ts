@@ -78,7 +78,7 @@ const ROWS: readonly Row[] = [
     'options.ttlMs - options.marginMs',
     'options.ttlMs',
     'hold',
-    'ends before the service can grant',
+    'the local deadline passes: send time',
   ],
   [
     'a margin under a tenth of the TTL is refused',
@@ -121,12 +121,12 @@ const ROWS: readonly Row[] = [
     'does not revive the hold',
   ],
   [
-    'a grant after the deadline is not handed out',
-    'keeper.ts',
-    '    if (!this.check()) return undefined\n    const hold = new Hold',
-    '    const hold = new Hold',
+    'a hold that was lost before its acquire returns is not handed out',
+    'acquire.ts',
+    "return hold.state === 'held'",
+    'return true',
     'acquire',
-    'is not returned when the deadline of its session is over',
+    'is not returned as held',
   ],
   // Loss
   [
@@ -135,7 +135,7 @@ const ROWS: readonly Row[] = [
     '    this.#controller?.abort(lost)\n',
     '',
     'hold',
-    'the local deadline passes: send time',
+    'a loss reaches who waits for it',
   ],
   [
     'a loss resolves hold.lost',
@@ -143,16 +143,9 @@ const ROWS: readonly Row[] = [
     'this.#over?.resolve(this.#lost ?? null)',
     '',
     'hold',
-    'the service says that it is gone: stolen',
+    'a loss reaches who waits for it',
   ],
-  [
-    'a hold that is over stays over',
-    'hold.ts',
-    "    if (this.#state !== 'held') return\n    const lost",
-    '    const lost',
-    'hold',
-    'never becomes held again',
-  ],
+
   [
     'the service says that it was stolen',
     'keeper.ts',
@@ -186,21 +179,14 @@ const ROWS: readonly Row[] = [
     'acquire',
     'releases exactly that grant',
   ],
-  [
-    'an acquire that timed out leaves the queue',
-    'protocol/session.ts',
-    '    void this.#cancel(pending)\n',
-    '',
-    'protocol/reconnect',
-    'again and again leaves nothing behind',
-  ],
+
   [
     'what was open is sent again after a reconnect',
     'protocol/session.ts',
     'for (const request of this.#open.values()) this.#send(request)',
     '',
-    'acquire',
-    'keeps its place',
+    'protocol/reconnect',
+    'changes no outcome and doubles no effect',
   ],
   [
     'a repeat has the same request number',

@@ -15,7 +15,7 @@ export class DirectMember implements Member<LockState> {
   role: MemberStatus['role'] = 'leader'
   leaderUrl = ''
   /** Refuses every command and read with this code. */
-  refuse: 'no-quorum' | undefined
+  refuse: 'no-quorum' | 'storage' | undefined
   /** Commands that were applied, for tests that count. */
   readonly log: Command[] = []
   #index = 0
