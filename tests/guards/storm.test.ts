@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { describeWith } from '../services/suite.js'
+import { type Store, stormOn } from './targets.js'
+
+const UNITS = 500
+const UNITS_UNGUARDED = 150
+
+/** A short share of `npm run storm`, which runs 10 000 units on each store. */
+function storms(store: Store, seed: number): void {
+  it('loses no acknowledged unit and accepts no stale write', async () => {
+    const { acknowledged, refused, value } = await stormOn(store, { guarded: true, units: UNITS, seed })
+    expect(value).toBe(acknowledged)
+    expect(acknowledged + refused).toBe(UNITS)
+    expect(refused).toBeGreaterThan(5)
+    expect(acknowledged).toBeGreaterThan(UNITS / 20)
+  }, 120_000)
+
+  it('does lose units without the guard: the run can fail', async () => {
+    const { acknowledged, value } = await stormOn(store, { guarded: false, units: UNITS_UNGUARDED, seed })
+    expect(value).toBeLessThan(acknowledged)
+  }, 120_000)
+}
+
+describeWith('Redis', 'sixteen processes at one key of Redis', () => storms('redis', 11))
+describe('sixteen processes at one file', () => storms('fs', 12))
+describe('sixteen processes at one register', () => storms('register', 13))
