@@ -44,6 +44,8 @@ export interface Store {
   write(tx: unknown, n: number): Promise<unknown>
   /** One statement without a transaction. */
   query(text: string, connection?: number): Promise<Record<string, unknown>[]>
+  /** The same for a change, which waits for other writers. */
+  change(text: string, connection?: number): Promise<unknown>
   /** A transaction of the caller's own. */
   transaction<T>(body: (tx: never) => Promise<T>): Promise<T>
   stop(): Promise<void>
@@ -87,6 +89,7 @@ const pgKind: Kind = {
       read: async (tx) => Number((await (tx as pg.PoolClient).query(READ)).rows[0].n),
       write: (tx, n) => (tx as pg.PoolClient).query(`${WRITE}$1 WHERE id = 1`, [n]),
       query: async (text) => (await pool.query(text)).rows,
+      change: (text) => pool.query(text),
       async transaction(body) {
         const client = await pool.connect()
         try {
@@ -135,6 +138,7 @@ const postgresJsKind: Kind = {
       read: async (tx) => Number((await (tx as postgres.Sql).unsafe(READ))[0]?.n),
       write: async (tx, n) => await (tx as postgres.Sql)`UPDATE counter SET n = ${n} WHERE id = 1`,
       query: async (text) => [...(await sql.unsafe(text))],
+      change: async (text) => await sql.unsafe(text),
       transaction: (body) => sql.begin((tx) => body(tx as never)) as Promise<never>,
       async stop() {
         await sql.end({ timeout: 1 })
@@ -173,6 +177,7 @@ const mysqlKind = (name: string, flags: string[]): Kind => ({
       read: async (tx) => Number(((await (tx as mysql.Connection).query(READ))[0] as { n: number }[])[0]?.n),
       write: (tx, n) => (tx as mysql.Connection).execute(`${WRITE}? WHERE id = 1`, [n]),
       query: async (text) => (await pool.query(text))[0] as Record<string, unknown>[],
+      change: (text) => pool.query(text),
       async transaction(body) {
         const connection = await pool.getConnection()
         try {
@@ -219,6 +224,15 @@ const sqliteKind: Kind = {
       read: async (tx) => Number(((tx as Database.Database).prepare(READ).get() as { n: number }).n),
       write: async (tx, n) => (tx as Database.Database).prepare(`${WRITE}? WHERE id = 1`).run(n),
       query: async (text, connection) => at(connection).prepare(text).all() as Record<string, unknown>[],
+      async change(text, connection) {
+        for (const end = performance.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 1))) {
+          try {
+            return at(connection).exec(text)
+          } catch (error) {
+            if (!String(error).includes('locked') || performance.now() > end) throw error
+          }
+        }
+      },
       async transaction(body) {
         at().exec('BEGIN IMMEDIATE')
         try {
