@@ -39,6 +39,7 @@ export const SERVICES = {
   etcd: { present: () => executable('etcd'), packages: ['etcd-server', 'etcd-client'] },
   MariaDB: { present: () => executable('mariadbd'), packages: ['mariadb-server'] },
   OpenSSL: { present: () => executable('openssl'), packages: ['openssl'] },
+  PgBouncer: { present: () => executable('pgbouncer'), packages: ['pgbouncer'] },
   Chromium: {
     present: () =>
       Boolean(process.env.LEASEHOLD_CHROMIUM) ||
@@ -78,7 +79,7 @@ function withoutDaemons(body) {
  * @param {{ log?: (line: string) => void, install?: boolean }} options
  * @returns {{ present: string[], installed: string[], missing: { name: string, why: string }[] }}
  */
-export function ensureServices(names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB'], options = {}) {
+export function ensureServices(names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer'], options = {}) {
   const log = options.log ?? (() => {})
   for (const name of names) {
     if (!(name in SERVICES))

@@ -34,7 +34,7 @@ export interface Postgres extends Service {
 }
 
 /** PostgreSQL refuses to run as root: the user that owns and runs it instead. */
-async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
+export async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
   if (process.getuid?.() !== 0) return undefined
   for (const user of ['postgres', 'nobody']) {
     try {
@@ -49,7 +49,7 @@ async function serverUser(): Promise<{ uid: number; gid: number } | undefined> {
 }
 
 /** Resolves when the server answers a start-up packet with something else than "still starting". */
-function probe(port: number): Promise<void> {
+export function probe(port: number): Promise<void> {
   const body = Buffer.from('\0\x03\0\0user\0postgres\0database\0postgres\0\0', 'latin1')
   const packet = Buffer.alloc(4 + body.length)
   packet.writeInt32BE(packet.length)

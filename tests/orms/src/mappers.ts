@@ -71,7 +71,7 @@ interface PrismaClient extends PrismaTx {
 }
 
 /** Prisma's client is generated from the schema: into its package, which is read only after that. */
-async function generatedClient() {
+export async function generatedClient() {
   // Prisma would download a program for migrations, which nothing here needs.
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', DATABASE_URL: 'postgres://localhost/none' }
   const program = fileURLToPath(new URL('../node_modules/prisma/build/index.js', import.meta.url))
