@@ -80,6 +80,11 @@ describe('the links on the pages', () => {
     'docs/guards.md',
     'docs/backup.md',
     'docs/cluster.md',
+    'docs/choosing.md',
+    'docs/guards/postgresql.md',
+    'docs/guards/mysql.md',
+    'docs/guards/sqlite.md',
+    'docs/guards/mappers.md',
     'docs/compat.md',
     'docs/observability.md',
   ])('%s', (page) => {
