@@ -1,5 +1,6 @@
 // Writes the generated pages of docs/ from the code; with --check it only tells whether they are up to date.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { ensureBuilt, ensureInstalled, root, runMain } from './setup.mjs'
 
 const HEAD = `# Errors
@@ -46,9 +47,23 @@ The reasons of a \`HoldLostError\`: ${reasons}.
 `
 }
 
+/** The baselines that docs/lab.md shows as pictures. Equal seeds give equal pictures on every machine. */
+const GALLERY = ['R1', 'R2', 'R2c', 'R2d', 'R3a', 'R3b', 'R3c', 'R4', 'R5', 'R6', 'R8', 'R9']
+
+async function gallery() {
+  const { runScenario, scenarioOf, svgImage } = await import('../packages/lab/dist/index.js')
+  const images = []
+  for (const id of GALLERY) {
+    const result = await runScenario(scenarioOf(id))
+    if (!result.ok) throw new Error(`${id} does not end as expected: ${result.differences.join('; ')}`)
+    images.push([`docs/lab/${id.toLowerCase()}.svg`, svgImage(result)])
+  }
+  return images
+}
+
 /** The generated pages: file name and text. */
 export async function pages() {
-  return new Map([['docs/errors.md', await errorsPage()]])
+  return new Map([['docs/errors.md', await errorsPage()], ...(await gallery())])
 }
 
 if (process.argv[1] === import.meta.filename) {
@@ -61,7 +76,10 @@ if (process.argv[1] === import.meta.filename) {
       if (existsSync(path) && readFileSync(path, 'utf8') === text) continue
       stale += 1
       if (process.argv.includes('--check')) console.error(`${file} is out of date: run node scripts/docs.mjs`)
-      else writeFileSync(path, text)
+      else {
+        mkdirSync(dirname(path), { recursive: true })
+        writeFileSync(path, text)
+      }
     }
     return stale > 0 && process.argv.includes('--check') ? 1 : 0
   })

@@ -80,7 +80,8 @@ export class HoldBook {
     if (this.#overlapping) this.overlapUs += nowUs - this.#lastLookUs
     this.#lastLookUs = nowUs
     for (const watched of this.#watched) {
-      if (!valid(watched)) this.#end(watched, watched.alive() ? 'no longer valid here' : 'its process is gone')
+      if (!valid(watched))
+        this.#end(watched, watched.alive() ? 'its lease is over, by its own clock' : 'its process is gone')
     }
     const locks = [...this.#watched].map(({ record }) => record.lock)
     this.#overlapping = new Set(locks).size < locks.length
@@ -89,7 +90,8 @@ export class HoldBook {
   #end(watched: Watched, text: string): void {
     this.#watched.delete(watched)
     watched.record.endedUs = this.#world.nowUs
-    this.#world.timeline.add({ kind: 'lease-end', id: String(watched.record.number), text })
+    const { number, client } = watched.record
+    this.#world.timeline.add({ kind: 'lease-end', id: String(number), who: client, text })
   }
 }
 

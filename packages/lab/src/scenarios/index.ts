@@ -1,5 +1,6 @@
 export { SCENARIOS, scenarioOf } from './catalog.js'
 export * from './format.js'
+export { checkScenario, parseScenario } from './parse.js'
 export { runScenario, type ScenarioResult, type ScenarioViolation } from './run.js'
 export type { HeldBy, LockClient, LockSystem, SystemFactory } from './system.js'
 export { SYSTEM_KINDS } from './systems/index.js'

@@ -12,6 +12,8 @@ import { systemOf } from './systems/index.js'
 export interface ScenarioResult {
   readonly scenario: string
   readonly title: string
+  readonly text: string
+  readonly reference: string
   readonly seed: number
   /** The scenario ended as its definition expects. */
   readonly ok: boolean
@@ -182,6 +184,8 @@ function resultOf(
   return {
     scenario: scenario.id,
     title: scenario.title,
+    text: scenario.text ?? '',
+    reference: scenario.reference,
     seed,
     ok: found.length === 0,
     expected: scenario.expect,

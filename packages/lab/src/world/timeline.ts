@@ -37,7 +37,7 @@ export type Happening =
       /** When it ends if nothing happens; for pictures of leases that are cut short. */
       readonly untilUs?: number
     }
-  | { readonly kind: 'lease-end'; readonly id: string; readonly text: string }
+  | { readonly kind: 'lease-end'; readonly id: string; readonly who: string; readonly text: string }
   /** An effect at a protected resource. */
   | {
       readonly kind: 'resource'

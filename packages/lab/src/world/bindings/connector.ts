@@ -6,6 +6,7 @@ import {
   decodeServerMessages,
   encodeClientMessages,
   encodeServerMessages,
+  type Grant,
   type ServerMessage,
 } from '@leasehold/core'
 import type { StreamHub } from '@leasehold/replica'
@@ -121,11 +122,16 @@ function clientLabel(messages: readonly ClientMessage[]): Label | undefined {
 /** And of the member: grants, with their token, and ends. */
 function serverLabel(messages: readonly ServerMessage[]): Label | undefined {
   for (const message of messages) {
-    const result = message.kind === 'result' ? message.result : undefined
-    if (result?.kind === 'granted') {
-      const token = String(result.grant.locks[0]?.token ?? '')
-      return { text: `granted ${token}`, token }
-    }
+    const grant = grantOf(message)
+    if (grant === undefined) continue
+    const token = String(grant.locks[0]?.token ?? '')
+    return { text: `granted ${token}`, token }
   }
   return undefined
+}
+
+/** In an answer or in a push. */
+function grantOf(message: ServerMessage): Grant | undefined {
+  if (message.kind === 'push') return message.push.change?.kind === 'granted' ? message.push.change.grant : undefined
+  return message.kind === 'result' && message.result.kind === 'granted' ? message.result.grant : undefined
 }

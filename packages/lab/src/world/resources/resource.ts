@@ -112,11 +112,8 @@ export class Resource {
     process.onEnd(() => this.#cell.lose())
     serveRpc<ResourceQuestion, ResourceAnswer>(process, RESOURCE_PORT, (question, reply) => {
       void this.#handle(process, question).then((answer) => {
-        const { action, header } = question
-        if (!process.alive || (action === 'effect' && answer.ok)) return
-        const token = this.#tokenOf(header)
-        const text = answer.ok ? `${action} ok: ${answer.value}` : `${action} refused`
-        reply(answer, token === undefined ? { text } : { text, token: String(token) })
+        if (!process.alive || (question.action === 'effect' && answer.ok)) return
+        reply(answer, { text: answer.ok ? `ok: ${answer.value}` : 'refused' })
       })
     })
     return process

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import { htmlPage, terminalPicture } from '../../src/pictures/index.js'
+import { runScenario, scenarioOf, SCENARIOS } from '../../src/scenarios/index.js'
+
+async function played(id: string) {
+  const scenario = scenarioOf(id)
+  if (scenario === undefined) throw new Error(`no ${id}`)
+  return runScenario(scenario)
+}
+
+describe('the terminal picture', () => {
+  it('shows lanes, what happened, and how it came out', async () => {
+    const text = terminalPicture(await played('R1'))
+    expect(text).toContain('R1  Redlock: the clock of one node jumps forward')
+    expect(text).toMatch(/^ {2}C1 +█+$/m)
+    expect(text).toMatch(/^ {4}holds L +━+$/m)
+    expect(text).toContain('its wall clock jumps by +15 s')
+    expect(text).toContain('overlap: C2 got L while C1 still had a valid hold of it')
+    expect(text).toContain('violation shown, as expected: lost-update, overlap')
+  })
+
+  it('shows tokens as people read them, and a refusal with both', async () => {
+    const text = terminalPicture(await played('A1g'))
+    expect(text).toMatch(/refuses the write of C1 \(token [0-9]{1,3}\): it has seen token [0-9]{1,3}$/m)
+    expect(text).not.toMatch(/[0-9]{15}/)
+    expect(terminalPicture(await played('R14c'))).toMatch(/token 1:[0-9]+\): it has seen token 2:[0-9]+$/m)
+  })
+
+  it('says where a run is not as expected', async () => {
+    const scenario = scenarioOf('R2c')
+    if (scenario === undefined) throw new Error('no R2c')
+    const result = await runScenario({ ...scenario, expect: { violations: ['overlap'], values: { U: 7 } } })
+    expect(result.ok).toBe(false)
+    expect(terminalPicture(result)).toContain('values.U: expected 7, observed 1')
+  })
+})
+
+describe('the page', () => {
+  it('needs nothing from elsewhere and is well-formed, for every scenario', async () => {
+    for (const scenario of SCENARIOS) {
+      const page = htmlPage(await runScenario(scenario))
+      expect(page).not.toMatch(/<script|<link|@import|url\((?!#)|<img/)
+      expect(problems(page), scenario.id).toEqual([])
+      expect(page, scenario.id).not.toMatch(/NaN|undefined|Infinity/)
+    }
+  })
+
+  it('marks the violation, the leases and the tokens', async () => {
+    const shown = htmlPage(await played('R1'))
+    expect(shown.match(/class="violation"><title>/g)).toHaveLength(2)
+    expect(shown).toContain('class="overlap"')
+    const clean = htmlPage(await played('A1g'))
+    expect(clean).not.toContain('class="violation"')
+    expect(clean).toMatch(/class="refused"/)
+    expect(clean).toMatch(/granted [0-9]{1,3}</)
+  })
+
+  it('does not let a text of a scenario become markup', async () => {
+    const scenario = scenarioOf('R9c')
+    if (scenario === undefined) throw new Error('no R9c')
+    const page = htmlPage(await runScenario({ ...scenario, title: '<b onclick="x">', text: '"&<script>' }))
+    expect(page).not.toMatch(/<b onclick|<script/)
+  })
+})
+
+/** Tags that do not match; void elements of HTML are known. */
+function problems(page: string): string[] {
+  const open: string[] = []
+  const found: string[] = []
+  for (const [, close, name, rest] of page.matchAll(/<(\/?)([a-z0-9]+)((?:"[^"]*"|[^>"])*)>/g)) {
+    if (name === undefined || ['meta', 'br'].includes(name) || rest?.endsWith('/')) continue
+    if (close !== '/') open.push(name)
+    else if (open.pop() !== name) found.push(`</${name}>`)
+  }
+  return [...found, ...open]
+}
