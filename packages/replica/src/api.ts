@@ -25,6 +25,8 @@ export interface ReadView<State> {
 
 export interface AppliedBatch {
   readonly index: Index
+  /** How many commands the entry had. */
+  readonly commands: number
   readonly pushes: readonly Push[]
   readonly events: readonly Event[]
 }

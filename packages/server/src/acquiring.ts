@@ -46,6 +46,11 @@ export class Acquiring {
   readonly #undoing = new Set<Promise<unknown>>()
   #stopping = false
 
+  /** Acquires that wait. */
+  get waiting(): number {
+    return this.#waits.size
+  }
+
   constructor(
     readonly desk: SessionDesk,
     readonly log: Logger,

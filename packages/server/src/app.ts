@@ -89,6 +89,13 @@ function corsHeaders(origin: string): Record<string, string> {
 function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
   for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
   app.get('/', () => statusPage())
+  app.get('/metrics', async (context) => {
+    const { caller, denied } = await callerOf(services, undefined, credentialsOf(services, context))
+    if (caller === undefined) throw denied
+    services.access.authorize(caller, { verb: 'read', names: [''] }, 'free')
+    const { body, type } = await services.metrics.text()
+    return new Response(body, { headers: { 'content-type': type } })
+  })
 }
 
 function refuseOtherMethods(
@@ -108,11 +115,8 @@ function refuseOtherMethods(
 }
 
 async function serve(services: Services, route: Route, context: HttpContext): Promise<Response> {
-  const credentials = {
-    key: apiKeyOf(context),
-    remote: remoteOf(context),
-    certificateProblem: certificateProblem(services, context),
-  }
+  const credentials = credentialsOf(services, context)
+  services.metrics.asked(`${route.method} ${route.path}`)
   const { caller, denied } = await callerOf(services, route, credentials)
   const query = check(route.query, readQuery(context.req.url), 'query')
   const body = route.body === undefined ? undefined : check(route.body, await readJson(context), 'body')
@@ -152,21 +156,21 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
  */
 async function callerOf(
   { access }: Services,
-  route: Route,
+  route: Route | undefined,
   credentials: Credentials,
 ): Promise<{ caller?: Caller; denied?: AccessError }> {
   try {
     return { caller: await access.authenticate(credentials) }
   } catch (error) {
-    const mayGoOn = route.provesItself === true && credentials.certificateProblem === undefined
+    const mayGoOn = route?.provesItself === true && credentials.certificateProblem === undefined
     if (!mayGoOn || !(error instanceof AccessError)) throw error
     return { denied: error }
   }
 }
 
-/** Why the TLS certificate of the client is refused. */
-function certificateProblem({ asksForCertificates }: Services, { env }: HttpContext): string | undefined {
-  return asksForCertificates ? problemOfCertificate(env.incoming.socket) : undefined
+function credentialsOf({ asksForCertificates }: Services, context: HttpContext): Credentials {
+  const certificateProblem = asksForCertificates ? problemOfCertificate(context.env.incoming.socket) : undefined
+  return { key: apiKeyOf(context), remote: remoteOf(context), certificateProblem }
 }
 
 function apiKeyOf(context: HttpContext): string {
@@ -199,6 +203,7 @@ function failure(services: Services, error: unknown, context: HttpContext): Resp
   }
   const { cluster, epoch, role, leaderUrl } = services.gateway.member.status
   const problem = { ...problemOf(error), cluster, epoch }
+  services.metrics.refused(problem.code)
   if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '')
     return redirect(problem, leaderUrl, context)
   const headers = error instanceof HttpError ? error.headers : {}

@@ -38,6 +38,8 @@ export interface ServerOptions {
   readonly tls?: TlsFiles
   /** File for the audit's JSON lines; `-` is standard output. Default: none. */
   readonly audit?: string
+  /** Where the member tells how long its writes took, for the metrics. */
+  readonly fsyncs?: (observe: (seconds: number) => void) => void
   /** Default: silent. */
   readonly logger?: Logger
 }

@@ -13,6 +13,7 @@ import type { Logger } from '@leasehold/replica'
 import { silent } from './logger.js'
 import { asksForCredentials, checkOptions, type Checked, type ServerOptions } from './options.js'
 import { isLoopback, type OriginRules } from './origin.js'
+import { Metrics } from './metrics.js'
 import { HttpError, problemOf, rawResponse } from './problems.js'
 import { AccessControl } from './security/access-control.js'
 import { Audit } from './security/audit.js'
@@ -66,16 +67,21 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const desk = new SessionDesk(gateway)
   const clients = new Clients(options.member, limits)
   const stopTrail = audit === undefined ? () => {} : writeTrail(audit, options.member, clients)
+  const acquiring = new Acquiring(desk, log)
+  let streams = (): number => 0
+  const metrics = new Metrics(options.member, () => ({ streams: streams(), waiting: acquiring.waiting }))
+  options.fsyncs?.((seconds) => metrics.synced(seconds))
   const services: Services = {
     gateway,
     desk,
-    acquiring: new Acquiring(desk, log),
+    acquiring,
     streams: new EventStreams(gateway),
     cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster, options.dialer),
     backups: { underWay: 0 },
     log,
     access,
     clients,
+    metrics,
     audit,
     asksForCertificates: tls?.ca !== undefined,
     url,
@@ -87,6 +93,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
     advertisedHost: checked.advertised?.host.toLowerCase() ?? '',
   }
   const door = new StreamDoor(services, origins)
+  streams = () => door.size
   serveHttp(http, services, origins, door)
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
@@ -94,6 +101,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
     for (const end of [unfollow, stopTrail]) end()
     access.close()
     clients.stop()
+    metrics.close()
     audit?.close()
   }
   return { url, host: checked.host, port, close: () => (closing ??= close()) }

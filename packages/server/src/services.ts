@@ -6,6 +6,7 @@ import type { Clients } from './security/clients.js'
 import type { EventStreams } from './event-streams.js'
 import type { ClusterDesk } from './cluster.js'
 import type { Gateway } from './gateway.js'
+import type { Metrics } from './metrics.js'
 import type { SessionDesk } from './session-desk.js'
 
 /** What the routes share. */
@@ -20,6 +21,7 @@ export interface Services {
   readonly log: Logger
   readonly access: AccessControl
   readonly clients: Clients
+  readonly metrics: Metrics
   /** Clients need a TLS certificate that one of the given authorities has signed. */
   readonly asksForCertificates: boolean
   readonly audit: Audit | undefined

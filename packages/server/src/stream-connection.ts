@@ -195,8 +195,9 @@ export class StreamConnection {
   }
 
   #authorize(message: Parameters<typeof accessOf>[0]): Refused | undefined {
-    const { access: control, clients, gateway } = this.services
+    const { access: control, clients, gateway, metrics } = this.services
     const caller = this.#caller as Caller
+    metrics.asked(message.kind === 'command' ? message.command.kind : message.kind)
     const access = accessOf(message, (hold) => namesOfHold(gateway.member.stale().state, hold))
     if (access === undefined) return undefined
     try {
@@ -211,6 +212,7 @@ export class StreamConnection {
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
       const { code, message: text, hint } = error
+      metrics.refused(code)
       return { kind: 'refused', code, message: text, ...(hint === undefined ? {} : { hint }) }
     }
   }

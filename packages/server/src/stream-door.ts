@@ -43,6 +43,11 @@ export class StreamDoor {
     })
   }
 
+  /** Open streams. */
+  get size(): number {
+    return this.#open.size
+  }
+
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', () => {})
     const problem = this.#problem(request)

@@ -127,7 +127,7 @@ export class DirectMember implements Member<LockState> {
     const at = Math.floor(this.platform.mono) as Millis
     const { results, pushes, events } = this.state.apply({ at, commands }, index)
     events.forEach((event, i) => this.#history.push({ cursor: { epoch: this.epoch, index, ordinal: i + 1 }, event }))
-    for (const listener of this.#applied) listener({ index, pushes, events })
+    for (const listener of this.#applied) listener({ index, commands: commands.length, pushes, events })
     if (commands.length === 0) for (const idle of this.#idle) idle()
     return results
   }

@@ -47,7 +47,7 @@ export class AppliedLog {
     if (newEpoch) this.#history = new History(row.epoch, index, HISTORY)
     else this.#history.add(index, events)
     if (index % CHECK_ENTRIES === 0) this.checked = { index, hash: this.state.hash() }
-    return { batch: { index, pushes, events }, results, newEpoch }
+    return { batch: { index, commands: results.length, pushes, events }, results, newEpoch }
   }
 
   since(from: Cursor): readonly Recorded[] | undefined {

@@ -140,7 +140,7 @@ export class TestMember implements Member<LockState> {
     const { results, pushes, events } = this.#state.apply({ at: this.#nowMs() as Millis, commands }, index)
     events.forEach((event, i) => this.#history.push({ cursor: { epoch: this.#epoch, index, ordinal: i + 1 }, event }))
     if (this.#history.length > HISTORY_MAX) this.#history.splice(0, this.#history.length - HISTORY_MAX)
-    for (const listener of this.#applied) listener({ index, pushes, events })
+    for (const listener of this.#applied) listener({ index, commands: commands.length, pushes, events })
     if (commands.length === 0) for (const idle of this.#idle) idle()
     return results
   }

@@ -55,7 +55,7 @@ export class Applier {
     this.term = entry.term
     this.bytesSinceSnapshot += entryBytes(entry)
     this.history.add(index, events)
-    return { batch: { index, pushes, events }, results }
+    return { batch: { index, commands: results.length, pushes, events }, results }
   }
 
   /** Starts over from a snapshot of the leader. */

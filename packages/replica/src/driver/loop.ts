@@ -433,7 +433,7 @@ export class Loop {
     this.meta = installable.meta
     this.stamps.clear()
     this.peers.setMembers(this.meta.members)
-    this.options.applied({ index: index as Index, pushes: [], events: [] })
+    this.options.applied({ index: index as Index, commands: 0, pushes: [], events: [] })
   }
 
   private announceHash(): void {

@@ -1,5 +1,6 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done } from '../platform.js'
 
@@ -14,7 +15,11 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
-  constructor(readonly path: string) {
+  /** @param synced told of every write that was made durable: how long it took */
+  constructor(
+    readonly path: string,
+    private readonly synced?: (seconds: number) => void,
+  ) {
     fs.mkdirSync(path, { recursive: true, mode: 0o700 })
   }
 
@@ -47,7 +52,7 @@ export class NodeDisk implements Disk {
   }
 
   open(name: string): DiskFile {
-    return new NodeDiskFile(name, fs.openSync(this.at(name), 'r+'))
+    return new NodeDiskFile(name, fs.openSync(this.at(name), 'r+'), this.synced)
   }
 
   create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
@@ -61,7 +66,7 @@ export class NodeDisk implements Disk {
       }
       const zero = (offset: number): void => {
         if (offset === size) {
-          fs.fdatasync(fd, (error) => (error ? fail(error) : done(undefined, new NodeDiskFile(name, fd))))
+          fs.fdatasync(fd, (error) => (error ? fail(error) : done(undefined, new NodeDiskFile(name, fd, this.synced))))
           return
         }
         fs.write(fd, ZEROS, 0, Math.min(PIECE_BYTES, size - offset), offset, (error, written) =>
@@ -104,13 +109,16 @@ class NodeDiskFile implements DiskFile {
   constructor(
     readonly name: string,
     private readonly fd: number,
+    private readonly synced: ((seconds: number) => void) | undefined,
   ) {}
 
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
     this.begin()
+    const begun = sync && this.synced !== undefined ? performance.now() : 0
     const end = (error?: Error | null): void => {
       this.busy = false
       if (this.closed) fs.closeSync(this.fd)
+      if (sync) this.synced?.((performance.now() - begun) / 1000)
       done(error ?? undefined)
     }
     const attempt = (at: number, rest: readonly Uint8Array[]): void => {
@@ -127,6 +135,7 @@ class NodeDiskFile implements DiskFile {
 
   writeSync(offset: number, chunks: readonly Uint8Array[]): void {
     this.begin()
+    const begun = this.synced === undefined ? 0 : performance.now()
     try {
       let at = offset
       for (let rest: readonly Uint8Array[] = chunks; rest.length > 0; ) {
@@ -135,6 +144,7 @@ class NodeDiskFile implements DiskFile {
         rest = remainder(rest, written)
       }
       fs.fdatasyncSync(this.fd)
+      this.synced?.((performance.now() - begun) / 1000)
     } finally {
       this.busy = false
     }

@@ -27,6 +27,8 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
   readonly keepAlive?: boolean
   readonly log?: Logger
   readonly network?: Network
+  /** Told of every write to the log or a snapshot that was made durable: how long it took. */
+  readonly synced?: (seconds: number) => void
 }
 
 /**
@@ -38,7 +40,20 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
  * const member = await openNodeReplica({ dir: './data' })
  */
 export async function openNodeReplica(options: NodeReplicaOptions): Promise<Replica> {
-  const { dir, name = 'n1', epoch, limits, cluster, mustExist, takeOver, keepAlive, log, network, ...rest } = options
+  const {
+    dir,
+    name = 'n1',
+    epoch,
+    limits,
+    cluster,
+    mustExist,
+    takeOver,
+    keepAlive,
+    log,
+    network,
+    synced,
+    ...rest
+  } = options
   let replica: Replica | undefined
   let taken = false
   const onLost = (): void => {
@@ -48,7 +63,7 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
   const owner = await claimFolder(dir, { name, takeOver: takeOver ?? false, onLost })
   try {
     const platform = {
-      disk: new NodeDisk(dir),
+      disk: new NodeDisk(dir, synced),
       clock: new NodeClock(keepAlive),
       random: new NodeRandom(),
       network: network ?? noNetwork,

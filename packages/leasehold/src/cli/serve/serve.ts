@@ -53,6 +53,7 @@ export async function checkServe(options: ServeOptions): Promise<void> {
 
 /** Runs the service until a signal stops it. Throws when it cannot start, or when the member stops by itself. */
 export async function serve(options: ServeOptions): Promise<void> {
+  const fsyncs = new Relay()
   const log = createLogger({ level: options.logLevel })
   const stopping = new Stopping()
   const url = options.advertiseUrl ?? (options.cluster === undefined ? undefined : urlOf(options))
@@ -62,7 +63,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   let member: Member | undefined
   let server: LeaseholdServer | undefined
   try {
-    ;({ place, member } = await begin(options, url, log, stopping.signal))
+    ;({ place, member } = await begin({ ...options, synced: fsyncs.tell }, url, log, stopping.signal))
     checkEpoch(member.status, options.epoch)
     if (place === undefined) {
       checkAlone(member)
@@ -75,6 +76,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       listen: options.listen,
       allowAnonymous: options.allowAnonymous === true,
       ...security,
+      fsyncs: (observe) => fsyncs.to(observe),
       ...(place === undefined ? {} : { dialer: place.peers.dialer }),
       ...(url === undefined ? {} : { advertiseUrl: url }),
     })
@@ -98,8 +100,20 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
+type BeginOptions = ServeOptions & { readonly synced: (seconds: number) => void }
+
+/** The member begins before the server that counts its writes. */
+class Relay {
+  #observe: (seconds: number) => void = () => {}
+  readonly tell = (seconds: number): void => this.#observe(seconds)
+
+  to(observe: (seconds: number) => void): void {
+    this.#observe = observe
+  }
+}
+
 /** Opens the data folder, and takes the place in the cluster. With `--repair`, a damaged folder is given up for that. */
-async function begin(options: ServeOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+async function begin(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
   if (options.repair === true && options.cluster === undefined) {
     throw new InvalidError('--repair is for a member of a cluster', {
       hint: 'a service of one has nobody to get its data from: restore a backup',
@@ -118,7 +132,7 @@ async function begin(options: ServeOptions, url: string | undefined, log: Logger
   }
 }
 
-async function open(options: ServeOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+async function open(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
   const place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
   let member: Member | undefined
   try {
@@ -126,6 +140,7 @@ async function open(options: ServeOptions, url: string | undefined, log: Logger,
       dir: options.data,
       log,
       takeOver: options.takeOver === true,
+      synced: options.synced,
       ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
       ...(url === undefined ? {} : { url }),
       ...place?.replica,
