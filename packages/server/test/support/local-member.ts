@@ -148,7 +148,8 @@ export class LocalMember implements Member<LockState> {
     const index = this.index as Index
     const { results, pushes, events } = this.state.apply({ at, commands: batch.map((one) => one.command) }, index)
     events.forEach((event, i) => this.#history.push({ cursor: { epoch: this.epoch, index, ordinal: i + 1 }, event }))
-    for (const listener of this.#applied) listener({ index, commands: batch.length, pushes: pushes as readonly Push[], events })
+    for (const listener of this.#applied)
+      listener({ index, commands: batch.length, pushes: pushes as readonly Push[], events })
     batch.forEach(({ done }, i) => done(results[i] as Result))
     for (const listener of this.#idle) listener()
   }
