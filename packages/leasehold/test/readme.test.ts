@@ -15,7 +15,7 @@ const PAGES = [
   'docs/lab.md',
   'docs/compat.md',
   'docs/observability.md',
-  'docs/frameworks.md',
+  'docs/platforms.md',
 ]
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'
@@ -88,6 +88,8 @@ describe('the links on the pages', () => {
     'docs/guards/sqlite.md',
     'docs/guards/mappers.md',
     'docs/compat.md',
+    'docs/frameworks.md',
+    'docs/platforms.md',
     'docs/observability.md',
   ])('%s', (page) => {
     const text = readFileSync(join(root, page), 'utf8')

@@ -1,0 +1,82 @@
+// What bundlers for browsers take instead of index.ts: the same names, without Node's modules, `ws` and the embedded engine.
+import {
+  createLocksOn,
+  type Locks,
+  type LocksOptions,
+  ProtocolEngine,
+  streamUrl,
+  type WebSocketLike,
+  webSocketConnector,
+} from '@leasehold/client'
+import { InvalidError } from '@leasehold/core'
+
+export {
+  AbortedError,
+  AccessError,
+  AcquireTimeoutError,
+  BusyError,
+  EpochChangedError,
+  ExpiredRequestError,
+  formatToken,
+  HoldLostError,
+  InvalidError,
+  LeaseholdError,
+  LimitError,
+  NotHolderError,
+  padToken,
+  parseToken,
+  SessionEndedError,
+  StaleTokenError,
+  StorageError,
+  UnavailableError,
+  UnknownOutcomeError,
+  VersionConflictError,
+  WatchError,
+} from '@leasehold/core'
+export { VERSION } from './version.js'
+
+/** Where a service listens when nobody says otherwise. */
+export const DEFAULT_URL = 'http://127.0.0.1:4100'
+
+/** There is no environment here: the default. */
+export function defaultUrl(): string {
+  return DEFAULT_URL
+}
+
+/**
+ * A client that connects on first use, over the browser's own `WebSocket`.
+ * @param url of a service, several members by comma; other engines need Node
+ * @throws InvalidError
+ */
+export function createLocks(url: string = defaultUrl(), options: LocksOptions = {}): Locks {
+  const urls = String(url)
+    .split(',')
+    .map((each) => each.trim())
+  for (const each of urls) {
+    if (!/^https?:\/\//i.test(each)) {
+      throw new InvalidError(`in a browser there is no engine for ${JSON.stringify(each.slice(0, 80))}`, {
+        hint: "it is 'http://…' or 'https://…' (a service; several members by comma)",
+      })
+    }
+    streamUrl(each)
+  }
+  const { apiKey, clientName } = options
+  const engine = new ProtocolEngine({
+    urls,
+    connector: webSocketConnector((stream) => new WebSocket(stream) as WebSocketLike),
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(clientName === undefined ? {} : { clientName }),
+  })
+  return createLocksOn(engine, options)
+}
+
+/** A client that is connected now. @throws UnavailableError, AccessError, InvalidError */
+export async function connect(url: string = defaultUrl(), options: LocksOptions = {}): Promise<Locks> {
+  const locks = createLocks(url, options)
+  try {
+    return await locks.connect()
+  } catch (error) {
+    await locks.close()
+    throw error
+  }
+}
