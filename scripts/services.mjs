@@ -79,7 +79,10 @@ function withoutDaemons(body) {
  * @param {{ log?: (line: string) => void, install?: boolean }} options
  * @returns {{ present: string[], installed: string[], missing: { name: string, why: string }[] }}
  */
-export function ensureServices(names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Chromium'], options = {}) {
+export function ensureServices(
+  names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Chromium'],
+  options = {},
+) {
   const log = options.log ?? (() => {})
   for (const name of names) {
     if (!(name in SERVICES))
