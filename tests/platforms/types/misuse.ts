@@ -18,7 +18,7 @@ export async function misuse(locks: Locks, hold: Hold): Promise<void> {
   // @ts-expect-error it may not have been granted
   await locks.request('a', { ifAvailable: true }, (granted) => granted.name)
   // @ts-expect-error the same of tryAcquire
-  ;(await locks.tryAcquire('a')).release()
+  await (await locks.tryAcquire('a')).release()
   // @ts-expect-error a token is a bigint
   const token: number = hold.token
   // @ts-expect-error a hold cannot be changed
