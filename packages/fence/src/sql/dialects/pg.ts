@@ -1,9 +1,20 @@
 import type { Target } from '../../resource.js'
 import type { Dialect } from '../dialect.js'
 import { FLOOR_TABLE, GUARD_TABLE, tableName } from '../names.js'
-import { hexOf, isPlain, joined, raw, sql } from '../statement.js'
+import { type Fragment, hexOf, isPlain, joined, raw, type Statement, sql } from '../statement.js'
 
 const row = ({ mark, token, kind, lock }: Target) => sql`(${mark}, ${token.toString()}::bigint, ${kind}, ${lock})`
+
+/** The rows of targets that are not below the floor. One target is planned faster without a list. */
+function aboveFloor(floor: Fragment, targets: readonly Target[]): Statement {
+  const [only, ...more] = targets as [Target, ...Target[]]
+  if (more.length > 0) {
+    return sql`SELECT v.* FROM ${floor} AS f, (VALUES ${joined(targets.map(row), ', ')}) AS v (resource, token, kind, lock_name) WHERE v.token >= f.token`
+  }
+  const { mark, token, kind, lock } = only
+  const text = token.toString()
+  return sql`SELECT ${mark}, ${text}::bigint, ${kind}, ${lock} FROM ${floor} AS f WHERE f.token <= ${text}::bigint`
+}
 
 export function pgDialect(schema?: string): Dialect {
   const guard = raw(tableName(GUARD_TABLE, schema))
@@ -22,8 +33,9 @@ export function pgDialect(schema?: string): Dialect {
     floor: ({ token, resources }) =>
       sql`SELECT f.token::text AS floor, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', (coalesce(nullif(current_setting('leasehold.resources', true), ''), '{}')::jsonb || ${resources}::jsonb)::text, true) FROM ${floor} AS f FOR SHARE`,
     lockShared: `LOCK TABLE ${floor.fragment} IN ACCESS SHARE MODE`,
+    // The settings are made by the rows that were raised: where none was, the transaction is over anyway.
     raiseLocked: ({ token, resources }, targets) =>
-      sql`WITH f AS MATERIALIZED (SELECT token, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', ${resources}, true) FROM ${floor}) INSERT INTO ${guard} AS g (resource, token, kind, lock_name) SELECT v.* FROM f, (VALUES ${joined(targets.map(row), ', ')}) AS v (resource, token, kind, lock_name) WHERE v.token >= f.token ${raised}`,
+      sql`INSERT INTO ${guard} AS g (resource, token, kind, lock_name) ${aboveFloor(floor, targets)} ${raised}, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', ${resources}, true)`,
     raise: (targets) =>
       sql`INSERT INTO ${guard} AS g (resource, token, kind, lock_name) VALUES ${joined(targets.map(row), ', ')} ${raised}, current_setting('leasehold.token', true) AS inside`,
     readsBack: false,
