@@ -50,12 +50,11 @@ function report(workload: Workload, rounds: ReadonlyMap<string, readonly Round[]
     const figures = { opsPerSecond: rounded(opsPerSecond), p50Ms: rounded(p50Ms), p99Ms: rounded(p99Ms) }
     print({ workload: workload.name, system, ...figures, rounds: all.map((one) => rounded(one.opsPerSecond)) })
   }
-  const [, other] = [...rounds.keys()]
-  print({
-    workload: workload.name,
-    ratio: rounded((rates[0] as number) / (rates[1] as number)),
-    of: `leasehold to ${other}`,
-  })
+  const [ours, ...others] = [...rounds.keys()]
+  for (const [i, other] of others.entries()) {
+    const ratio = rounded((rates[0] as number) / (rates[i + 1] as number))
+    print({ workload: workload.name, ratio, of: `${ours} to ${other}` })
+  }
 }
 
 /** One line of JSON for each figure. */

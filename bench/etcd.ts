@@ -3,19 +3,15 @@ import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Etcd3 } from 'etcd3'
+import { Etcd3, EtcdLockFailedError } from 'etcd3'
 import type { Subject } from './measure.js'
 import { freePort } from './ports.js'
 
 const LEASE_S = 30
 const START_LIMIT_MS = 20_000
 
-/**
- * A real etcd of `count` members with all its flushes, and the cheapest fair lock on it: one transaction to take, one
- * deletion to release, under one shared lease. On one name: the queue of its own recipe, each waiter watching the one
- * before it.
- */
-export async function startEtcdCluster(count: number) {
+/** A real etcd of `count` members with all its flushes. */
+export async function startEtcdMembers(count: number) {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-etcd-'))
   const members = await Promise.all(
     Array.from({ length: count }, async (_, i) => ({
@@ -37,14 +33,40 @@ export async function startEtcdCluster(count: number) {
       { stdio: 'ignore' },
     ),
   )
-  const client = new Etcd3({ hosts: members.map((member) => member.client.replace('http://', '')) })
+  const hosts = members.map((member) => member.client.replace('http://', ''))
+  const client = new Etcd3({ hosts })
   await ready(client)
+  const stop = async () => {
+    client.close()
+    await Promise.all(
+      children.map((child) => {
+        const exited = new Promise((resolve) => child.once('exit', resolve))
+        child.kill('SIGTERM')
+        return exited
+      }),
+    )
+    rmSync(folder, { recursive: true, force: true })
+  }
+  return { hosts, client, stop }
+}
+
+/** An etcd of its own, and the cheapest fair lock on it. */
+export async function startEtcdCluster(count: number) {
+  const { client, stop } = await startEtcdMembers(count)
+  return { ...(await cheapestLock(client)), stop }
+}
+
+/**
+ * The cheapest fair lock on an etcd: one transaction to take, one deletion to release, under one shared lease. On one
+ * name: the queue of its own recipe, each waiter watching the one before it.
+ */
+export async function cheapestLock(client: Etcd3, system = 'etcd'): Promise<{ distinct: Subject; oneName: Subject }> {
   const lease = client.lease(LEASE_S)
   await lease.grant()
   let serial = 0
 
   const distinct: Subject = {
-    system: 'etcd',
+    system,
     async pair(task) {
       const start = performance.now()
       const key = `bench/${task}`
@@ -55,7 +77,7 @@ export async function startEtcdCluster(count: number) {
     },
   }
   const oneName: Subject = {
-    system: 'etcd',
+    system,
     async pair() {
       const start = performance.now()
       const key = `one/${String(++serial).padStart(12, '0')}`
@@ -71,18 +93,39 @@ export async function startEtcdCluster(count: number) {
       return granted - start
     },
   }
-  const stop = async () => {
-    client.close()
-    await Promise.all(
-      children.map((child) => {
-        const exited = new Promise((resolve) => child.once('exit', resolve))
-        child.kill('SIGTERM')
-        return exited
-      }),
-    )
-    rmSync(folder, { recursive: true, force: true })
+  return { distinct, oneName }
+}
+
+const RETRY_MIN_MS = 10
+const RETRY_SPREAD_MS = 20
+
+/**
+ * What applications on npm use: `lock()` of etcd3, with a lease of its own for every acquire. It only tries, so waiting is
+ * a loop around it: again after 10 to 30 ms, at random.
+ */
+export function npmLock(client: Etcd3): { distinct: Subject; oneName: Subject } {
+  const system = 'etcd3 lock()'
+  const take = async (name: string) => {
+    for (;;) {
+      try {
+        return await client.lock(name).acquire()
+      } catch (error) {
+        if (!(error instanceof EtcdLockFailedError)) throw error
+        await sleep(RETRY_MIN_MS + Math.random() * RETRY_SPREAD_MS)
+      }
+    }
   }
-  return { distinct, oneName, stop }
+  const pair = async (name: string) => {
+    const start = performance.now()
+    const lock = await take(name)
+    const granted = performance.now()
+    await lock.release()
+    return { whole: performance.now() - start, wait: granted - start }
+  }
+  return {
+    distinct: { system, pair: async (task) => (await pair(`npm/${task}`)).whole },
+    oneName: { system, pair: async () => (await pair('npm-one')).wait },
+  }
 }
 
 /** Resolves when the key is deleted. */

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.js'
+import { engines } from './engines.js'
 import { failover } from './failover.js'
 import { guards } from './guards.js'
 import { local } from './local.js'
@@ -9,6 +10,7 @@ import { observe } from './observe.js'
 const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = {
   local,
   cluster,
+  engines,
   failover,
   memory,
   observe,

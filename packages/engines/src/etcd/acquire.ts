@@ -128,7 +128,9 @@ export class Acquire {
   async #ask(): Promise<void> {
     const { store } = this.#session
     const record = await this.#prepare()
-    let queues = this.#options.waitMs !== 0
+    // Where nobody was of late, it only tries to take: a queue that will not be needed makes the question twice as long.
+    const waits = this.#options.waitMs !== 0
+    let queues = waits && store.crowded.some(this.names)
     for (;;) {
       const limitMs = this.#options.waitMs === 0 ? ANSWER_MS : Math.max(CALL_TIMEOUT_MS, this.#options.waitMs)
       const goesOn = () => !this.#isOver
@@ -149,13 +151,17 @@ export class Acquire {
       if (own) return this.#granted(own.record, own.createRevision, false)
       this.#checkMismatch(views)
       this.#isQueued = queues
-      if (queues) return this.#wait(views, revision)
+      if (queues) {
+        store.crowded.add(this.names)
+        return this.#wait(views, revision)
+      }
+      store.crowded.add(this.names)
       const isFree = views.every((view, i) => {
         const mode = record.locks[i]?.mode
         return view.waiters.length === 0 && mode !== undefined && placeIn(view, mode) !== undefined
       })
-      if (!isFree) throw new BusyError(busyText(this.names, views))
-      // There is room beside others: it queues, and serves itself at once.
+      if (!isFree && !waits) throw new BusyError(busyText(this.names, views))
+      // It waits; or there is room beside others, and it serves itself at once.
       queues = true
     }
   }

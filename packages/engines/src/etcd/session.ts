@@ -230,7 +230,7 @@ export class EtcdSession implements EngineSession {
     const ops = this.store.leaveOps(names, own.request, own.record.delayMs > 0, own.hasWaited)
     const isAlone = !own.hasWaited && names.length === 1 && own.record.locks[0]?.mode === 'exclusive'
     let request: TxnRequest = { compare: [], success: ops, failure: [] }
-    if (!isAlone || this.waitsFor(names)) {
+    if (!isAlone || this.waitsFor(names) || this.store.crowded.some(names)) {
       const reading = await this.store.readToServe(names, timeoutMs, own.request)
       const { compare, success } = this.store.parts(reading, reading.plan.grants, ops.length)
       // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.

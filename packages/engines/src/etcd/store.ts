@@ -37,6 +37,8 @@ export interface ServeParts {
 /** The lock state in etcd, for whoever may change it: readings of locks, and the one way in which locks are granted. */
 export class Store {
   readonly layout: Layout
+  /** Locks that were taken when they were asked for lately. */
+  readonly crowded: Crowded
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
   #founding: Promise<number> | undefined
 
@@ -47,6 +49,7 @@ export class Store {
     readonly platform: ClientPlatform,
   ) {
     this.layout = new Layout(prefix)
+    this.crowded = new Crowded(platform)
   }
 
   get epoch(): number {
@@ -266,4 +269,31 @@ function leave(view: LockView, without: string | undefined): LockView {
   if (without === undefined) return view
   const stays = ({ request }: { request: string }) => request !== without
   return { blockers: view.blockers.filter(stays), waiters: view.waiters.filter(stays) }
+}
+
+const CROWDED_MS = 5_000
+const CROWDED_NAMES_MAX = 10_000
+
+/** Names at which somebody was met in the last seconds. A guess that saves time: nothing depends on it. */
+export class Crowded {
+  readonly #met = new Map<string, number>()
+
+  constructor(private readonly platform: ClientPlatform) {}
+
+  add(names: readonly string[]): void {
+    const now = this.platform.monotonicMs()
+    for (const name of names) {
+      this.#met.delete(name)
+      this.#met.set(name, now)
+    }
+    for (const [name, at] of this.#met) {
+      if (this.#met.size <= CROWDED_NAMES_MAX && now - at < CROWDED_MS) break
+      this.#met.delete(name)
+    }
+  }
+
+  some(names: readonly string[]): boolean {
+    const now = this.platform.monotonicMs()
+    return names.some((name) => now - (this.#met.get(name) ?? Number.NEGATIVE_INFINITY) < CROWDED_MS)
+  }
 }

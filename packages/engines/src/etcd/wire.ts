@@ -17,41 +17,101 @@ const EMPTY = Buffer.alloc(0)
 
 /** Fields that are undefined are left out. */
 export function encode(schema: Schema, message: object): Buffer {
-  const parts: Uint8Array[] = []
-  for (const [field, value] of Object.entries(message)) {
-    if (value === undefined) continue
-    const [number, kind] = schema[field] ?? [0, 'int']
-    if (number === 0) throw new TypeError(`no field ${field}`)
-    if (Array.isArray(kind)) for (const item of value as unknown[]) writeField(parts, number, kind[0], item)
-    else writeField(parts, number, kind as Kind, value)
-  }
-  return Buffer.concat(parts)
+  const writer = new Writer()
+  writer.message(schema, message)
+  return writer.done()
 }
 
-function writeField(parts: Uint8Array[], number: number, kind: Kind, value: unknown): void {
-  if (kind === 'int' || kind === 'big' || kind === 'bool') {
-    parts.push(varint(BigInt((number << 3) | VARINT)), varint(BigInt(value as number | bigint | boolean)))
-    return
+const BUFFER_BYTES = 1024
+
+class Writer {
+  #bytes = Buffer.allocUnsafe(BUFFER_BYTES)
+  #at = 0
+
+  message(schema: Schema, message: object): void {
+    for (const [field, value] of Object.entries(message)) {
+      if (value === undefined) continue
+      const place = schema[field]
+      if (place === undefined) throw new TypeError(`no field ${field}`)
+      const [number, kind] = place
+      if (Array.isArray(kind)) for (const item of value as unknown[]) this.#field(number, kind[0], item)
+      else this.#field(number, kind as Kind, value)
+    }
   }
-  const body =
-    kind === 'bytes'
-      ? (value as Uint8Array)
-      : kind === 'text'
-        ? Buffer.from(value as string)
-        : encode(kind, value as object)
-  parts.push(varint(BigInt((number << 3) | LENGTH)), varint(BigInt(body.length)), body)
+
+  done(): Buffer {
+    return this.#bytes.subarray(0, this.#at)
+  }
+
+  #field(number: number, kind: Kind, value: unknown): void {
+    if (kind === 'int' || kind === 'big' || kind === 'bool') {
+      this.#varint(number * 8 + VARINT)
+      if (typeof value === 'bigint') this.#bigint(value)
+      else this.#varint(Number(value))
+      return
+    }
+    this.#varint(number * 8 + LENGTH)
+    if (kind === 'bytes') return this.#block(value as Uint8Array)
+    if (kind === 'text') return this.#block(Buffer.from(value as string))
+    this.#nested(kind, value as object)
+  }
+
+  /** Most lengths take one byte: what was written is moved when this one takes more. */
+  #nested(schema: Schema, message: object): void {
+    const start = this.#at
+    this.#at++
+    this.#room(0)
+    this.message(schema, message)
+    const length = this.#at - start - 1
+    const size = varintBytes(length)
+    this.#room(size)
+    if (size > 1) this.#bytes.copyWithin(start + size, start + 1, this.#at)
+    this.#at = start
+    this.#varint(length)
+    this.#at += length
+  }
+
+  #block(block: Uint8Array): void {
+    this.#varint(block.length)
+    this.#room(block.length)
+    this.#bytes.set(block, this.#at)
+    this.#at += block.length
+  }
+
+  #varint(value: number): void {
+    this.#room(VARINT_BYTES_MAX)
+    let rest = value
+    while (rest > 127) {
+      this.#bytes[this.#at++] = (rest % 128) | 128
+      rest = Math.floor(rest / 128)
+    }
+    this.#bytes[this.#at++] = rest
+  }
+
+  #bigint(value: bigint): void {
+    this.#room(VARINT_BYTES_MAX)
+    let rest = BigInt.asUintN(64, value)
+    while (rest > 127n) {
+      this.#bytes[this.#at++] = Number(rest & 127n) | 128
+      rest >>= 7n
+    }
+    this.#bytes[this.#at++] = Number(rest)
+  }
+
+  #room(size: number): void {
+    if (this.#at + size <= this.#bytes.length) return
+    const grown = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#at + size))
+    this.#bytes.copy(grown, 0, 0, this.#bytes.length)
+    this.#bytes = grown
+  }
 }
 
-function varint(value: bigint): Buffer {
-  if (value >= 0n && value < 128n) return Buffer.of(Number(value))
-  const bytes: number[] = []
-  let rest = BigInt.asUintN(64, value)
-  do {
-    const low = Number(rest & 127n)
-    rest >>= 7n
-    bytes.push(rest === 0n ? low : low | 128)
-  } while (rest !== 0n)
-  return Buffer.from(bytes)
+const VARINT_BYTES_MAX = 10
+
+function varintBytes(value: number): number {
+  let size = 1
+  for (let rest = value; rest > 127; rest = Math.floor(rest / 128)) size++
+  return size
 }
 
 /**
