@@ -110,6 +110,8 @@ export interface EtcdCluster {
   readonly members: readonly EtcdMember[]
   /** The member that leads now. */
   leader(): Promise<EtcdMember>
+  /** Throws the history away, up to now. */
+  compact(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -143,6 +145,14 @@ export async function startEtcdCluster(count = 3, options: EtcdOptions = {}): Pr
     }
     throw new Error('no member leads')
   }
+  const post = async (path: string, body: object): Promise<Record<string, unknown>> => {
+    const answer = await fetch(`${(await leader()).url}${path}`, { method: 'POST', body: JSON.stringify(body) })
+    return (await answer.json()) as Record<string, unknown>
+  }
+  const compact = async (): Promise<void> => {
+    const { header } = (await post('/v3/kv/range', { key: 'AA==' })) as { header: { revision: string } }
+    await post('/v3/kv/compaction', { revision: header.revision })
+  }
   for (const member of members) member.start()
   try {
     await leader()
@@ -163,5 +173,5 @@ export async function startEtcdCluster(count = 3, options: EtcdOptions = {}): Pr
     await stop()
     throw error
   }
-  return { members, leader, stop }
+  return { members, leader, compact, stop }
 }

@@ -1,8 +1,12 @@
 // npm run chaos -- --engine postgres --minutes N [--seed N] [--clients N]
 import { type EngineChaosResult, type EngineWorld, runEngineChaos } from '../engine-run.js'
+import { etcdWorld } from './etcd.js'
 import { postgresWorld } from './postgres.js'
 
-export const WORLDS: Readonly<Record<string, () => Promise<EngineWorld>>> = { postgres: postgresWorld }
+export const WORLDS: Readonly<Record<string, () => Promise<EngineWorld>>> = {
+  etcd: etcdWorld,
+  postgres: postgresWorld,
+}
 
 export interface EngineCommand {
   readonly engine: string
