@@ -61,9 +61,20 @@ async function gallery() {
   return images
 }
 
+/** The description of the HTTP interface, and of the settings of `serve`. */
+async function documents() {
+  const { openApiDocument } = await import('../packages/server/dist/index.js')
+  const { configSchema } = await import('../packages/leasehold/dist/cli/serve/settings.js')
+  const text = (value) => `${JSON.stringify(value, undefined, 2)}\n`
+  return [
+    ['docs/openapi.json', text(openApiDocument())],
+    ['docs/serve-config.schema.json', text(configSchema())],
+  ]
+}
+
 /** The generated pages: file name and text. */
 export async function pages() {
-  return new Map([['docs/errors.md', await errorsPage()], ...(await gallery())])
+  return new Map([['docs/errors.md', await errorsPage()], ...(await documents()), ...(await gallery())])
 }
 
 if (process.argv[1] === import.meta.filename) {

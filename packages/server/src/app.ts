@@ -3,7 +3,9 @@ import { AccessError, UnavailableError } from '@leasehold/core'
 import { Hono } from 'hono'
 import { readJson, readQuery } from './body.js'
 import { type OriginRules, originProblem } from './origin.js'
+import { openApi } from './openapi.js'
 import { HttpError, isForeseen, problemOf } from './problems.js'
+import { VERSION } from './version.js'
 import type { Call, HttpContext, Route } from './route.js'
 import { acquireRoutes } from './routes/acquire.js'
 import { backupRoutes } from './routes/backup.js'
@@ -31,6 +33,11 @@ export const ROUTES: readonly Route[] = [
   ...registerRoutes,
   ...watchRoutes,
 ]
+
+/** The description of the HTTP interface, OpenAPI 3.1. */
+export function openApiDocument(): object {
+  return openApi(ROUTES, healthRoutes, VERSION)
+}
 
 /** Builds the HTTP application. It knows nothing of sockets. */
 export function createApp(services: Services, origins: OriginRules): Hono<{ Bindings: HttpBindings }> {
@@ -89,6 +96,7 @@ function corsHeaders(origin: string): Record<string, string> {
 function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
   for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
   app.get('/', () => statusPage())
+  app.get('/openapi.json', () => Response.json(openApiDocument()))
   app.get('/metrics', async (context) => {
     const { caller, denied } = await callerOf(services, undefined, credentialsOf(services, context))
     if (caller === undefined) throw denied

@@ -43,6 +43,12 @@ export interface Route<Body extends z.ZodType = z.ZodType, Query extends z.ZodTy
   readonly provesItself?: true
   /** The JSON body; undefined: the route takes none, or reads it itself. */
   readonly body?: Body
+  /** What a success answers as JSON; undefined: something else, which `produces` names. */
+  readonly answer?: z.ZodType
+  /** Content type of a success that is no JSON. */
+  readonly produces?: string
+  /** A body that the route reads itself: its schema where it is JSON, and whether it may be bytes as well. */
+  readonly takes?: { readonly json: z.ZodType; readonly bytes: boolean }
   handle(call: Call<z.output<Body>, z.output<Query>>): Promise<Response> | Response
 }
 

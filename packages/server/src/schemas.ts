@@ -18,6 +18,34 @@ import { parseCursor } from './cursors.js'
  * description. A transform that throws a LeaseholdError keeps its text and hint on the way to the client.
  */
 
+/** What the API's description says of fields that are checked by a function. */
+const DESCRIBED = {
+  name: {
+    type: 'string',
+    minLength: 1,
+    description: 'name of a lock or register: 1 to 512 bytes, no control characters',
+    examples: ['billing/invoice-42'],
+  },
+  prefix: {
+    type: 'string',
+    description: 'whole path segments: billing covers billing and billing/x',
+    examples: ['billing'],
+  },
+  id: { type: 'string', pattern: '^[0-9]{1,19}$', description: 'a full id in decimal digits; never a JSON number' },
+  version: {
+    type: 'string',
+    pattern: '^[0-9]{1,19}$',
+    description: 'a register\'s version in decimal digits; "0": must not exist',
+  },
+  duration: { type: ['string', 'number'], description: 'milliseconds, or 250ms, 10s, 5m, 2h, 1d', examples: ['10s'] },
+  wait: {
+    type: ['string', 'number'],
+    description: 'how long to wait in the queue: a duration, 0 or Infinity',
+    examples: ['30s', 0],
+  },
+  data: { description: 'owner data that others see: text as it is, anything else as JSON; at most 4 KiB' },
+} as const
+
 const NONCE = /^[0-9a-f]{32}$/
 const DEFAULT_TTL = '10s'
 const DEFAULT_WAIT = '30s'
@@ -33,29 +61,47 @@ const handle = (what: string) =>
   z.string({ error: `${what} is the handle that the service returned, a string` }).max(512)
 
 /** A lock's or register's name. */
-const name = z.unknown().transform((value) => checkName(value))
+const name = z
+  .unknown()
+  .transform((value) => checkName(value))
+  .meta(DESCRIBED.name)
 
-const prefix = z.string().transform((value) => {
-  const problem = value === '' ? undefined : nameProblem(value)
-  if (problem !== undefined) throw new InvalidError(`the prefix is no name: ${problem}`)
-  return value
-})
+const prefix = z
+  .string()
+  .transform((value) => {
+    const problem = value === '' ? undefined : nameProblem(value)
+    if (problem !== undefined) throw new InvalidError(`the prefix is no name: ${problem}`)
+    return value
+  })
+  .meta(DESCRIBED.prefix)
 
 /** A full id, as a decimal string. A JSON number is refused: above 2^53 it has already lost digits. */
-const id = z.unknown().transform((value) => parseToken(value as string))
+const id = z
+  .unknown()
+  .transform((value) => parseToken(value as string))
+  .meta(DESCRIBED.id)
 
 /** A register's version as a decimal string; `"0"`: must not exist. */
-const version = z.unknown().transform((value) => (value === '0' ? 0n : (parseToken(value as string) as bigint)))
+const version = z
+  .unknown()
+  .transform((value) => (value === '0' ? 0n : (parseToken(value as string) as bigint)))
+  .meta(DESCRIBED.version)
 
 const duration = (what: string, options: { noSmallNumbers?: boolean } = {}) =>
-  z.unknown().transform((value) => parseDuration(value as string, what, options) as number)
+  z
+    .unknown()
+    .transform((value) => parseDuration(value as string, what, options) as number)
+    .meta(DESCRIBED.duration)
 
 const ttl = duration('ttl', { noSmallNumbers: true })
 
-const wait = z.unknown().transform((value): number => {
-  if (value === 'Infinity') return WAIT_FOREVER
-  return parseDuration(value as string, 'wait', { noSmallNumbers: true })
-})
+const wait = z
+  .unknown()
+  .transform((value): number => {
+    if (value === 'Infinity') return WAIT_FOREVER
+    return parseDuration(value as string, 'wait', { noSmallNumbers: true })
+  })
+  .meta(DESCRIBED.wait)
 
 const permits = z.number({ error: 'permits is the size of the semaphore, a number' }).int().min(1).max(PERMITS_MAX)
 
@@ -77,9 +123,12 @@ const request = z
 const nonce = z.string().regex(NONCE, 'a nonce is 32 lower-case hex digits, chosen at random')
 
 /** Owner data: text as it is, anything else as JSON. */
-const data = z.unknown().transform((value): Uint8Array => {
-  return utf8(typeof value === 'string' ? value : jsonText(value))
-})
+const data = z
+  .unknown()
+  .transform((value): Uint8Array => {
+    return utf8(typeof value === 'string' ? value : jsonText(value))
+  })
+  .meta(DESCRIBED.data)
 
 function utf8(out: string): Uint8Array {
   return new Uint8Array(Buffer.from(out, 'utf8'))

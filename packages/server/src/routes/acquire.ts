@@ -2,6 +2,7 @@ import { InvalidError } from '@leasehold/core'
 import { type Got, leaseMismatch } from '../acquiring.js'
 import { formatHoldHandle, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
+import { cancelAnswer, grantAnswer } from '../answers.js'
 import { type Call, type HttpContext, json, type Route, route } from '../route.js'
 import { acquireBody, adoptBody, cancelBody, noQuery } from '../schemas.js'
 import { grantJson } from '../views.js'
@@ -73,6 +74,7 @@ export const acquireRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/acquire',
     summary: 'Acquire one or several locks. The answer comes when they are granted; going away cancels.',
+    answer: grantAnswer,
     query: noQuery,
     body: acquireBody,
     async handle(call) {
@@ -103,6 +105,7 @@ export const acquireRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/cancel',
     summary: 'Cancel a numbered acquire: it leaves the queue, or its hold is released, or it never takes effect.',
+    answer: cancelAnswer,
     query: noQuery,
     body: cancelBody,
     provesItself: true,
@@ -124,6 +127,7 @@ export const acquireRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/adopt',
     summary: 'Take a portable or persistent hold over, under a new id and a new token.',
+    answer: grantAnswer,
     query: noQuery,
     body: adoptBody,
     async handle(call) {

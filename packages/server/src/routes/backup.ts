@@ -16,6 +16,7 @@ export const backupRoutes: readonly Route[] = [
     path: '/v1/backup',
     summary:
       'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
+    produces: 'application/octet-stream',
     query: backupQuery,
     async handle({ services, query, allow, did }) {
       allow('admin', [''])

@@ -1,6 +1,7 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { ChangeResult } from '@leasehold/replica'
 import type { ClusterDesk } from '../cluster.js'
+import { changeAnswer, clusterAnswer, transferAnswer } from '../answers.js'
 import { type Call, json, type Route, route } from '../route.js'
 import { clusterAddBody, clusterNameBody, noQuery } from '../schemas.js'
 import type { Services } from '../services.js'
@@ -24,6 +25,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/cluster',
     summary: 'Show how this member stands, and the members that it knows.',
+    answer: clusterAnswer,
     query: noQuery,
     handle({ services, status, allow }) {
       allow('read', [''])
@@ -51,6 +53,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/cluster/add',
     summary: 'Add an empty member, which waits at its peer address, as a learner.',
+    answer: changeAnswer,
     query: noQuery,
     body: clusterAddBody,
     handle(call) {
@@ -63,6 +66,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/cluster/promote',
     summary: 'Make a learner that has caught up a voter.',
+    answer: changeAnswer,
     query: noQuery,
     body: clusterNameBody,
     handle(call) {
@@ -75,6 +79,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/cluster/remove',
     summary: 'Remove a member; it never comes back under its old number.',
+    answer: changeAnswer,
     query: noQuery,
     body: clusterNameBody,
     handle(call) {
@@ -87,6 +92,7 @@ export const clusterRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/cluster/transfer',
     summary: 'Hand leadership to another voter.',
+    answer: transferAnswer,
     query: noQuery,
     body: clusterNameBody,
     handle(call) {

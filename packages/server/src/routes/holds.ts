@@ -2,6 +2,7 @@ import { NotHolderError, splitToken } from '@leasehold/core'
 import { holdsOf, namesOfHold } from '../facts.js'
 import { otherEpoch, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import { Holding } from '../holding.js'
+import { releaseAnswer, renewAnswer, stealAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { noQuery, releaseBody, renewBody, stealBody } from '../schemas.js'
 import { idText } from '../views.js'
@@ -11,6 +12,7 @@ export const holdRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/renew',
     summary: 'Renew a session, or the session of a hold. The lease counts from the moment the request was sent.',
+    answer: renewAnswer,
     query: noQuery,
     body: renewBody,
     async handle({ services, body, status, allow }) {
@@ -34,6 +36,7 @@ export const holdRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/release',
     summary: 'Release a hold. A session that was opened by its acquire ends with it.',
+    answer: releaseAnswer,
     query: noQuery,
     body: releaseBody,
     provesItself: true,
@@ -47,6 +50,7 @@ export const holdRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/steal',
     summary: 'End the holds of a lock, or one hold, against the will of their owners.',
+    answer: stealAnswer,
     query: noQuery,
     body: stealBody,
     async handle({ services, body, status, allow }) {

@@ -1,4 +1,5 @@
 import { type Query, type QueryResult, queryState } from '@leasehold/core'
+import { locksAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { locksQuery } from '../schemas.js'
 import type { Services } from '../services.js'
@@ -14,6 +15,7 @@ export const lockRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/locks',
     summary: 'Show holds, waiters and lock delays, of one lock or below a prefix.',
+    answer: locksAnswer,
     query: locksQuery,
     async handle({ services, query: asked, status, allow }) {
       const { stale, ...page } = asked

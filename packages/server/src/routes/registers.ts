@@ -5,6 +5,7 @@ import { parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { findHold } from '../holding.js'
 import { HttpError } from '../problems.js'
+import { deleteAnswer, putAnswer, registerAnswer } from '../answers.js'
 import { type Call, json, type Route, route } from '../route.js'
 import { check, registerPutBody, registerQuery, registerWriteQuery } from '../schemas.js'
 import { registerJson } from '../views.js'
@@ -113,6 +114,7 @@ export const registerRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/registers',
     summary: 'Read a register: as JSON, or its bytes with Accept: application/octet-stream.',
+    answer: registerAnswer,
     query: registerQuery,
     async handle({ services, query, status, context, allow }) {
       allow('read', [query.key])
@@ -136,6 +138,8 @@ export const registerRoutes: readonly Route[] = [
     method: 'PUT',
     path: '/v1/registers',
     summary: 'Write a register: {"value": …} as application/json, or the bytes with any other content type.',
+    answer: putAnswer,
+    takes: { json: registerPutBody, bytes: true },
     query: registerWriteQuery,
     async handle(call) {
       const { query, status, context } = call
@@ -151,6 +155,7 @@ export const registerRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/registers',
     summary: 'Delete a register.',
+    answer: deleteAnswer,
     query: registerWriteQuery,
     async handle(call) {
       const { query, status } = call

@@ -1,5 +1,6 @@
 import { parseToken, splitToken } from '@leasehold/core'
 import { formatSessionHandle, isHandle, otherEpoch, parseSessionHandle } from '../handles.js'
+import { sessionAnswer, sessionEndAnswer, sessionsAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { endSessionBody, noQuery, openSessionBody, sessionsQuery } from '../schemas.js'
 import { idText, sessionJson } from '../views.js'
@@ -10,6 +11,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/sessions',
     summary: 'Open a session. A repeat with the same nonce returns the same session.',
+    answer: sessionAnswer,
     query: noQuery,
     body: openSessionBody,
     async handle({ services, body, status, allow, mayOpen, owns }) {
@@ -29,6 +31,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/sessions',
     summary: 'List sessions.',
+    answer: sessionsAnswer,
     query: sessionsQuery,
     async handle({ services, query: asked, status, allow }) {
       allow('read', [''])
@@ -44,6 +47,7 @@ export const sessionRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/sessions/end',
     summary: 'End a session: with its handle as its owner, with its decimal id as an operator.',
+    answer: sessionEndAnswer,
     query: noQuery,
     body: endSessionBody,
     provesItself: true,

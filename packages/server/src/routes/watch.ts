@@ -9,6 +9,7 @@ export const watchRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/watch',
     summary: 'Watch locks and registers below a prefix, as server-sent events. The id of an event is its cursor.',
+    produces: 'text/event-stream',
     query: watchQuery,
     handle({ services, query, context, allow }) {
       allow('read', [query.prefix])

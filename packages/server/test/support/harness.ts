@@ -2,6 +2,8 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { createServer, type LeaseholdServer, type ServerOptions } from '@leasehold/server'
 import { afterEach } from 'vitest'
+import { problemAnswer } from '../../src/answers.js'
+import { ROUTES } from '../../src/app.js'
 import { LocalMember } from './local-member.js'
 
 export interface Harness {
@@ -64,10 +66,21 @@ export async function call(
   })
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = (response.headers.get('content-type') ?? '').includes('json')
-  return {
-    status: response.status,
-    headers: response.headers,
-    body: isJson ? JSON.parse(bytes.toString()) : bytes.toString(),
+  const answer = isJson ? (JSON.parse(bytes.toString()) as unknown) : bytes.toString()
+  if (isJson && method !== 'HEAD' && path.startsWith('/v1/')) described(method, path, response.status, answer)
+  return { status: response.status, headers: response.headers, body: answer }
+}
+
+/** Every answer is one that the API's description knows. */
+function described(method: string, path: string, status: number, answer: unknown): void {
+  const { pathname } = new URL(path, 'http://service')
+  const schema =
+    status === 200 ? ROUTES.find((route) => route.method === method && route.path === pathname)?.answer : problemAnswer
+  const result = schema?.safeParse(answer)
+  if (result?.success === false) {
+    throw new Error(
+      `${method} ${pathname} has an answer of its own: ${result.error.message}\n${JSON.stringify(answer)}`,
+    )
   }
 }
 
