@@ -1,9 +1,13 @@
 import { compare, type System, workloads } from './compare.js'
 import { etcdSystems } from './engines/etcd.js'
+import { postgresSystems } from './engines/postgres.js'
+import { redisSystems } from './engines/redis.js'
 
 /** For each engine: ours, and the usual way of its npm packages, on one server. */
 const ENGINES: Readonly<Record<string, () => Promise<readonly System[]>>> = {
   etcd: etcdSystems,
+  postgres: postgresSystems,
+  redis: redisSystems,
 }
 
 /** 64 tasks on names of their own and 64 on one name, on engines that are not ours, beside the usual npm way. */
