@@ -23,7 +23,7 @@ export async function postgresWorld(): Promise<EngineWorld> {
       'server killed': () => server.restart('SIGKILL'),
       'server restarted': () => server.restart('SIGINT'),
       'connections ended': () => sql(away),
-      'listening ended': () => sql(`${away} AND query LIKE '%pg_notify(%' AND query NOT LIKE '%append%'`),
+      'listening ended': () => sql(`${away} AND query LIKE 'LISTEN%'`),
       'answers lost': async (random) => {
         proxy.mute()
         await sleep(random.between(100, 2_500))

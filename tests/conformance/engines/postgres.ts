@@ -9,7 +9,7 @@ export const postgres: Fixture = {
   name: '`postgres://`',
   needs: 'PostgreSQL',
   capabilities: ALL_CAPABILITIES,
-  shortestTtlMs: 500,
+  shortestTtlMs: 1_000,
   expirySlackMs: 1_500,
   line: true,
   start: async () => {

@@ -157,8 +157,13 @@ class Connection implements Channel {
     this.#receive = (messages) => stream.receive(messages)
     if (place.listen) {
       const notified = (index: number) => member.notified(index)
-      const works = (now: boolean) => member.listening(now)
-      this.#listener = new Listener({ platform, driver, place, timeoutMs, ssl, notified, works })
+      const works = (now: boolean) => {
+        // What is notified to the same URL arrives: there is no pooler that hands out transactions.
+        if (now && place.listenString === place.connectionString) this.#database.direct = true
+        member.listening(now)
+      }
+      const probe = (payload: string) => this.#database.notify(payload)
+      this.#listener = new Listener({ platform, driver, place, timeoutMs, ssl, probe, notified, works })
     }
     // The welcome must tell of the present epoch, so what is there already is applied first.
     member.read(() => this.#over || this.#events.opened())

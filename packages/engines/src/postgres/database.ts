@@ -49,9 +49,12 @@ const MIGRATION_LOCK = 4_861_203_877_101
  */
 export class Database {
   readonly channel: string
+  /** The connection is known to be the server's own and not a pooler's: statements may be prepared by name. */
+  direct = false
   readonly #client: PgClient
   readonly #place: PostgresPlace
   readonly #schema: string
+  #turn: Promise<void> = Promise.resolve()
 
   constructor(
     driver: PgDriver,
@@ -126,6 +129,11 @@ export class Database {
     await this.#query('a snapshot failed', text, [place.index, place.nonce, Buffer.from(state)])
   }
 
+  /** Tells others that there is something new. */
+  async notify(payload: string): Promise<void> {
+    await this.#query('a notification failed', 'SELECT pg_notify($1,$2)', [this.channel, payload])
+  }
+
   async raiseEpoch(epoch: number, nonce: string): Promise<void> {
     const text = `SELECT * FROM ${this.#schema}.raise_epoch($1,$2,$3)`
     await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
@@ -169,10 +177,21 @@ export class Database {
     }
   }
 
-  async #query(what: string, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
+  /** One statement at a time: those that come meanwhile wait for their turn. */
+  #query(what: string, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
+    const rows = this.#turn.then(() => this.#send(what, text, values))
+    this.#turn = rows.then(
+      () => {},
+      () => {},
+    )
+    return rows
+  }
+
+  async #send(what: string, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
+    const statement = this.direct ? { name: nameOf(what), text, values } : { text, values }
     for (let attempt = 1; ; attempt++) {
       try {
-        return (await this.#client.query(text, values)).rows
+        return (await this.#client.query(statement)).rows
       } catch (error) {
         if (isRetryable(error) && attempt < RETRIES_MAX) continue
         throw new CallError(what, error)
@@ -202,6 +221,11 @@ export function clientOptions(
     application_name: 'leasehold',
     ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
   }
+}
+
+/** Of a prepared statement: there is one for each thing that can fail. */
+function nameOf(what: string): string {
+  return `leasehold: ${what}`
 }
 
 function rowsOf(rows: readonly PgRow[]): LogRow[] {

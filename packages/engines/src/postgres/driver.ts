@@ -5,6 +5,11 @@ import { RAISED } from './schema.js'
 export interface PgClient {
   connect(): Promise<unknown>
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly PgRow[] }>
+  query(statement: {
+    readonly name?: string
+    readonly text: string
+    readonly values: readonly unknown[]
+  }): Promise<{ readonly rows: readonly PgRow[] }>
   end(): Promise<void>
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown

@@ -15,6 +15,8 @@ export interface ListenerOptions {
   readonly place: PostgresPlace
   readonly timeoutMs: number
   readonly ssl?: unknown
+  /** Sends a notification over the other connection. */
+  readonly probe: (payload: string) => Promise<void>
   readonly notified: (index: number) => void
   /** Notifications arrive from now on, or no longer. */
   readonly works: (works: boolean) => void
@@ -64,7 +66,8 @@ export class Listener {
       await client.query(`LISTEN "${place.schema}"`)
       if (this.#client !== client) return
       this.#cancelTimer = platform.after(PROBE_MS, failed)
-      await client.query('SELECT pg_notify($1,$2)', [place.schema, probe])
+      // From elsewhere: to its own statements even a pooler's connection would hear the answer.
+      await this.#options.probe(probe)
     } catch {
       failed()
     }

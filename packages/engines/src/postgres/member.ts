@@ -39,6 +39,10 @@ const POLL_MS = 5_000
 const POLL_ALONE_MS = 100
 /** Elapsed time is measured on this machine's clock, which may run this much slower than the database's. */
 const CLOCK_RATE = 1.05
+/** Those for whom an entry is no news, but who look at events or read often, hear of it within this. */
+const NOTIFY_PAUSE_MS = 25
+/** Waiters that are looked at before an entry; when there are more, it is news. */
+const LOOKED_AT_MAX = 100
 
 export interface PostgresMemberOptions {
   readonly platform: ClientPlatform
@@ -83,6 +87,10 @@ export class PostgresMember implements Member<LockState> {
   #confirmedAt: number | undefined
   /** When the last applied entries arrived. */
   #heardAt: number
+  /** When others were last told, and whether they have not been told of the last entries. */
+  #toldAt = 0
+  #untold = false
+  #cancelTelling: () => void = () => {}
   #cancelTimer: () => void = () => {}
 
   constructor(options: PostgresMemberOptions) {
@@ -148,8 +156,7 @@ export class PostgresMember implements Member<LockState> {
   }
 
   stop(done: () => void): void {
-    this.#stopped = true
-    this.#cancelTimer()
+    this.#halt()
     queueMicrotask(done)
   }
 
@@ -214,6 +221,7 @@ export class PostgresMember implements Member<LockState> {
     this.#doubtful = false
     const sentAt = platform.monotonicMs()
     const nonce = this.#nonce()
+    const notify = batch.length > 0 && !isRenewal(batch) && (this.#isNews || sentAt - this.#toldAt >= NOTIFY_PAUSE_MS)
     const rows = await database.append({
       seen: this.#log.place,
       epoch: this.#log.state.epoch,
@@ -221,7 +229,7 @@ export class PostgresMember implements Member<LockState> {
       nonce,
       commands,
       tick,
-      notify: batch.length > 0 && !isRenewal(batch),
+      notify,
       checked: this.#log.checked,
     })
     if (this.#stopped) return
@@ -229,6 +237,8 @@ export class PostgresMember implements Member<LockState> {
     for (const row of rows) this.#apply(row, row.nonce === nonce ? { commands, batch } : undefined)
     this.#advance(rows.length > 0, sentAt, own)
     // Not appended: time had moved already, or others were too far ahead. The log may go on beyond what was returned.
+    if (notify && own) this.#told(sentAt)
+    else if (own && batch.length > 0) this.#tellSoon()
     if (!own) {
       this.#doubtful = true
       this.#proposals.reopen(batch)
@@ -259,6 +269,10 @@ export class PostgresMember implements Member<LockState> {
         hint: 'a replica was promoted, a backup restored, or an operator has raised it',
       })
     }
+    if (own) {
+      for (const result of results) if (result.kind === 'opened') this.#own.add(result.session)
+      if (batch.pushes.some(({ session }) => !this.#own.has(session))) this.#untold = true
+    }
     this.#applied.call(batch)
     own?.batch.forEach((waiting, i) => waiting.answer(results[i] as Result))
   }
@@ -270,6 +284,42 @@ export class PostgresMember implements Member<LockState> {
     else if (isNew && this.#confirmedAt !== undefined) this.#stampedAfter = this.#confirmedAt
     this.#confirmedAt = sentAt
     if (isNew) this.#heardAt = this.#options.platform.monotonicMs()
+  }
+
+  // --- Telling others ---
+
+  /** Somebody else waits: what is appended now may be for him. */
+  get #isNews(): boolean {
+    let looked = 0
+    for (const waiter of this.#log.state.machine.waiters.values()) {
+      if (!this.#own.has(waiter.session.id) || ++looked > LOOKED_AT_MAX) return true
+    }
+    return false
+  }
+
+  #told(at: number): void {
+    this.#toldAt = at
+    this.#untold = false
+    this.#cancelTelling()
+  }
+
+  /** Tells others of an entry that went out without a notification: at once if it was for one of them. */
+  #tellSoon(): void {
+    const { platform, database } = this.#options
+    const tell = () => {
+      if (this.#stopped) return
+      this.#told(platform.monotonicMs())
+      database.notify(String(this.#log.place.index)).catch((error: unknown) => this.#fail(error))
+    }
+    this.#cancelTelling()
+    if (this.#untold) tell()
+    else this.#cancelTelling = platform.after(NOTIFY_PAUSE_MS, tell)
+  }
+
+  #halt(): void {
+    this.#stopped = true
+    this.#cancelTimer()
+    this.#cancelTelling()
   }
 
   // --- Time ---
@@ -318,8 +368,7 @@ export class PostgresMember implements Member<LockState> {
 
   #fail(error: unknown): void {
     if (this.#stopped) return
-    this.#stopped = true
-    this.#cancelTimer()
+    this.#halt()
     const cause = error instanceof CallError ? error.cause : error
     this.#options.failed(errorOfPg(cause, error instanceof CallError ? error.what : 'a call failed'), cause)
   }

@@ -95,12 +95,14 @@ DO $leasehold$
 DECLARE
   line text;
 BEGIN
-  IF EXISTS (SELECT FROM ${S}.head) THEN RETURN; END IF;
   BEGIN
     line := left(pg_walfile_name(pg_current_wal_lsn()), 8);
+    CREATE OR REPLACE FUNCTION ${S}.timeline() RETURNS text LANGUAGE sql AS 'SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)';
   EXCEPTION WHEN OTHERS THEN
     line := NULL;
+    CREATE OR REPLACE FUNCTION ${S}.timeline() RETURNS text LANGUAGE sql AS 'SELECT NULL::text';
   END;
+  IF EXISTS (SELECT FROM ${S}.head) THEN RETURN; END IF;
   INSERT INTO ${S}.head (version, service, first_epoch, epoch, index, nonce, at, clock, timeline)
     VALUES (${SCHEMA_VERSION}, replace(gen_random_uuid()::text, '-', ''), ${epoch}, ${epoch}, 0, 0, 0, clock_timestamp(), line)
     ON CONFLICT DO NOTHING;
@@ -158,8 +160,25 @@ DECLARE
   h ${S}.head;
   read timestamptz;
   passed bigint;
-  line text;
+  line text := ${S}.timeline();
 BEGIN
+  -- The usual case in one statement: nobody has appended meanwhile, and nothing is to be checked.
+  UPDATE ${S}.head d SET index = p_index + 1, nonce = p_entry, (at, clock) = (
+      SELECT d.at + p.ms, CASE WHEN d.clock > r.now OR p.cut THEN r.now ELSE d.clock + p.ms * interval '1 millisecond' END
+      FROM (SELECT clock_timestamp() AS now) r,
+        LATERAL (SELECT greatest(floor(extract(epoch FROM r.now - d.clock) * 1000), 0)::bigint AS ms) m,
+        LATERAL (SELECT least(m.ms, p_elapsed_ms) AS ms, coalesce(m.ms > p_elapsed_ms, false) AS cut) p
+    )
+    WHERE d.index = p_index AND d.nonce = p_nonce AND d.epoch = p_epoch AND d.checked_index = p_checked_index
+      AND d.checked_hash = p_checked_hash AND (d.timeline IS NULL OR d.timeline = line)
+    RETURNING d.* INTO h;
+  IF FOUND THEN
+    INSERT INTO ${S}.entry (index, nonce, epoch, at, commands) VALUES (h.index, p_entry, h.epoch, h.at, p_commands);
+    IF p_channel <> '' THEN PERFORM pg_notify(p_channel, h.index::text); END IF;
+    index := h.index; nonce := p_entry; epoch := h.epoch; at := h.at; commands := NULL;
+    RETURN NEXT;
+    RETURN;
+  END IF;
   SELECT * INTO STRICT h FROM ${S}.head FOR UPDATE;
   read := clock_timestamp();
   IF h.index <> p_index OR h.nonce <> p_nonce THEN
@@ -172,13 +191,10 @@ BEGIN
     RETURN QUERY SELECT e.index, e.nonce, e.epoch, e.at, e.commands FROM ${S}.entry e
       WHERE e.index > p_index ORDER BY e.index;
   END IF;
-  IF h.timeline IS NOT NULL THEN
-    line := left(pg_walfile_name(pg_current_wal_lsn()), 8);
-    IF line <> h.timeline THEN
-      UPDATE ${S}.head SET timeline = line;
-      RETURN QUERY SELECT * FROM ${S}.raise_epoch(h.epoch + 1, p_entry # 1, p_channel);
-      RETURN;
-    END IF;
+  IF line <> h.timeline THEN
+    UPDATE ${S}.head SET timeline = line;
+    RETURN QUERY SELECT * FROM ${S}.raise_epoch(h.epoch + 1, p_entry # 1, p_channel);
+    RETURN;
   END IF;
   IF p_epoch <> h.epoch THEN RETURN; END IF;
   IF p_checked_index > h.checked_index THEN

@@ -9,7 +9,7 @@ import { Proxy } from '../../../../tests/services/proxy.js'
 import { describeWith } from '../../../../tests/services/suite.js'
 import { postgresEngine } from '../../src/postgres.js'
 
-const LISTENING = "application_name = 'leasehold' AND query LIKE '%pg_notify(%' AND query NOT LIKE '%append%'"
+const LISTENING = "application_name = 'leasehold' AND query LIKE 'LISTEN%'"
 
 describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
   let server: Service
