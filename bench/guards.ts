@@ -16,6 +16,7 @@ import * as fenceSqlite from '@leasehold/fence/sqlite'
 import { findMariadb, startMariadb } from '../tests/services/mariadb.js'
 import { findPostgres, startPostgres } from '../tests/services/postgres.js'
 import { findRedis, startRedis } from '../tests/services/redis.js'
+import { cpuMs } from './cpu.js'
 import { measure, medianRound, type Round, rounded } from './measure.js'
 
 const IN_FLIGHT = 16
@@ -29,6 +30,8 @@ interface Pair {
 }
 
 interface Bench {
+  /** The server's process; undefined for a store in this process. */
+  readonly pid?: number
   readonly pairs: readonly Pair[]
   stop(): Promise<void>
 }
@@ -87,7 +90,7 @@ async function postgresBench(): Promise<Bench> {
     await sql.end()
     await server.stop()
   }
-  return { pairs, stop }
+  return { pairs, stop, pid: server.pid }
 }
 
 async function mariadbBench(): Promise<Bench> {
@@ -125,7 +128,7 @@ async function mariadbBench(): Promise<Bench> {
     await pool.end()
     await server.stop()
   }
-  return { pairs, stop }
+  return { pairs, stop, pid: server.pid }
 }
 
 async function sqliteBench(): Promise<Bench> {
@@ -178,7 +181,7 @@ async function redisBench(): Promise<Bench> {
     redis.disconnect()
     await server.stop()
   }
-  return { pairs, stop }
+  return { pairs, stop, pid: server.pid }
 }
 
 const BENCHES: readonly { name: string; present: () => unknown; start: () => Promise<Bench> }[] = [
@@ -197,41 +200,58 @@ export async function guards({ rounds, seconds }: { rounds: number; seconds: num
     }
     const bench = await start()
     try {
-      for (const pair of bench.pairs) console.log(JSON.stringify(await compare(pair, rounds, seconds)))
+      for (const pair of bench.pairs) console.log(JSON.stringify(await compare(pair, bench.pid, { rounds, seconds })))
     } finally {
       await bench.stop()
     }
   }
 }
 
-async function compare({ store, write, plain, fenced }: Pair, rounds: number, seconds: number) {
-  const subjectOf = (body: (task: number) => Promise<unknown>) => ({
-    system: store,
+/** One round, and the processor time of client and server for an operation of it. */
+async function roundOf(pair: Pair, body: (task: number) => Promise<unknown>, pid: number | undefined, seconds: number) {
+  const subject = {
+    system: pair.store,
     async pair(task: number) {
       const start = performance.now()
       await body(task)
       return performance.now() - start
     },
-  })
-  const taken: Record<'plain' | 'fenced', Round[]> = { plain: [], fenced: [] }
-  for (let round = 0; round < rounds; round++) {
-    taken.plain.push(await measure(subjectOf(plain), IN_FLIGHT, seconds))
-    taken.fenced.push(await measure(subjectOf(fenced), IN_FLIGHT, seconds))
   }
-  const [without, withGuard] = [medianRound(taken.plain), medianRound(taken.fenced)]
+  const before = cpuMs(pid)
+  const round = await measure(subject, IN_FLIGHT, seconds)
+  const after = cpuMs(pid)
+  const spent = before === undefined || after === undefined ? Number.NaN : after - before
+  return { round, cpuPerOp: spent / round.opsPerSecond }
+}
+
+async function compare(pair: Pair, pid: number | undefined, { rounds, seconds }: { rounds: number; seconds: number }) {
+  const plain: Awaited<ReturnType<typeof roundOf>>[] = []
+  const fenced: typeof plain = []
+  for (let i = 0; i < rounds; i++) {
+    plain.push(await roundOf(pair, pair.plain, pid, seconds))
+    fenced.push(await roundOf(pair, pair.fenced, pid, seconds))
+  }
+  const without = medianRound(plain.map(({ round }) => round))
+  const withGuard = medianRound(fenced.map(({ round }) => round))
   // Of neighbours in time, since the rest of the machine is not always the same.
-  const ratios = taken.plain.map((round, i) => round.opsPerSecond / (taken.fenced[i] as Round).opsPerSecond)
-  const ratio = ratios.sort((a, b) => a - b)[Math.floor(ratios.length / 2)] as number
+  const ratio = (of: (one: { round: Round; cpuPerOp: number }) => number) =>
+    Number(median(fenced.map((one, i) => of(one) / of(plain[i] as typeof one))).toFixed(2))
   return {
     workload: 'guards',
-    store,
-    write,
+    store: pair.store,
+    write: pair.write,
     inFlight: IN_FLIGHT,
     opsPerSecond: rounded(withGuard.opsPerSecond),
     p50Ms: withGuard.p50Ms,
     p99Ms: withGuard.p99Ms,
     unfencedOpsPerSecond: rounded(without.opsPerSecond),
     unfencedP50Ms: without.p50Ms,
-    ratio: Number(ratio.toFixed(2)),
+    ratio: ratio(({ round }) => 1 / round.opsPerSecond),
+    ratioP50: ratio(({ round }) => round.p50Ms),
+    ratioCpu: ratio(({ cpuPerOp }) => cpuPerOp),
   }
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] as number
 }

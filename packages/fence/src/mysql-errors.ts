@@ -1,9 +1,9 @@
 import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
 import type { Opening } from './resource.js'
 
-/** Errors after which the same transaction, begun anew, may succeed: deadlock, lock wait timeout, changed since it was read. */
-const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_LOCK_WAIT_TIMEOUT', 'ER_CHECKREAD', '40001', '1213', '1205', '1020'])
-const RETRYABLE_NUMBERS = new Set([1213, 1205, 1020])
+/** Errors after which the same transaction, begun anew, may succeed: deadlock, changed since it was read. */
+const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD', '40001', '1213', '1020'])
+const RETRYABLE_NUMBERS = new Set([1213, 1020])
 /** The server has rolled the whole transaction back: what is sent now would not be part of it. */
 const ROLLED_BACK_NUMBERS = new Set([1213, 1020])
 const UNAVAILABLE = new Set([
@@ -85,7 +85,7 @@ export function explain(error: unknown, opening?: Opening): unknown {
     case 'ER_ACCESS_DENIED_ERROR':
       return new AccessError(`the database refuses the user or the password: ${message}`, { cause: error })
     case 'ER_LOCK_WAIT_TIMEOUT':
-      return unavailable('the database is busy', error)
+      return unavailable('another transaction has held its locks for too long', error)
     default:
       return isUnavailable(error) ? unavailable('the database is not available', error) : error
   }

@@ -47,7 +47,7 @@ const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
  * A guard over a pool of `mysql2/promise`, for MySQL 8 and MariaDB 10.6 or later. Needs the tables that
  * `leasehold guard sql mysql` prints. Nothing stays in the session.
  *
- * `with` begins the whole transaction anew after a deadlock or a lock wait timeout, so its body may run several times. A
+ * `with` begins the whole transaction anew after a deadlock, so its body may run several times. A
  * shared hold opens in a transaction of its own, and reads in a READ ONLY one behind it.
  *
  * @example

@@ -119,10 +119,18 @@ describe('get, put, watch', () => {
 })
 
 describe('guard sql', () => {
-  test.each(['pg', 'sqlite'])('prints the migration for %s', async (kind) => {
+  test.each(['pg', 'mysql', 'sqlite'])('prints the migration for %s', async (kind) => {
     const end = await leasehold('guard', 'sql', kind)
     expect(end.code).toBe(0)
     expect(end.stdout).toMatch(/CREATE TABLE/i)
+  })
+
+  test('prints the other forms', async () => {
+    const trigger = ['--form', 'trigger', '--on', 'shop.invoice', '--resource', 'billing/{id}']
+    expect((await leasehold('guard', 'sql', 'pg', ...trigger)).stdout).toContain('ON "shop"."invoice"')
+    const column = await leasehold('guard', 'sql', 'mysql', '--form', 'column', '--on', 'invoice')
+    expect(column.stdout).toContain('ALTER TABLE `invoice` ADD COLUMN leasehold_token')
+    expect((await leasehold('guard', 'sql', 'mysql', ...trigger)).code).toBe(64)
   })
 
   test('an unknown kind is refused with 64', async () => {
