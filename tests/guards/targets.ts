@@ -56,7 +56,7 @@ async function onFile(options: Options) {
 }
 
 /** A Leasehold of its own. */
-function startLeasehold() {
+export function startLeasehold() {
   return start({
     name: 'leasehold',
     stopSignals: ['SIGTERM'],

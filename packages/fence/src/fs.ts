@@ -24,7 +24,7 @@ export interface FileGuard {
   write(hold: GuardableHold, content: Uint8Array | string, options?: OpenOptions): Promise<void>
   /** For readers without a lock: the newest version; null if nothing was ever written. */
   latest(): Promise<Uint8Array | null>
-  /** Opens, and deletes what no later holder and no reader needs. Answers how many files. */
+  /** Opens, and deletes what no later holder and no reader needs, at most 1 000 files. Answers how many. */
   sweep(hold: GuardableHold, options?: OpenOptions): Promise<number>
 }
 
@@ -32,6 +32,8 @@ const WRITE_DIGITS = 6
 const WRITES_MAX = 10 ** WRITE_DIGITS
 /** Who reads while a sweep deletes begins again, so often. */
 const READ_ATTEMPTS_MAX = 10
+/** A sweep deletes so many files at most: the next one goes on. */
+const SWEEP_FILES_MAX = 1_000
 const NOTHING = 'nothing'
 
 /**
@@ -202,7 +204,10 @@ async function sweep(folder: Folder, token: bigint): Promise<number> {
     if (entry.token === token) return typeof entry.what === 'number' && entry.name < current
     return true
   })
-  const names = old.map((entry) => entry.name)
-  await folder.remove(names)
-  return names.length
+  // The oldest first, of one hold its versions before its mark, and what crashes have left. Whatever is missing when this stops in
+  // between, its writers are late: they find the mark of the hold that sweeps.
+  const names = [...old.map((entry) => entry.name), ...(await folder.unfinishedBelow(token))]
+  const some = names.sort().slice(0, SWEEP_FILES_MAX)
+  await folder.remove(some)
+  return some.length
 }

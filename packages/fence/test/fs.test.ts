@@ -6,6 +6,7 @@ import { InvalidError, StaleTokenError, StorageError } from '@leasehold/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type FileGuard, fence } from '../src/fs.js'
 import { pausing, provesFencing } from '../src/testkit.js'
+import { Crash, crashingAt } from './support/crashing-fs.js'
 import { holdOf, holdOfLocks } from './support/holds.js'
 import { randomOf, turns } from '../src/testkit/turns.js'
 
@@ -87,6 +88,48 @@ describe('the guard of a file', () => {
       value = now
     }
     expect(value).toBeGreaterThan(10)
+  })
+
+  it.each(['before', 'after'] as const)('bears a crash %s every call of the file system', async (when) => {
+    let token = 1n
+    await file.write(holdOf(token), '0')
+    let value = 0
+    let ended = false
+    for (let n = 1; !ended; n++) {
+      const dying = fence(join(folder, 'state.json'), { fs: crashingAt(n, when) })
+      const hold = holdOf(++token)
+      let acknowledged = false
+      try {
+        expect(Number(text(await dying.read(hold)))).toBe(value)
+        await dying.write(hold, String(value + 1))
+        acknowledged = true
+        await dying.sweep(hold)
+        ended = true
+      } catch (error) {
+        if (!(error instanceof Crash)) throw error
+      }
+      expect([value, value + 1]).toContain(Number(text(await file.latest())))
+      const next = holdOf(++token)
+      const seen = Number(text(await file.read(next)))
+      if (acknowledged) expect(seen, `crash ${when} call ${n}`).toBe(value + 1)
+      expect([value, value + 1]).toContain(seen)
+      await file.write(next, String(seen + 1))
+      value = seen + 1
+      await expect(file.write(hold, 'late')).rejects.toThrow(StaleTokenError)
+      await file.sweep(next)
+      expect(readdirSync(folder)).toHaveLength(3)
+      expect(Number(text(await file.latest()))).toBe(value)
+      expect(n).toBeLessThan(200)
+    }
+    expect(value).toBeGreaterThan(20)
+  })
+
+  it('sweeps a bounded number of files at a time', async () => {
+    for (let token = 30n; token < 430n; token++) await file.open(holdOf(token))
+    await file.write(holdOf(500n), 'x')
+    const counts = [await file.sweep(holdOf(500n)), await file.sweep(holdOf(500n))]
+    expect(counts).toEqual([800, 0])
+    expect(text(await file.latest())).toBe('x')
   })
 
   it('refuses shared holds, permits, several locks, and what is no content', async () => {

@@ -17,6 +17,8 @@ export interface Entry {
 }
 
 const ENTRY = /^(\d{19})\.(open|base|\d{6})$/
+/** A file that is being written, or that a crash has left. */
+const UNFINISHED = /^(\d{19})\.(?:open|base|\d{6})\.tmp-[0-9a-f]+$/
 
 /** The files of one guarded path. Whatever is there is complete: files appear under their name by `link`, or not at all. */
 export class Folder {
@@ -45,26 +47,45 @@ export class Folder {
     return entries
   }
 
+  /** Names of files below a token that were never finished. Whoever still writes one is late. */
+  async unfinishedBelow(token: bigint): Promise<string[]> {
+    const names = await this.#fs.readdir(this.#folder)
+    const own = names.filter((full) => full.startsWith(this.#prefix)).map((full) => full.slice(this.#prefix.length))
+    return own.filter((name) => {
+      const match = UNFINISHED.exec(name)
+      return match !== null && BigInt(match[1] as string) < token
+    })
+  }
+
   read(name: string): Promise<Uint8Array> {
     return this.#fs.readFile(this.#path(name))
   }
 
   /** Creates a file with its bytes, durably; false if there is one of that name already. */
   async create(name: string, bytes: Uint8Array): Promise<boolean> {
-    const temporary = this.#path(`tmp-${randomBytes(8).toString('hex')}`)
+    const temporary = this.#path(`${name}.tmp-${randomBytes(8).toString('hex')}`)
     try {
-      const file = await this.#fs.open(temporary, 'wx')
-      try {
-        await file.writeFile(bytes)
-        await file.sync()
-      } finally {
-        await file.close()
-      }
+      await this.#writeNew(temporary, bytes)
       return await this.#link(temporary, this.#path(name))
     } catch (error) {
       throw explain(error)
     } finally {
       await this.#fs.unlink(temporary).catch(() => {})
+    }
+  }
+
+  /**
+   * Creates a file under its own name at once, durably, where links are not to be had; false if there is one already. Others may
+   * see it unfinished: it must not count before something else names it.
+   */
+  async createPlain(name: string, bytes: Uint8Array): Promise<boolean> {
+    try {
+      await this.#writeNew(this.#path(name), bytes)
+      await this.#syncFolder()
+      return true
+    } catch (error) {
+      if (codeOf(error) === 'EEXIST') return false
+      throw explain(error)
     }
   }
 
@@ -79,13 +100,27 @@ export class Folder {
       if (codeOf(error) === 'EEXIST') return false
       throw error
     }
+    await this.#syncFolder()
+    return true
+  }
+
+  async #writeNew(path: string, bytes: Uint8Array): Promise<void> {
+    const file = await this.#fs.open(path, 'wx')
+    try {
+      await file.writeFile(bytes)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+  }
+
+  async #syncFolder(): Promise<void> {
     const folder = await this.#fs.open(this.#folder, 'r')
     try {
       await folder.sync()
     } finally {
       await folder.close()
     }
-    return true
   }
 
   #path(name: string): string {
