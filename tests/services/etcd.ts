@@ -12,6 +12,8 @@ export function findEtcd(): string | undefined {
 export interface EtcdOptions {
   /** Further arguments, such as `['--quota-backend-bytes', '16777216']`. */
   readonly args?: readonly string[]
+  /** Files for TLS towards clients. */
+  readonly tls?: { readonly key: string; readonly cert: string }
 }
 
 async function probe(port: number): Promise<void> {
@@ -36,14 +38,22 @@ function addresses(folder: string, name: string, client: string, peer: string): 
 /** Starts an etcd of its own, one member, on 127.0.0.1. `url` is the client URL. */
 export async function startEtcd(options: EtcdOptions = {}): Promise<Service> {
   const file = executable()
+  const { tls } = options
+  const scheme = tls === undefined ? 'http' : 'https'
+  let metricsPort = 0
   return start({
     name: 'etcd',
     stopSignals: ['SIGTERM'],
-    url: (port) => `http://127.0.0.1:${port}`,
-    probe,
+    url: (port) => `${scheme}://127.0.0.1:${port}`,
+    probe: (port) => probe(tls === undefined ? port : metricsPort),
     async command(folder, port) {
       const peer = `http://127.0.0.1:${await freePort()}`
-      const args = addresses(join(folder, `data-${port}`), 'one', `http://127.0.0.1:${port}`, peer)
+      const args = addresses(join(folder, `data-${port}`), 'one', `${scheme}://127.0.0.1:${port}`, peer)
+      if (tls !== undefined) {
+        metricsPort = await freePort()
+        args.push('--cert-file', tls.cert, '--key-file', tls.key)
+        args.push('--listen-metrics-urls', `http://127.0.0.1:${metricsPort}`)
+      }
       return { file, args: [...args, '--initial-cluster', `one=${peer}`, ...(options.args ?? [])] }
     },
   })

@@ -32,7 +32,7 @@ import {
 } from './layout.js'
 import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
-import { kvsOf, type Store } from './store.js'
+import { type EpochRecord, kvsOf, type Store } from './store.js'
 
 /** Acquires and writes of one session that may be open at once. */
 const REQUESTS_MAX = 10_000
@@ -136,8 +136,11 @@ export class EtcdSession implements EngineSession {
     await Promise.all([...this.#delayLeases.values()].map(async (lease) => client.leaseKeepAlive(await lease, left())))
     const term = await client.leaseKeepAlive(this.leaseId, left())
     if (term === undefined) throw this.end('expired', new SessionEndedError('the lease of the session is over'))
-    const { header, kvs } = await client.range({ key: layout.session(this.sid) }, left())
-    this.#judge(kvs[0])
+    const looks: Op[] = [{ range: { key: layout.session(this.sid) } }, { range: { key: layout.epoch } }]
+    const request: TxnRequest = { compare: [], success: looks, failure: [] }
+    const { header, responses } = await client.txn(request, { timeoutMs: left(), repeatable: true })
+    this.#checkEpoch(kvsOf(responses[1])[0])
+    this.#judge(kvsOf(responses[0])[0])
     if (header.raftTerm !== term) throw new UnavailableError('etcd has elected another leader during the renewal')
   }
 
@@ -320,9 +323,8 @@ export class EtcdSession implements EngineSession {
         if (answer.succeeded) {
           return { inner: answer.responses[0]?.txn as TxnResponse, revision: answer.header.revision, wasLost }
         }
+        this.#checkEpoch(kvsOf(answer.responses[1])[0])
         this.#judge(kvsOf(answer.responses[0])[0])
-        if (!kvsOf(answer.responses[1])[0]?.value.equals(this.store.epochHolds.value as Buffer))
-          throw this.#epochChanged()
       } catch (error) {
         if (!(error instanceof LostAnswer)) throw error
         wasLost = true
@@ -431,9 +433,10 @@ export class EtcdSession implements EngineSession {
     if (kv.modRevision > this.#guard) this.#guard = kv.modRevision
   }
 
-  #epochChanged(): LeaseholdError {
+  #checkEpoch(kv: KeyValue | undefined): void {
+    if (kv !== undefined && recordOf<EpochRecord>(kv).epoch === this.#options.record.epoch) return
     this.store.forgetEpoch()
-    return this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
+    throw this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
   }
 
   // --- What etcd tells of the session ---

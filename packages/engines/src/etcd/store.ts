@@ -225,7 +225,9 @@ export class Store {
         blockers.push(blockerOf(parsed.kind === 'h' ? 'hold' : 'delay', name, parsed.request, record, kv))
       } else if (parsed?.kind === 'q') {
         const record = recordOf<RequestRecord>(kv)
-        waiters.push({ request: parsed.request, record, lease: kv.lease, createRevision: kv.createRevision })
+        // Whoever has asked before the epoch was raised is not granted any more: its token would be too low.
+        if (record.epoch === this.epoch)
+          waiters.push({ request: parsed.request, record, lease: kv.lease, createRevision: kv.createRevision })
       }
     }
     const holding = new Set(blockers.filter(({ kind }) => kind === 'hold').map(({ request }) => request))

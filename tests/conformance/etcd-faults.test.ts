@@ -1,0 +1,223 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { raiseEpoch } from '@leasehold/engines/etcd'
+import { etcdEngine } from '@leasehold/engines/etcd'
+import { AccessError, connect, createLocks, InvalidError, type Locks, SessionEndedError, WatchError } from 'leasehold'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type EtcdCluster, startEtcd, startEtcdCluster } from '../services/etcd.js'
+import { temporaryFolder } from '../services/process.js'
+import { describeWith } from '../services/suite.js'
+import { pendingOf, rejection, until } from './suite/context.js'
+
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
+const exec = promisify(execFile)
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const opened: Locks[] = []
+
+function client(url: string, options = {}): Locks {
+  const locks = createLocks(url, options)
+  opened.push(locks)
+  return locks
+}
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()))
+})
+
+async function etcdctl(endpoint: string, ...args: string[]): Promise<string> {
+  const env = { ...process.env, ETCDCTL_API: '3' }
+  return (await exec('etcdctl', ['--endpoints', endpoint, ...args], { env })).stdout
+}
+
+describeWith('etcd', 'faults of an etcd of three members', () => {
+  let cluster: EtcdCluster
+  let url = ''
+  beforeAll(async () => {
+    cluster = await startEtcdCluster(3)
+    url = `etcd://${cluster.members.map(({ port }) => `127.0.0.1:${port}`).join(',')}`
+  })
+  afterAll(() => cluster.stop())
+
+  it.each(['SIGKILL', 'SIGSTOP'] as const)('%s of the leader loses no hold and no order', async (signal) => {
+    const [one, two, three] = [client(url, { ttl: '20s' }), client(url), client(url)]
+    const kept = await one.acquire(`kept/${signal}`)
+    const tokens: bigint[] = []
+    let inside = 0
+    const work = Promise.all(
+      Array.from({ length: 24 }, (_, i) =>
+        [one, two, three][i % 3]?.request(`work/${signal}`, { wait: '90s' }, async (hold) => {
+          expect(++inside).toBe(1)
+          tokens.push(hold.token)
+          await sleep(20)
+          inside--
+        }),
+      ),
+    )
+    await sleep(100)
+    const leader = await cluster.leader()
+    await leader.signal(signal)
+    await sleep(3_000)
+    if (signal === 'SIGSTOP') await leader.signal('SIGCONT')
+    else leader.start()
+    await work
+    expect(tokens).toEqual([...tokens].sort((a, b) => (a < b ? -1 : 1)))
+    expect(new Set(tokens).size).toBe(24)
+    expect(kept.state).toBe('held')
+    expect(await kept.release()).toEqual({ released: true })
+  })
+
+  it('a waiter whose own lease is dead is never told that it won', async () => {
+    const engine = etcdEngine(url)
+    const holder = await engine.openSession({ ttlMs: 10_000, client: 'holder', timeoutMs: 5_000 })
+    const waiter = await engine.openSession({ ttlMs: 10_000, client: 'waiter', timeoutMs: 5_000 })
+    const terms = { lockDelayMs: 0, persistent: false, portable: false, data: new Uint8Array(0) }
+    const locks = [{ name: 'dead-waiter', mode: 'exclusive' as const }]
+    const hold = await holder.acquire({ ...terms, locks, waitMs: 1_000 })
+    const waits = rejection(waiter.acquire({ ...terms, locks, waitMs: 30_000 }))
+    const seen = client(url)
+    await until(async () => (await pendingOf(seen, 'dead-waiter')) === 1, 'it waits')
+    // Both at once: the lease ends while the release looks for the next one.
+    await Promise.all([
+      engine.endSession(waiter.id, { reason: 'test', timeoutMs: 5_000 }),
+      holder.release(hold.id, { timeoutMs: 5_000 }),
+    ])
+    const outcome = await Promise.race([waits, sleep(5_000)])
+    if (outcome !== undefined) expect(outcome).toBeInstanceOf(SessionEndedError)
+    await until(async () => (await seen.query({ name: 'dead-waiter' })).held.length === 0, 'nothing is left')
+    await engine.close()
+  })
+
+  it('what is compacted away during a watch is a gap, and what is not goes on', async () => {
+    const locks = client(url)
+    const from = (await locks.query({ name: 'watched' })).at
+    const seen: string[] = []
+    const stop = new AbortController()
+    const live = (async () => {
+      for await (const event of locks.watch({ prefix: 'watched', from, signal: stop.signal })) seen.push(event.kind)
+    })()
+    await locks.request('watched', () => {})
+    await until(() => seen.length === 2, 'both events are seen')
+    await cluster.compact()
+    await locks.request('watched', () => {})
+    await until(() => seen.length === 4, 'the watch goes on')
+    stop.abort()
+    await live
+    await expect(locks.watch({ prefix: 'watched', from }).next()).rejects.toBeInstanceOf(WatchError)
+  })
+
+  it('a grant that is missed while its watch is compacted is found', async () => {
+    const [one, two] = [client(url), client(url)]
+    const hold = await one.acquire('missed')
+    const waiting = two.acquire('missed', { wait: '60s' })
+    await until(async () => (await pendingOf(one, 'missed')) === 1, 'it waits')
+    await Promise.all([hold.release(), cluster.compact()])
+    expect((await waiting).state).toBe('held')
+  })
+})
+
+describeWith('etcd', 'an epoch of etcd', () => {
+  it('is raised: holds are lost, persistent ones stay under new ids, and all tokens are greater', async () => {
+    await using service = await startEtcd()
+    const url = `etcd://127.0.0.1:${service.port}`
+    const locks = client(url, { ttl: '3s' })
+    const hold = await locks.acquire('a')
+    const kept = await locks.acquire('b', { persistent: true })
+    await locks.register('r').put(1)
+    await expect(raiseEpoch(url, 1)).rejects.toBeInstanceOf(InvalidError)
+    const raised = await raiseEpoch(url, 7)
+    expect(raised).toMatchObject({ epoch: 7, before: 1, kept: [{ names: ['b'], before: kept.id }] })
+    expect(await hold.lost).toMatchObject({ code: 'lost' })
+    const fresh = client(url)
+    const next = await fresh.acquire('a', { wait: '10s' })
+    expect(next.token >> 48n).toBe(7n)
+    const rows = (await fresh.query({ name: 'b' })).held
+    expect(rows.map(({ id }) => id)).toEqual([raised.kept[0]?.id])
+    expect(await fresh.tryAcquire('b')).toBeNull()
+    const again = await locks.acquire('c', { wait: '20s' })
+    expect(again.token >> 48n).toBe(7n)
+    const { version } = await fresh.register('r').put(2)
+    expect(version >> 48n).toBe(7n)
+  })
+
+  it('protects from an etcd that was restored from a backup', async () => {
+    const folder = temporaryFolder('etcd-restore')
+    let before = 0n
+    {
+      await using service = await startEtcd()
+      const locks = client(`etcd://127.0.0.1:${service.port}`)
+      await locks.acquire('kept', { persistent: true })
+      await etcdctl(service.url, 'snapshot', 'save', join(folder, 'snapshot'))
+      for (let i = 0; i < 5; i++) await (await locks.acquire('a')).release()
+      before = (await locks.acquire('a')).token
+      await Promise.all(opened.splice(0).map((one) => one.close()))
+    }
+    await etcdctl('none', 'snapshot', 'restore', join(folder, 'snapshot'), '--data-dir', join(folder, 'data'))
+    await using restored = await startEtcd({ args: ['--data-dir', join(folder, 'data')] })
+    const url = `etcd://127.0.0.1:${restored.port}`
+    await expect(connect(url)).rejects.toMatchObject({ code: 'epoch-changed', hint: expect.stringContaining('epoch') })
+    await raiseEpoch(url, 2)
+    const locks = client(url)
+    expect((await locks.acquire('a')).token).toBeGreaterThan(before)
+    expect((await locks.query({ name: 'kept' })).held).toHaveLength(1)
+  })
+})
+
+describeWith('etcd', 'the way to etcd', () => {
+  it('asks for user and password', async () => {
+    await using service = await startEtcd()
+    await etcdctl(service.url, 'user', 'add', 'root:secret')
+    await etcdctl(service.url, 'user', 'grant-role', 'root', 'root')
+    await etcdctl(service.url, 'auth', 'enable')
+    const at = `127.0.0.1:${service.port}`
+    const locks = client(`etcd://root:secret@${at}`)
+    expect((await locks.acquire('a')).state).toBe('held')
+    await expect(connect(`etcd://root:wrong@${at}`)).rejects.toBeInstanceOf(AccessError)
+    const refused = await rejection(connect(`etcd://${at}`))
+    expect(refused).toBeInstanceOf(AccessError)
+    expect(String((locks.status as { url?: string }).url)).not.toContain('secret')
+  })
+
+  it('goes over TLS', async () => {
+    const folder = temporaryFolder('etcd-tls')
+    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
+    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
+    await exec('openssl', ['req', '-x509', ...curve, '-nodes', '-days', '2', ...subject, '-keyout', key, '-out', cert])
+    await using service = await startEtcd({ tls: { key, cert } })
+    const ca = (await import('node:fs')).readFileSync(cert)
+    const locks = createLocks(`etcd+tls://localhost:${service.port}`, { tls: { ca } })
+    opened.push(locks)
+    expect((await locks.acquire('a')).state).toBe('held')
+    await expect(connect(`etcd+tls://localhost:${service.port}`, { connectTimeout: '1s' })).rejects.toMatchObject({
+      code: 'unreachable',
+    })
+  })
+
+  it('keeps no process alive that holds a lock', async () => {
+    await using service = await startEtcd()
+    const program = `import { createLocks } from 'leasehold'
+      const locks = createLocks('etcd://127.0.0.1:${service.port}')
+      await locks.acquire('a')
+      console.log('held')`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      cwd: join(root, 'packages/leasehold'),
+    })
+    let output = ''
+    child.stdout.on('data', (data: Buffer) => {
+      output += data.toString()
+    })
+    const [code] = (await once(child, 'exit')) as [number]
+    expect({ code, output }).toEqual({ code: 0, output: 'held\n' })
+  })
+
+  describe('a URL', () => {
+    it.each(['etcd://', 'etcd://host:port', 'etcd://host?x=1', 'etcd://host?epoch=0'])('%s is refused', async (url) => {
+      await expect(connect(url)).rejects.toBeInstanceOf(InvalidError)
+    })
+  })
+})
