@@ -16,6 +16,8 @@ const PAGES = [
   'docs/compat.md',
   'docs/observability.md',
   'docs/platforms.md',
+  'docs/operations.md',
+  'docs/security.md',
 ]
 /** The one thing that is changed in the printed code: the port, so that tests can run side by side. */
 const PRINTED_URL = 'http://127.0.0.1:4100'

@@ -84,9 +84,11 @@ function fieldName(setting: Setting): string {
   return longName(setting).replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-function environmentName(setting: Setting): string {
+export function environmentName(setting: Setting): string {
   return `LEASEHOLD_${longName(setting).replaceAll('-', '_').toUpperCase()}`
 }
+
+const OFF = new Set(['', '0', 'false', 'no'])
 
 function isSwitch({ flags }: Setting): boolean {
   return !flags.includes('<')
@@ -95,7 +97,10 @@ function isSwitch({ flags }: Setting): boolean {
 /** Adds every setting to the command, with its environment variable. */
 export function addSettings(command: Command): Command {
   for (const setting of SETTINGS) {
-    const option = new Option(setting.flags, setting.text).env(environmentName(setting))
+    const option = new Option(setting.flags, setting.text)
+    // Any text switches a switch on for commander; people who write `false` mean it.
+    const isOff = isSwitch(setting) && OFF.has(process.env[environmentName(setting)] ?? '')
+    if (!isOff) option.env(environmentName(setting))
     if (setting.choices !== undefined) option.choices(setting.choices)
     if (setting.read !== undefined) option.argParser(setting.read)
     if (setting.fallback !== undefined) option.default(setting.fallback.value, setting.fallback.text)
