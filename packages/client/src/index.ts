@@ -31,6 +31,7 @@ export type {
 export { addObserver, type Begun, type Ended, type ObservedKind, type Observer } from './observe.js'
 export { type ClientPlatform, defaultPlatform } from './platform.js'
 export * from './protocol/index.js'
+export * from './http/index.js'
 export * from './remote/index.js'
 export type { PutOptions, Register, RegisterEntry } from './register.js'
 export { abortedError, bounded, delay } from './race.js'

@@ -18,6 +18,7 @@ describe('request', () => {
     let inside = 0
     const value = await service.during(
       locks.request('a', async (hold) => {
+        await new Promise<void>((resolve) => service.platform.after(2_000, resolve))
         inside = holds()
         expect(hold.state).toBe('held')
         return 'done'

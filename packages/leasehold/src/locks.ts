@@ -2,6 +2,8 @@ import {
   ALL_CAPABILITIES,
   createLocksOn,
   type Engine,
+  type Fetch,
+  HttpEngine,
   LazyEngine,
   type Locks,
   type LocksOptions as ClientOptions,
@@ -44,8 +46,11 @@ export type { Duration, Mode } from '@leasehold/core'
 export interface LocksOptions extends ClientOptions {
   /** For `https://` and `etcd+tls://`: certificates and keys, as Node's `tls.connect` takes them. */
   readonly tls?: TlsOptions
-  /** How a service is spoken to. `'stream'`: one WebSocket for everything. */
-  readonly transport?: 'stream'
+  /**
+   * How a service is spoken to. `'stream'` (default): one WebSocket for everything. `'http'`: requests without a connection, for
+   * functions that live for one request. It has no watches, and notices a theft with the next renewal.
+   */
+  readonly transport?: 'stream' | 'http'
   /**
    * Where leases of a service are renewed. `'main'` (default): in this thread. `'worker'` (Node): in a thread of its own, so
    * that a long computation keeps its locks. A program that hangs keeps them too, then: see `maxHold`.
@@ -169,6 +174,7 @@ function remoteEngine(text: string, options: LocksOptions): Engine {
     }
     streamUrl(url)
   }
+  if (options.transport === 'http') return httpEngine(urls, options)
   const settings: ServiceSettings = { urls, tls, apiKey, clientName }
   if (keepAlive !== 'worker') return serviceEngine(settings)
   return new LazyEngine({
@@ -178,13 +184,31 @@ function remoteEngine(text: string, options: LocksOptions): Engine {
   })
 }
 
+function httpEngine(urls: readonly string[], { tls, apiKey, keepAlive }: LocksOptions): Engine {
+  if (tls !== undefined) {
+    throw new InvalidError("tls does not go with transport: 'http', which uses the runtime's fetch", {
+      hint: 'give the certificates to the runtime: NODE_EXTRA_CA_CERTS=ca.pem',
+    })
+  }
+  if (keepAlive === 'worker') {
+    throw new InvalidError("keepAlive: 'worker' does not go with transport: 'http'", {
+      hint: "write transport: 'stream'",
+    })
+  }
+  const fetch: Fetch = (url, init) => globalFetch(url, init)
+  return new HttpEngine({ urls, fetch, ...(apiKey === undefined ? {} : { apiKey }) })
+}
+
+/** Taken when this module loads, like the timers. */
+const globalFetch = globalThis.fetch
+
 const TLS_KEYS: readonly string[] = ['ca', 'cert', 'key', 'passphrase', 'servername', 'rejectUnauthorized']
 
 function checkOptions(options: LocksOptions): LocksOptions {
   if (typeof options !== 'object' || options === null) {
     throw new InvalidError("createLocks: options are an object, such as { ttl: '10s' }")
   }
-  oneOf('transport', options.transport, ['stream'])
+  oneOf('transport', options.transport, ['stream', 'http'])
   oneOf('keepAlive', options.keepAlive, ['main', 'worker'])
   const { tls } = options
   if (tls === undefined) return options

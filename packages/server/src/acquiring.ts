@@ -150,7 +150,9 @@ export class Acquiring {
       return this.#grantOf(session, end)
     } catch (error) {
       const unknown = spec.request === undefined && error instanceof UnknownOutcomeError
-      const orphaned = !settled && (isInterrupted || unknown)
+      // A client with a number of its own comes back for its place in the queue, or cancels it.
+      const isKept = spec.request !== undefined && gone.aborted
+      const orphaned = !settled && ((isInterrupted && !isKept) || unknown)
       if (orphaned && !owned && !session.shared(request)) this.#cancel(session, request)
       throw error
     } finally {

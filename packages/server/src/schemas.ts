@@ -207,7 +207,8 @@ export const renewBody = z
 
 export const releaseBody = z.strictObject({ hold: handle('hold') })
 
-export const cancelBody = z.strictObject({ session: handle('session'), request })
+/** `number`: that of the cancel itself, for clients that number their requests. */
+export const cancelBody = z.strictObject({ session: handle('session'), request, number: request.optional() })
 
 export const adoptBody = z.strictObject({
   hold: handle('hold'),

@@ -94,6 +94,29 @@ describe('a client that goes away while it waits', () => {
     expect(await post('/v1/acquire', { name: 'a', wait: 0 })).toMatchObject({ status: 200 })
   })
 
+  it('keeps the place of a request with a number, which may be repeated or cancelled', async () => {
+    const { post, get, url } = await serve()
+    const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
+    const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
+    const waiting = acquire(url, { name: 'a', wait: '30s', session, request: 1 })
+    await until(async () => (await get('/v1/locks')).body.pending.length === 1)
+    waiting.gone()
+    await new Promise((resolve) => setTimeout(resolve, 200))
+    expect((await get('/v1/locks')).body.pending).toHaveLength(1)
+    const repeat = post('/v1/acquire', { name: 'a', wait: '30s', session, request: 1 })
+    await post('/v1/release', { hold: first.body.hold })
+    const second = await repeat
+    expect(second.status).toBe(200)
+    const another = acquire(url, { name: 'a', wait: '30s', session, request: 2 })
+    await until(async () => (await get('/v1/locks')).body.pending.length === 1)
+    another.gone()
+    expect((await post('/v1/cancel', { session, request: 2, number: 3 })).status).toBe(200)
+    expect((await get('/v1/locks')).body.pending).toHaveLength(0)
+    // The cancel has taken the number 3, and nothing else has: the next request is free to take 4.
+    await post('/v1/release', { hold: second.body.hold })
+    expect((await post('/v1/acquire', { name: 'a', session, request: 4 })).status).toBe(200)
+  })
+
   it('does not take the place of a repeat of the same request', async () => {
     const { post, get, url } = await serve()
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })

@@ -416,8 +416,8 @@ const ROWS: readonly Row[] = [
     'protocol/watch.ts',
     'if (cursor.index < index || (cursor.index === index && ordinal <= last)) continue',
     '',
-    'parts',
-    'no gap and no repeat',
+    'protocol/watch',
+    'shows every event once',
   ],
   [
     'an observer hears of nobody',
@@ -428,12 +428,12 @@ const ROWS: readonly Row[] = [
     'has one leader at a time',
   ],
   [
-    'close refuses new requests',
+    'close ends the waiting, also while it drains',
     'pool.ts',
     "for (const keeper of this.#all) keeper.session.cancelAcquires('the client was closed')",
     '',
     'parts',
-    'ends waiting, holds and sessions at once',
+    'drain waits for the holds',
   ],
   [
     'unknown options are refused',

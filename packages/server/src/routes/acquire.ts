@@ -73,7 +73,8 @@ export const acquireRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/acquire',
-    summary: 'Acquire one or several locks. The answer comes when they are granted; going away cancels.',
+    summary:
+      'Acquire one or several locks. The answer comes when they are granted; going away cancels, unless the request has a number and so may be repeated.',
     answer: grantAnswer,
     query: noQuery,
     body: acquireBody,
@@ -115,7 +116,7 @@ export const acquireRoutes: readonly Route[] = [
       const target = body.request
       const { was } = await desk.numbered(
         session,
-        undefined,
+        body.number,
         (numbered) => ({ kind: 'cancel', ...numbered, target }),
         'cancelled',
       )

@@ -126,7 +126,9 @@ export const registerRoutes: readonly Route[] = [
           `the register ${JSON.stringify(query.key)} does not exist`,
         )
       }
-      const headers = etag(view.version)
+      const lock: Record<string, string> =
+        view.lock === undefined ? {} : { 'leasehold-lock': encodeURIComponent(view.lock) }
+      const headers = { ...etag(view.version), ...lock }
       if (!(context.req.header('accept') ?? '').includes('application/octet-stream')) {
         return json(status, registerJson(view), headers)
       }

@@ -1,0 +1,245 @@
+import {
+  ERRORS,
+  type ErrorCode,
+  errorOf,
+  EpochChangedError,
+  type LeaseholdError,
+  type LostReason,
+  UnavailableError,
+} from '@leasehold/core'
+import type { EngineStatus } from '../engine.js'
+import type { ClientPlatform } from '../platform.js'
+import { backoffMs } from '../protocol/backoff.js'
+import { abortedError, delay } from '../race.js'
+import { after } from '../timers.js'
+import type { Fetch, FetchAnswer } from './fetch.js'
+
+export type Json = Record<string, unknown>
+
+export interface ExchangeOptions {
+  readonly urls: readonly string[]
+  readonly fetch: Fetch
+  readonly apiKey: string
+  readonly platform: ClientPlatform
+  readonly onStatus: (status: EngineStatus) => void
+  /** The service is another one, or of a later epoch. */
+  readonly onRestored: (error: EpochChangedError) => void
+}
+
+export interface Ask {
+  readonly what: string
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly path: string
+  readonly body?: Json
+  /** All of it, with repeats. */
+  readonly timeoutMs: number
+  /** One attempt may take so long: for requests that wait at the service. Default 10 s. */
+  readonly attemptMs?: number
+  readonly signal?: AbortSignal | undefined
+  /** An attempt may have reached the service, and has no answer. */
+  readonly onUnanswered?: () => void
+  /** Wants the bytes as they are; what is not found is an answer too. */
+  readonly raw?: boolean
+}
+
+export interface Got {
+  readonly status: number
+  readonly json: Json
+  readonly bytes: Uint8Array
+  readonly headers: FetchAnswer['headers']
+}
+
+const ATTEMPT_MS = 10_000
+const REDIRECT = 307
+export const NOT_FOUND = 404
+const REDIRECTS_MAX = 3
+/** Bytes of an answer: a page of a query is far smaller. */
+const ANSWER_BYTES_MAX = 32 * 2 ** 20
+
+/** An answer that says: not here, or not now. */
+const ELSEWHERE = new Set<string>(['no-quorum', 'unreachable', 'unknown-outcome'])
+
+/** Requests and answers over HTTP: several members in turn, the leader followed, repeated until there is an answer. */
+export class HttpExchange {
+  readonly #options: ExchangeOptions
+  #preferred: string
+  #turn = 0
+  #cluster = ''
+  #epoch = 0
+  #status: EngineStatus = { state: 'idle' }
+  #closed = false
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options
+    this.#preferred = options.urls[0] as string
+  }
+
+  get status(): EngineStatus {
+    return this.#status
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#become({ state: 'closed' })
+  }
+
+  /** Asks until there is an answer. Everything that is asked may be repeated. @throws the typed error of a refusal */
+  async ask(ask: Ask): Promise<Got> {
+    const { platform, urls } = this.#options
+    const endAt = platform.monotonicMs() + ask.timeoutMs
+    let last: LeaseholdError | undefined
+    for (let attempt = 1; ; attempt++) {
+      for (let i = 0; i < urls.length; i++) {
+        const leftMs = endAt - platform.monotonicMs()
+        if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+        if (this.#closed || (leftMs <= 0 && attempt > 1)) break
+        try {
+          return await this.#follow(this.#preferred, ask, Math.max(1, leftMs))
+        } catch (error) {
+          if (!isElsewhere(error)) throw error
+          last = error
+          if (!isNotSent(error)) ask.onUnanswered?.()
+          this.#preferred = urls[++this.#turn % urls.length] as string
+          this.#become({ state: 'connecting', attempt, lastError: error })
+        }
+      }
+      const leftMs = endAt - platform.monotonicMs()
+      if (this.#closed || leftMs <= 0) throw this.#unavailable(ask, last)
+      await delay(platform, Math.min(leftMs, backoffMs(platform, attempt + 1)))
+    }
+  }
+
+  async #follow(url: string, ask: Ask, leftMs: number): Promise<Got> {
+    let base = url
+    for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
+      const answer = await this.#once(base, ask, leftMs)
+      if ('got' in answer) {
+        this.#preferred = base
+        this.#become({ state: 'connected', url: base, epoch: this.#epoch })
+        return answer.got
+      }
+      base = new URL(answer.location, base).origin
+    }
+    throw new UnavailableError('members send each other as the leader', { code: 'no-quorum' })
+  }
+
+  async #once(base: string, ask: Ask, leftMs: number): Promise<{ got: Got } | { location: string }> {
+    const { platform, fetch, apiKey } = this.#options
+    const controller = platform.abortController()
+    const abort = () => controller.abort()
+    ask.signal?.addEventListener('abort', abort)
+    const cancel = after(platform, Math.min(leftMs, ask.attemptMs ?? ATTEMPT_MS), abort, true)
+    try {
+      const answer = await fetch(base.replace(/\/+$/, '') + ask.path, {
+        method: ask.method,
+        redirect: 'manual',
+        signal: controller.signal,
+        headers: {
+          ...(ask.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(ask.raw ? { accept: 'application/octet-stream' } : {}),
+          ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
+        },
+        ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+      })
+      const location = answer.headers.get('location')
+      if (answer.status === REDIRECT && location !== null) {
+        await answer.arrayBuffer()
+        return { location }
+      }
+      return { got: await this.#read(base, ask, answer) }
+    } catch (error) {
+      if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+      if (isTyped(error)) throw error
+      throw new UnavailableError(`${base} does not answer: ${(error as Error)?.message}`, { cause: error })
+    } finally {
+      cancel()
+      ask.signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  async #read(base: string, ask: Ask, answer: FetchAnswer): Promise<Got> {
+    const bytes = new Uint8Array(await answer.arrayBuffer())
+    if (bytes.length > ANSWER_BYTES_MAX) throw new UnavailableError(`an answer of ${bytes.length} bytes`)
+    const fine = answer.status >= 200 && answer.status < 300
+    const { status, headers } = answer
+    if (ask.raw && (fine || status === NOT_FOUND)) return { status, json: {}, bytes, headers }
+    const json = jsonOf(bytes)
+    if (json === undefined) {
+      throw new UnavailableError(`${base} has answered ${answer.status}, and not as a lock service does`)
+    }
+    if (!fine) throw problemOf(answer.status, json)
+    this.#epochOf(base, json)
+    return { status, json, bytes, headers }
+  }
+
+  /** Every answer says of which service and epoch it is. An older epoch is refused; another service is no continuation. */
+  #epochOf(base: string, { epoch, cluster }: Json): void {
+    if (typeof epoch !== 'number' || typeof cluster !== 'string') return
+    if (epoch < this.#epoch) {
+      throw new UnavailableError(
+        `${base} is of epoch ${epoch}, older than ${this.#epoch}, which this client has seen`,
+        {
+          hint: 'this member was left behind by a restore',
+        },
+      )
+    }
+    const restored = this.#epoch !== 0 && (epoch > this.#epoch || cluster !== this.#cluster)
+    this.#epoch = epoch
+    this.#cluster = cluster
+    if (!restored) return
+    this.#options.onRestored(new EpochChangedError(`the service was restored: epoch ${epoch}, cluster ${cluster}`))
+  }
+
+  #unavailable(ask: Ask, cause: LeaseholdError | undefined): LeaseholdError {
+    const text = `${this.#options.urls.join(',')}: no answer to ${ask.what} within ${Math.round(ask.timeoutMs)} ms`
+    const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
+    const why = cause ? ` (${cause.message})` : ''
+    return new UnavailableError(text + why, { code, cause, hint: 'says nothing about who holds a lock' })
+  }
+
+  #become(status: EngineStatus): void {
+    if (this.#status.state === 'closed') return
+    const same = status.state === this.#status.state && status.state === 'connected'
+    this.#status = status
+    if (!same) this.#options.onStatus(status)
+  }
+}
+
+function isTyped(error: unknown): error is LeaseholdError {
+  return typeof (error as LeaseholdError)?.code === 'string' && (error as LeaseholdError).code in ERRORS
+}
+
+/** Failures to connect, as Node names them: nothing was sent. Other runtimes do not tell. */
+const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+function isNotSent(error: LeaseholdError): boolean {
+  const code = ((error.cause as Error | undefined)?.cause as { code?: string } | undefined)?.code
+  return code !== undefined && NOT_SENT.has(code)
+}
+
+function isElsewhere(error: unknown): error is LeaseholdError {
+  return isTyped(error) && ELSEWHERE.has(error.code)
+}
+
+function jsonOf(bytes: Uint8Array): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(bytes))
+    return typeof value === 'object' && value !== null ? (value as Json) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function problemOf(status: number, problem: Json): LeaseholdError {
+  const { code, detail, hint, reason, version } = problem
+  if (typeof code !== 'string' || !(code in ERRORS)) return new UnavailableError(`the service has answered ${status}`)
+  return errorOf(code as ErrorCode, typeof detail === 'string' ? detail : code, {
+    ...(typeof hint === 'string' ? { hint } : {}),
+    ...(typeof reason === 'string' ? { reason: reason as LostReason } : {}),
+    ...(typeof version === 'string' ? { version: BigInt(version) } : {}),
+  })
+}

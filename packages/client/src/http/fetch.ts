@@ -1,0 +1,18 @@
+/** The part of `fetch` that is used. It is handed in, so that a runtime's own, or a wrapped one, can be taken. */
+export type Fetch = (
+  url: string,
+  init: {
+    readonly method: string
+    readonly headers: Record<string, string>
+    readonly body?: string
+    readonly redirect: 'manual'
+    readonly signal: AbortSignal
+  },
+) => Promise<FetchAnswer>
+
+export interface FetchAnswer {
+  readonly status: number
+  readonly headers: { get(name: string): string | null }
+  text(): Promise<string>
+  arrayBuffer(): Promise<ArrayBuffer>
+}

@@ -1,0 +1,2 @@
+export { HttpEngine, type HttpEngineOptions } from './engine.js'
+export type { Fetch } from './fetch.js'
