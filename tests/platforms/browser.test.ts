@@ -60,6 +60,7 @@ describe('bundles for browsers', () => {
     for (const url of ['file:./data', 'memory:x', 'etcd://127.0.0.1']) {
       expect(() => browserEntry.createLocks(url)).toThrow(/in a browser/)
     }
+    return expect(browserEntry.connectApproximate()).rejects.toThrow(/in a browser/)
   })
 })
 

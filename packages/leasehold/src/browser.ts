@@ -80,3 +80,10 @@ export async function connect(url: string = defaultUrl(), options: LocksOptions 
     throw error
   }
 }
+
+/** Redis cannot be reached from a browser. @throws InvalidError, always */
+export async function connectApproximate(): Promise<never> {
+  throw new InvalidError('in a browser there are no approximate locks: they need a connection to Redis', {
+    hint: "locks of the browser itself save work, too: navigator.locks.request('name', …)",
+  })
+}

@@ -19,11 +19,11 @@ const refusal = (make: () => unknown): unknown => {
 
 describe('createLocks', () => {
   test('refuses schemes that it does not have, and says which there are', () => {
-    for (const url of ['etcd://127.0.0.1:2379', 'ftp://x', '127.0.0.1:4100', '', 'http://a,ftp://b', 'http://']) {
+    for (const url of ['mysql://127.0.0.1:3306', 'ftp://x', '127.0.0.1:4100', '', 'http://a,ftp://b', 'http://']) {
       const error = refusal(() => createLocks(url))
       expect([url, error]).toEqual([url, expect.any(InvalidError)])
     }
-    const { hint } = refusal(() => createLocks('etcd://127.0.0.1:2379')) as InvalidError
+    const { hint } = refusal(() => createLocks('mysql://127.0.0.1:3306')) as InvalidError
     for (const scheme of ['http://', 'https://', 'file:', 'memory:']) expect(hint).toContain(scheme)
   })
 
@@ -66,6 +66,7 @@ describe('createLocks', () => {
       'VersionConflictError',
       'WatchError',
       'connect',
+      'connectApproximate',
       'createLocks',
       'defaultUrl',
       'formatToken',
