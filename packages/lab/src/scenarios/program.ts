@@ -69,7 +69,16 @@ export class Program {
         return this.#effect(step.resource, step.check !== false)
       case 'release':
         return this.#release()
+      case 'client':
+        return this.#own(step)
     }
+  }
+
+  async #own(step: Step & { do: 'client' }): Promise<void> {
+    const act = this.#context.client.actions?.[step.action]
+    if (act === undefined) throw new Error(`clients of this system cannot ${step.action}`)
+    const acting = act(step)
+    if (step.background !== true) await acting
   }
 
   async #acquire({ do: _do, lock = 'L', ...options }: Step & { do: 'acquire' }): Promise<void> {

@@ -163,6 +163,7 @@ function observe(
     grants: Object.fromEntries(grants),
     beliefOverlapMs: Math.round(book.overlapUs / 1000),
     approximate: system.approximate === true,
+    ...system.facts?.(startUs),
   }
 }
 

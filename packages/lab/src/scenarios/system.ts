@@ -1,6 +1,6 @@
 import type { GuardableHold } from '@leasehold/fence'
 import type { Process, World } from '../world/index.js'
-import type { Fault, Rule } from './format.js'
+import type { Fault, Rule, Step } from './format.js'
 
 /** A lock system in the world, as scenarios use it: the production service, or a baseline. */
 export interface LockSystem {
@@ -24,6 +24,8 @@ export interface LockSystem {
   verify?(process: Process, header: string): Promise<boolean>
   /** What its own checkers have found. */
   violations?(): readonly { readonly rule: Rule; readonly text: string; readonly atUs: number }[]
+  /** What else there is to observe at the end; `startUs` is second 0. */
+  facts?(startUs: number): Readonly<Record<string, unknown>>
   /** Lets it become ready before second 0 of the scenario. */
   ready?(): boolean
 }
@@ -31,6 +33,8 @@ export interface LockSystem {
 export interface LockClient {
   /** Resolves with a hold, or with undefined when the lock was not to be had. */
   acquire(lock: string, options: Readonly<Record<string, unknown>>): Promise<HeldBy | undefined>
+  /** Steps of its own, by `action`. */
+  readonly actions?: Readonly<Record<string, (step: Step & { readonly do: 'client' }) => Promise<void>>>
 }
 
 /** A hold, as its client sees it. */
