@@ -57,7 +57,7 @@ export class ClusterChecks {
   /** A member has opened its folder. Returns what ends the watching. */
   attach(name: string, replica: Replica): () => void {
     const begin = inspect(replica)
-    this.log.begins(name, begin.applied.index, begin.applied.term, begin.state.hash())
+    this.log.begins(name, begin.applied.index, begin.applied.term, begin.state.hash(), begin.entry)
     let applied = begin.applied.index
     let committed = applied
     let said = ''
@@ -65,7 +65,7 @@ export class ClusterChecks {
       const inside = inspect(replica)
       const hash = inside.state.hash()
       // A jump is a snapshot of the leader, installed in one piece.
-      if (index > applied + 1) this.log.begins(name, index, inside.applied.term, hash)
+      if (index > applied + 1) this.log.begins(name, index, inside.applied.term, hash, inside.entry)
       else if (index === applied + 1) this.log.applied(name, index, inside.applied.term, hash, inside.entry)
       else this.violations.report('L3', `${name} applied entry ${index} after ${applied}`)
       applied = index

@@ -67,11 +67,24 @@ export class CommittedLog {
     else this.compare(member, index, term, hash)
   }
 
-  /** A member has installed a snapshot, or begins from one. */
-  begins(member: string, index: number, term: number, hash: string): void {
-    if (index > this.last)
-      this.violations.report('L3', `${member} has a snapshot of entry ${index}, and nobody has applied it`)
-    else this.compare(member, index, term, hash)
+  /**
+   * A member has installed a snapshot, or begins from what is on its disk. It may have applied committed entries before
+   * anybody looked on: a member that died between the commit and its applying leaves them to its next life.
+   */
+  begins(
+    member: string,
+    index: number,
+    term: number,
+    hash: string,
+    entryAt: (index: number) => Entry | undefined,
+  ): void {
+    while (this.last < index) {
+      const next = this.last + 1
+      const entry = entryAt(next)
+      if (!entry) return this.violations.report('L3', `${member} has applied entry ${next}, and does not have it`)
+      this.append(member, next, next === index ? term : entry.term, next === index ? hash : undefined, entry)
+    }
+    this.compare(member, index, term, hash)
   }
 
   /** A member says that an entry is committed. */
@@ -96,7 +109,13 @@ export class CommittedLog {
     return this.terms[index - this.first]
   }
 
-  private append(member: string, index: number, term: number, hash: string, entry: Entry | undefined): void {
+  private append(
+    member: string,
+    index: number,
+    term: number,
+    hash: string | undefined,
+    entry: Entry | undefined,
+  ): void {
     if (!entry) {
       this.violations.report('L3', `${member} applied entry ${index}, and its log does not have it`)
       return
@@ -108,7 +127,7 @@ export class CommittedLog {
     this.hashes.push(own)
     this.isCommitted(member, index, term)
     this.committed.delete(index)
-    if (own !== hash) {
+    if (hash !== undefined && own !== hash) {
       this.violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, the checker has ${own}`)
     }
     this.listener({ index: index as Index, term, entry: content, applied })

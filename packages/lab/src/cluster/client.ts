@@ -1,5 +1,7 @@
 import {
   type ClientPlatform,
+  type Connector,
+  parseCursor,
   createLocksOn,
   type Hold,
   holdInternals,
@@ -9,6 +11,7 @@ import {
 } from '@leasehold/client'
 import { splitToken } from '@leasehold/core'
 import type { BeliefChecks } from '../checks/beliefs.js'
+import type { WatchChecks } from '../checks/watches.js'
 import { clientPlatform } from '../world/bindings/client-platform.js'
 import { StreamConnector } from '../world/bindings/connector.js'
 import type { Machine } from '../world/machine.js'
@@ -20,6 +23,11 @@ export interface SimulatedClientOptions {
   readonly urls: readonly string[]
   readonly locks?: LocksOptions
   readonly beliefs: BeliefChecks
+  readonly watches?: WatchChecks
+  /** The first process; default: a new one. */
+  readonly process?: Process
+  /** Puts something between the client and its connections. */
+  readonly connector?: (inner: StreamConnector) => Connector
 }
 
 /** An application with the production client, in a process of a simulated machine. */
@@ -68,13 +76,21 @@ export class SimulatedClient {
     this.options.beliefs.drop(splitToken(hold.id).serial as never)
   }
 
+  /** Begins to record what a watch of everything shows after the cursor `from`. Returns what takes each cursor. */
+  watches(from: string): (cursor: string) => void {
+    const record = this.options.watches?.begin(this.name, parseCursor(from))
+    return (cursor) => record?.places.push(parseCursor(cursor))
+  }
+
   private readonly over = new WeakSet<Hold>()
 
   private begin(): { process: Process; platform: ClientPlatform; locks: Locks } {
-    const { name, machine, urls, locks } = this.options
-    const process = machine.spawn({ name, promises: true })
+    const { name, machine, urls, locks, process: given } = this.options
+    const process = given?.alive ? given : machine.spawn({ name, promises: true })
     const platform = clientPlatform(process)
-    const engine = new ProtocolEngine({ urls, connector: new StreamConnector(process), platform, clientName: name })
+    const inner = new StreamConnector(process)
+    const connector = this.options.connector?.(inner) ?? inner
+    const engine = new ProtocolEngine({ urls, connector, platform, clientName: name })
     return { process, platform, locks: createLocksOn(engine, { clientName: name, ...locks }, { platform }) }
   }
 }

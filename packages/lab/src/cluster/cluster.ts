@@ -38,6 +38,8 @@ export class Cluster {
   readonly members = new Map<string, SimulatedMember>()
   readonly checks: ClusterChecks
   readonly epoch: number
+  /** What came of changes that were asked for, for reports. */
+  readonly answers: string[] = []
   private readonly id: string
   private readonly founders: ReturnType<typeof foundersOf>
 

@@ -54,6 +54,8 @@ export class SimulatedMember {
   failure: string | undefined
   /** How it becomes a member of its cluster on an empty disk. */
   founding: FoundingCluster | undefined
+  /** How often its replica has stopped by itself. */
+  failures = 0
   /** Starts since the beginning. */
   lives = 0
   /** Where the process dies: after so many effects; 0: nowhere. */
@@ -74,6 +76,11 @@ export class SimulatedMember {
 
   get running(): boolean {
     return this.process?.alive === true && this.replica !== undefined && this.replica.status.failure === undefined
+  }
+
+  /** It would refuse again: what is on its disk has changed. Any other trouble of a disk passes. */
+  get isDamaged(): boolean {
+    return this.refused !== undefined && !/EIO|EROFS|no space left|is full/.test(this.refused.message)
   }
 
   get leads(): boolean {
@@ -157,6 +164,7 @@ export class SimulatedMember {
     const offStatus = replica.onStatus(({ failure }) => {
       if (failure === undefined) return
       this.failure = failure
+      this.failures++
       // The rest of this turn is the member's own; then its program ends.
       process.soon(() => process.alive && this.kill())
     })

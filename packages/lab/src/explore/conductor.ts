@@ -57,7 +57,7 @@ export class Conductor {
       })
       member.disk.capacity = Number.POSITIVE_INFINITY
       this.down.delete(member.name)
-      if (!member.process?.alive && !member.refused) member.start()
+      if (!member.process?.alive && !member.isDamaged) member.start()
     }
     for (const client of clients.values()) {
       this.down.delete(client.name)
@@ -68,7 +68,7 @@ export class Conductor {
   /** Started again, unless a fault keeps it down or it cannot start. */
   private supervise(member: SimulatedMember): void {
     const look = (): void => {
-      if (!member.process?.alive && !member.refused && !this.down.has(member.name) && member.lives > 0) member.start()
+      if (!member.process?.alive && !member.isDamaged && !this.down.has(member.name) && member.lives > 0) member.start()
       this.stage.world.after(SUPERVISOR_MS * US_PER_MS, 'supervisor', look)
     }
     this.stage.world.after(SUPERVISOR_MS * US_PER_MS, 'supervisor', look)
@@ -233,7 +233,7 @@ export class Conductor {
     }
     this.down.delete(name)
     const member = cluster.members.get(name)
-    if (member && !member.refused) member.start()
+    if (member && !member.isDamaged) member.start()
     const client = clients.get(name)
     if (client && !client.process.alive) this.startClient(client)
   }
@@ -302,7 +302,7 @@ export class Conductor {
       end()
       // Whoever refuses to start on its disk is replaced, as the error says.
       this.stage.world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => {
-        if (member.refused) this.replace(member)
+        if (member.isDamaged) this.replace(member)
       })
     }
   }

@@ -75,7 +75,12 @@ export type Step =
   | { readonly do: 'effect'; readonly resource?: string; readonly check?: boolean }
   | { readonly do: 'release' }
   /** Something that only clients of this kind of system can do; see there. `background`: goes on without waiting for it. */
-  | { readonly do: 'client'; readonly action: string; readonly background?: boolean; readonly [option: string]: unknown }
+  | {
+      readonly do: 'client'
+      readonly action: string
+      readonly background?: boolean
+      readonly [option: string]: unknown
+    }
 
 /**
  * A fault. `at`: a second, or a point of a client's program: `C1 before write`, `C1 in write` (after the local check,

@@ -2,11 +2,13 @@ import { redisLock, redlock, revision, shedlock, zookeeper } from '../../baselin
 import type { World } from '../../world/index.js'
 import type { SystemSpec } from '../format.js'
 import type { LockSystem, SystemFactory } from '../system.js'
+import { cluster } from './cluster.js'
 import { leasehold } from './leasehold.js'
 
 /** The production service, and the baselines. */
 const SYSTEMS: Readonly<Record<string, SystemFactory>> = {
   leasehold,
+  cluster,
   redlock,
   redis: redisLock,
   zookeeper,

@@ -1,0 +1,240 @@
+import type { Scenario } from '../format.js'
+import { cluster, ETCD, keeper, KEPT, QUIET } from './common-cluster.js'
+
+const busy = (count: number, from = 0) =>
+  [
+    { do: 'wait', until: from },
+    { do: 'client', action: 'loop', lock: 'busy', count, hold: 0.005 },
+  ] as const
+const trouble = (at: number, what: string, who: string, more: Record<string, unknown> = {}) =>
+  ({ at, do: 'system', action: 'disk', trouble: what, who, ...more }) as const
+/** Whatever was not synced is lost. */
+const HARSH = { loss: 1000, kept: 0 }
+const TORN = { loss: 500, kept: 500 }
+const SMALL = { snapshotBytes: 4096 }
+/** A member is removed and added again with an empty disk, as its error says. */
+const replaced = (from: number, who: string) =>
+  [
+    { at: from, do: 'system', action: 'replaceDisk', who },
+    { at: from + 1, do: 'system', action: 'remove', who },
+    { at: from + 2, do: 'system', action: 'add', who },
+    { at: from + 6, do: 'system', action: 'promote', who },
+  ] as const
+
+export const DISK_ROWS: readonly Scenario[] = [
+  {
+    id: 'D1',
+    title: 'All members lose power right after a grant was acknowledged',
+    reference: 'nothing is acknowledged before it is on the disks of a majority',
+    system: cluster({ disk: HARSH }),
+    clients: {
+      C1: keeper(15),
+      C2: [
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'take', wait: 0, as: 'early' },
+      ],
+    },
+    // The answer is on its way when the power goes.
+    faults: [{ at: 0.0842, do: 'system', action: 'blackout', for: 1 }],
+    until: 20,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { early: { outcome: 'busy' } } }, order: { L: ['C1'] }, running: 3 },
+  },
+  {
+    id: 'D2',
+    title: 'The last record is torn, again and again',
+    reference: `${ETCD}/5230`,
+    system: cluster({ disk: TORN }),
+    clients: { C1: busy(150), C2: busy(150) },
+    faults: [1, 3, 5, 7, 9, 11].map(
+      (at, i) =>
+        ({
+          at,
+          do: 'system',
+          action: 'dieAtEffect',
+          who: i % 2 ? 'follower1' : 'leader',
+          nth: 2 + 3 * i,
+          for: 1,
+        }) as const,
+    ),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 150 } } }, running: 3, refused: 0 },
+  },
+  {
+    id: 'D3',
+    title: 'A bit changes in the middle of the log of one member',
+    reference: 'https://www.usenix.org/conference/fast18/presentation/alagappan',
+    text: 'The member does not start, and cuts nothing off. Replaced by an empty one it gets everything from the others.',
+    system: cluster(),
+    clients: { C1: busy(100), C2: busy(50, 30) },
+    faults: [
+      { at: 8, do: 'powerOff', who: 'N2' },
+      { at: 8.1, do: 'system', action: 'rot', who: 'N2', file: 'log' },
+      { at: 9, do: 'start', who: 'N2' },
+      ...replaced(15, 'N2'),
+    ],
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 100 } }, C2: { loop: { done: 50 } } },
+      running: 3,
+      voters: ['N1', 'N2', 'N3'],
+      lag: { atMost: 5 },
+    },
+  },
+  {
+    id: 'D5',
+    title: 'A bit changes in a snapshot',
+    reference: 'https://github.com/nats-io/nats-server/issues/7556',
+    text: 'The older snapshot and the log, or a refusal: never an empty state.',
+    system: cluster({ settings: SMALL }),
+    clients: { C1: busy(200), C2: keeper(50) },
+    faults: [
+      { at: 12, do: 'powerOff', who: 'N2' },
+      { at: 12.1, do: 'system', action: 'rot', who: 'N2', file: 'snapshot' },
+      { at: 13, do: 'start', who: 'N2' },
+      ...replaced(20, 'N2'),
+    ],
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 200 } }, C2: KEPT }, running: 3, lag: { atMost: 5 } },
+  },
+  {
+    id: 'D6',
+    title: 'A sync fails once: the member stops, and nothing is tried again',
+    reference:
+      'https://issues.apache.org/jira/browse/ZOOKEEPER-4882; https://www.usenix.org/conference/atc20/presentation/rebello',
+    system: cluster({ disk: TORN }),
+    clients: { C1: keeper(20), C2: busy(200) },
+    faults: [
+      trouble(3, 'failSync', 'leader'),
+      ...['N1', 'N2', 'N3'].map((who) => ({ at: 8, do: 'start', who }) as const),
+    ],
+    until: 40,
+    expect: {
+      ...QUIET,
+      facts: { C1: KEPT, C2: { loop: { done: 200 } } },
+      failed: 1,
+      running: 3,
+      terms: { atLeast: 2 },
+    },
+  },
+  {
+    id: 'D7',
+    title: "The leader's disk is full: release and renew go on, and so does everything when there is room",
+    reference: 'a full disk must not hold locks for ever',
+    system: cluster({ settings: SMALL }),
+    clients: {
+      C1: keeper(8),
+      C2: [
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'take', lock: 'other', wait: '1s', as: 'early' },
+        { do: 'wait', until: 18 },
+        { do: 'client', action: 'take', wait: '10s' },
+      ],
+      C3: busy(20, 18),
+    },
+    faults: [
+      trouble(2, 'full', 'N1', { for: 12 }),
+      trouble(2, 'full', 'N2', { for: 12 }),
+      trouble(2, 'full', 'N3', { for: 12 }),
+    ],
+    until: 40,
+    expect: {
+      ...QUIET,
+      facts: { C1: KEPT, C2: { take: { outcome: 'granted' } }, C3: { loop: { done: 20 } } },
+      failed: 0,
+      running: 3,
+    },
+  },
+  {
+    id: 'D8',
+    title: 'No room for a snapshot on one member: the service goes on',
+    reference: 'the reserve is for the log',
+    system: cluster({ settings: SMALL }),
+    clients: { C1: busy(200) },
+    faults: [trouble(2, 'full', 'follower1', { for: 15 })],
+    until: 40,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 200 } } }, failed: 0, running: 3, lag: { atMost: 5 } },
+  },
+  {
+    id: 'D9',
+    title: 'New names and renames of which the folder was never told to the disk',
+    reference: 'https://github.com/ClickHouse/ClickHouse/issues/111339',
+    system: cluster({ disk: { ...HARSH, journal: false }, settings: SMALL }),
+    clients: { C1: busy(300), C2: busy(300) },
+    faults: [2, 5, 8, 11, 14].map((at) => ({ at, do: 'system', action: 'blackout', for: 0.5 }) as const),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 300 } } }, running: 3, refused: 0 },
+  },
+  {
+    id: 'D10',
+    title: "The leader's disk becomes read-only",
+    reference: 'as a failed write',
+    system: cluster(),
+    clients: { C1: keeper(20), C2: busy(150) },
+    faults: [
+      trouble(3, 'readOnly', 'leader', { for: 4 }),
+      ...['N1', 'N2', 'N3'].map((who) => ({ at: 8, do: 'start', who }) as const),
+    ],
+    until: 40,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { loop: { done: 150 } } }, failed: 1, running: 3 },
+  },
+  {
+    id: 'D12',
+    title: 'Syncs of five seconds, every now and then',
+    reference: `${ETCD}/15247`,
+    system: cluster(),
+    clients: { C1: keeper(75) },
+    faults: [5, 25, 45, 65].map((at) => trouble(at, 'slow', 'leader', { ms: 5000, for: 0.5 })),
+    until: 80,
+    expect: { ...QUIET, facts: { C1: KEPT }, events: { sessionEnded: 0 }, terms: { atMost: 4 } },
+  },
+  {
+    id: 'D13',
+    title: 'A disk reads a sector from another place',
+    reference: 'records carry their place and a checksum',
+    system: cluster(),
+    clients: { C1: busy(150), C2: busy(50, 30) },
+    faults: [
+      { at: 6, do: 'powerOff', who: 'N2' },
+      { ...trouble(6.1, 'misdirect', 'N2') },
+      { at: 7, do: 'start', who: 'N2' },
+      ...replaced(15, 'N2'),
+    ],
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 150 } }, C2: { loop: { done: 50 } } },
+      running: 3,
+      lag: { atMost: 5 },
+    },
+  },
+  {
+    id: 'D14',
+    title: 'A service of one loses power right after a grant',
+    reference: `${ETCD}/14370`,
+    system: cluster({ members: 1, disk: HARSH }),
+    clients: {
+      C1: keeper(15),
+      C2: [
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'take', wait: 0, as: 'early' },
+      ],
+    },
+    faults: [{ at: 0.0725, do: 'system', action: 'blackout', for: 1 }],
+    until: 20,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { early: { outcome: 'busy' } } }, order: { L: ['C1'] }, running: 1 },
+  },
+  {
+    id: 'D15',
+    title: 'Power cuts between state, log and snapshot: state and index are one',
+    reference: `${ETCD}/13766`,
+    system: cluster({ disk: TORN, settings: SMALL }),
+    clients: { C1: busy(250), C2: busy(250) },
+    faults: [2, 4, 6, 8, 10, 12, 14, 16].map(
+      (at, i) =>
+        ({ at, do: 'system', action: 'dieAtEffect', who: `N${(i % 3) + 1}`, nth: 5 + 4 * i, for: 0.8 }) as const,
+    ),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 250 } } }, running: 3, refused: 0, lag: { atMost: 5 } },
+  },
+]

@@ -1,0 +1,294 @@
+import type { Scenario } from '../format.js'
+import { cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
+
+/** Many small operations, so that the log moves. */
+const busy = (count: number, from = 0, hold = 0.005) =>
+  [
+    { do: 'wait', until: from },
+    { do: 'client', action: 'loop', lock: 'busy', count, hold },
+  ] as const
+const down = (at: number, who: string, forSeconds: number) =>
+  ({ at, do: 'system', action: 'down', who, for: forSeconds }) as const
+const die = (at: number, who: string, nth: number, forSeconds = 2) =>
+  ({ at, do: 'system', action: 'dieAtEffect', who, nth, for: forSeconds }) as const
+const change = (at: number, action: 'add' | 'promote' | 'remove', who: string) =>
+  ({ at, do: 'system', action, who }) as const
+
+export const CONSENSUS_ROWS: readonly Scenario[] = [
+  {
+    id: 'P1',
+    title: 'A leader that is cut off says nothing as a leader any more',
+    reference: 'reads and renewals need a quorum that confirms leadership',
+    system: cluster({ urls: { C1: ['leader'] } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'get', key: 'k', as: 'before' },
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'take', wait: 0 },
+      ],
+      C2: [
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'take', wait: '1m' },
+      ],
+    },
+    // C1 sees the old leader only.
+    faults: [
+      { at: 2, do: 'cut', from: 'leader', to: ['follower1', 'follower2', 'C2'], for: 30 },
+      { at: 2, do: 'cut', from: 'C1', to: ['follower1', 'follower2'], for: 30 },
+    ],
+    until: 30,
+    expect: {
+      ...QUIET,
+      order: { L: ['C2'] },
+      facts: { C1: { before: { value: null } }, C2: { take: { outcome: 'granted' } } },
+    },
+  },
+  {
+    id: 'P2',
+    title: 'A read at a leader that was elected just now waits for its first entry',
+    reference: `${ETCD}/7331`,
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'put', key: 'k', value: 'new', ifVersion: '0' }],
+      C2: [
+        { do: 'wait', until: 1.0 },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+      C3: [
+        { do: 'wait', until: 1.02 },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+      C4: [
+        { do: 'wait', until: 1.05 },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+    },
+    faults: [{ at: 1, do: 'system', action: 'transfer', to: 'follower1' }],
+    until: 10,
+    expect: {
+      ...QUIET,
+      facts: { C2: { get: { value: 'new' } }, C3: { get: { value: 'new' } }, C4: { get: { value: 'new' } } },
+      terms: 2,
+    },
+  },
+  {
+    id: 'P3',
+    title: 'A leader is paused in the middle of a read, and another one has written when it wakes',
+    reference: `${ETCD}/20418`,
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'put', key: 'k', value: 'old', ifVersion: '0' },
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'get', key: 'k' },
+        { do: 'client', action: 'put', key: 'k', value: 'new', ifVersion: 'seen' },
+      ],
+      C2: [
+        { do: 'client', action: 'get', key: 'none', as: 'warm' },
+        { do: 'wait', until: 0.99 },
+        { do: 'client', action: 'get', key: 'k', as: 'first' },
+      ],
+      C3: [
+        { do: 'wait', until: 10 },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+    },
+    faults: [{ at: 1, do: 'pause', who: 'leader', for: 8 }],
+    until: 20,
+    expect: { ...QUIET, facts: { C1: { put: { done: true } }, C3: { get: { value: 'new' } } }, terms: { atLeast: 2 } },
+  },
+  {
+    id: 'P5',
+    title: 'A member that hears nobody, and is heard: it does not disturb the leader',
+    reference: 'https://blog.cloudflare.com/a-byzantine-failure-in-the-real-world/; pre-vote',
+    system: cluster(),
+    clients: { C1: keeper(290) },
+    faults: [{ at: 1, do: 'cut', from: ['leader', 'follower2'], to: 'follower1', oneWay: true, for: 300 }],
+    until: 300,
+    expect: { ...QUIET, facts: { C1: KEPT }, terms: { atMost: 2 } },
+  },
+  {
+    id: 'P6',
+    title: 'Two members do not see each other, both see the third',
+    reference: 'https://blog.cloudflare.com/a-byzantine-failure-in-the-real-world/',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'wait', until: 8 },
+        { do: 'client', action: 'loop', count: 50 },
+      ],
+    },
+    faults: [{ at: 1, do: 'cut', from: 'leader', to: 'follower1', for: 100 }],
+    until: 40,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 50 } } }, terms: { atMost: 3 } },
+  },
+  {
+    id: 'P7',
+    title: 'Leaders die between writing, sending and committing, term after term',
+    reference: 'Raft, figure 8: an entry of an earlier term is not committed by counting',
+    system: cluster({ members: 5, settings: { electionTicks: 8 } }),
+    clients: { C1: busy(150) },
+    faults: [2, 3.5, 5, 6.5, 8, 9.5, 11, 12.5].map((at, i) => die(at, 'leader', 2 + 3 * i, 2)),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 150 } } }, terms: { atLeast: 5 }, running: 5 },
+  },
+  {
+    id: 'P8',
+    title: 'A voter loses power before its vote is on the disk, and is asked again',
+    reference: 'no vote before it is on the disk',
+    system: cluster({ disk: { loss: 1000, kept: 0 } }),
+    clients: { C1: busy(100) },
+    // The leader goes, and the voters die at one of their next effects each.
+    faults: [2, 6, 10, 14].flatMap((at, i) => [
+      down(at, 'leader', 3),
+      die(at + 0.1, 'follower1', 1 + i, 0.2),
+      die(at + 0.2, 'follower2', 2 + i, 0.2),
+    ]),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 100 } } }, running: 3 },
+  },
+  {
+    id: 'P9',
+    title: 'Two leaders change the membership, the first one without a quorum',
+    reference: 'https://groups.google.com/g/raft-dev/c/t4xj6dJTP6E',
+    system: cluster(),
+    clients: { C1: busy(50, 12) },
+    faults: [
+      { at: 1, do: 'cut', from: 'leader', to: ['follower1', 'follower2'], for: 8 },
+      change(1.1, 'add', 'N4'),
+      change(6, 'add', 'N5'),
+      change(12, 'promote', 'N5'),
+    ],
+    until: 40,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 50 } } }, voters: ['N1', 'N2', 'N3', 'N5'] },
+  },
+  {
+    id: 'P10',
+    title: 'From three members to five and back, with a crash of the leader at each step',
+    reference: 'https://github.com/nats-io/nats-server/issues/7545',
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: { C1: busy(200) },
+    faults: [
+      change(2, 'add', 'N4'),
+      die(2.005, 'leader', 4),
+      change(8, 'add', 'N4'),
+      change(9, 'add', 'N5'),
+      change(14, 'promote', 'N4'),
+      die(14.005, 'leader', 7),
+      change(20, 'promote', 'N4'),
+      change(21, 'promote', 'N5'),
+      die(21.005, 'leader', 9),
+      change(28, 'promote', 'N5'),
+      change(34, 'remove', 'N4'),
+      die(34.005, 'leader', 5),
+      change(40, 'remove', 'N4'),
+      change(44, 'remove', 'N5'),
+    ],
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 200 } } }, voters: ['N1', 'N2', 'N3'] },
+  },
+  {
+    id: 'P11',
+    title: 'A member that was removed while it was down comes back, and disturbs nobody',
+    reference: 'pre-vote; a removed member does not know it',
+    system: cluster(),
+    clients: { C1: keeper(60) },
+    faults: [down(1, 'follower1', 20), change(5, 'remove', 'follower1')],
+    until: 65,
+    expect: { ...QUIET, facts: { C1: KEPT }, terms: 1 },
+  },
+  {
+    id: 'P13',
+    title: 'A learner that has nothing yet is not promoted',
+    reference: 'a voter that lags makes every commit wait',
+    system: cluster(),
+    clients: { C1: busy(300) },
+    faults: [
+      { at: 1, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'N4', for: 20 },
+      change(8, 'add', 'N4'),
+      change(10, 'promote', 'N4'),
+      change(30, 'promote', 'N4'),
+    ],
+    until: 40,
+    expect: {
+      ...QUIET,
+      answers: ['add N4: done', 'promote N4: invalid: N4 has not caught up yet', 'promote N4: done'],
+      facts: { C1: { loop: { done: 300 } } },
+    },
+  },
+  {
+    id: 'P14',
+    title: 'Messages of a minute ago arrive, after terms have changed',
+    reference: 'old appends and votes are known by their term and index',
+    system: cluster(),
+    clients: { C1: busy(200), C2: keeper(70) },
+    faults: [
+      { at: 1, do: 'hold', from: 'leader', to: 'follower1', for: 60, count: 10 },
+      { at: 1, do: 'hold', from: 'follower1', to: 'leader', for: 60, count: 10 },
+      { at: 3, do: 'hold', from: 'leader', to: 'follower2', for: 55, count: 10 },
+      down(10, 'leader', 5),
+      { at: 20, do: 'hold', from: 'leader', to: 'follower1', for: 45, count: 10 },
+      down(30, 'leader', 5),
+    ],
+    until: 80,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 200 } }, C2: KEPT }, terms: { atLeast: 3 }, lag: { atMost: 5 } },
+  },
+  {
+    id: 'P15',
+    title: 'The leader dies in the middle of sending its snapshot',
+    reference: 'a snapshot is installed whole or not at all',
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: { C1: busy(400) },
+    faults: [down(1, 'follower1', 15), die(16.02, 'leader', 30, 3)],
+    until: 50,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 400 } } }, running: 3, lag: { atMost: 5 } },
+  },
+  {
+    id: 'P16',
+    title: 'Two snapshots in quick succession',
+    reference: `${ETCD}/18055`,
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: { C1: busy(500), C2: busy(500) },
+    faults: [down(1, 'follower1', 6), down(8, 'follower1', 4), down(13, 'follower1', 0.5)],
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 500 } }, C2: { loop: { done: 500 } } },
+      running: 3,
+      lag: { atMost: 5 },
+    },
+  },
+  {
+    id: 'P17',
+    title: 'A follower whose disk takes two seconds: nobody waits for it',
+    reference: 'a commit needs a majority, not everybody',
+    system: cluster(),
+    clients: { C1: busy(100, 2) },
+    faults: [{ at: 1, do: 'system', action: 'disk', trouble: 'slow', ms: 2000, who: 'follower1', for: 60 }],
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 100, at: { atMost: 12 } } } }, terms: 1 },
+  },
+  {
+    id: 'P18',
+    title: 'A leader whose disk takes two seconds: no hold is lost',
+    reference: 'latency, or another leader; never a lost renewal',
+    system: cluster(),
+    clients: { C1: keeper(50), C2: busy(5, 2) },
+    faults: [{ at: 1, do: 'system', action: 'disk', trouble: 'slow', ms: 2000, who: 'leader', for: 40 }],
+    until: 60,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { loop: { done: 5 } } }, events: { sessionEnded: 0 } },
+  },
+  {
+    id: 'P20',
+    title: 'Everybody has the same state after the same entries, on different clocks and after restarts',
+    reference: 'apply uses no clock, no random number, no order of a map',
+    system: cluster({
+      settings: { snapshotBytes: 4096, compareEvery: 8 },
+      drift: { N1: 20_000, N2: -20_000, C1: 15_000 },
+    }),
+    clients: { C1: busy(200), C2: [...busy(200)], C3: next(3, { lock: 'busy' }) },
+    faults: [down(3, 'follower1', 2), down(7, 'leader', 2), { at: 12, do: 'system', action: 'blackout', for: 1 }],
+    until: 60,
+    expect: { ...QUIET, running: 3, failed: 0, lag: { atMost: 5 } },
+  },
+]

@@ -1,0 +1,278 @@
+import type { Scenario } from '../format.js'
+import { ANY, cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
+
+const FIRST_COME = 'waiters are served strictly first come, first served'
+
+export const GRANT_ROWS: readonly Scenario[] = [
+  {
+    id: 'Q1',
+    title: 'A waiter whose session ends leaves the queue, and is never granted in its old place',
+    reference: FIRST_COME,
+    system: cluster(),
+    clients: {
+      C1: keeper(20),
+      C2: next(0.5, { wait: '8s' }),
+      C3: keeper(25, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 1 }),
+    },
+    faults: [{ at: 2, do: 'isolate', who: 'C2', for: 15 }],
+    until: 30,
+    expect: { ...QUIET, order: { L: ['C1', 'C3'] }, facts: { C2: { take: { outcome: 'timeout' } } }, waiting: 0 },
+  },
+  {
+    id: 'Q4',
+    title: 'The answer to an acquire is lost, and its leader dies: the repeat gets the same grant',
+    reference: 'a repeat with the same request number returns the first answer',
+    system: cluster({ drops: { C1: [{ message: 'granted', times: 1, breaks: true }] } }),
+    clients: { C1: keeper(10) },
+    faults: [{ at: 0.095, do: 'system', action: 'down', who: 'leader', for: 3 }],
+    until: 15,
+    expect: { ...QUIET, facts: { C1: KEPT }, order: { L: ['C1'] }, events: { held: 1, queued: 0 } },
+  },
+  {
+    id: 'Q6',
+    title: 'The answer to a release is lost: the repeat succeeds once, and frees nobody else',
+    reference: 'a release names its hold',
+    system: cluster({ drops: { C1: [{ message: 'released', times: 1, breaks: true }] } }),
+    clients: { C1: keeper(3), C2: keeper(10, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 1 }) },
+    until: 15,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: KEPT }, order: { L: ['C1', 'C2'] }, events: { freed: 2 } },
+  },
+  {
+    id: 'Q7',
+    title: 'A release that arrives after the lock has passed on touches nobody',
+    text: 'C1 gives up waiting for the answer and repeats the release on another connection; the first one arrives much later.',
+    reference: 'a release names its hold',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'wait', until: 1 },
+        { do: 'client', action: 'give' },
+      ],
+      C2: keeper(35, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 0.5 }),
+    },
+    faults: [{ at: 0.9, do: 'hold', from: 'C1', to: 'leader', label: 'release', for: 20 }],
+    until: 40,
+    expect: { ...QUIET, facts: { C2: KEPT }, order: { L: ['C1', 'C2'] }, grantedAt: { L: [ANY, { atLeast: 1 }] } },
+  },
+  {
+    id: 'Q8',
+    title: 'A hundred waiters, and a new leader every other second: the order stays',
+    reference: FIRST_COME,
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: { C1: [{ do: 'client', action: 'queueUp', count: 100, hold: 0.1 }] },
+    faults: [2, 4, 6, 8, 10, 12].map(
+      (at, i) => ({ at, do: 'system', action: 'transfer', to: `follower${(i % 2) + 1}` }) as const,
+    ),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { queueUp: { granted: 100, inOrder: true } } }, terms: { atLeast: 4 } },
+  },
+  {
+    id: 'Q9',
+    title: 'Five hundred waiters: each release wakes one',
+    reference: 'no herd: one release wakes the waiters that it grants',
+    system: cluster(),
+    clients: { C1: [{ do: 'client', action: 'queueUp', count: 500, hold: 0.001 }] },
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { queueUp: { granted: 500, inOrder: true } } },
+      pushes: { atLeast: 499, atMost: 505 },
+    },
+  },
+  {
+    id: 'Q10',
+    title: 'Waiters that give up in the middle of the queue: tokens are of grants, not of requests',
+    reference: 'a token that is the number of the request would go back',
+    system: cluster(),
+    clients: {
+      C1: keeper(5),
+      C2: [
+        { do: 'wait', until: 1 },
+        { do: 'client', action: 'take', wait: '1m', background: true },
+        { do: 'wait', until: 4 },
+        { do: 'client', action: 'abort' },
+      ],
+      C3: keeper(8, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),
+    },
+    until: 15,
+    expect: {
+      ...QUIET,
+      order: { L: ['C1', 'C3'] },
+      facts: { C2: { take: { outcome: 'aborted' } }, C3: KEPT },
+      waiting: 0,
+    },
+  },
+  {
+    id: 'Q11',
+    title: 'Readers without an end: a writer waits for one generation of them',
+    reference: FIRST_COME,
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'loop', mode: 'shared', count: 40, hold: 0.5 }],
+      C2: [
+        { do: 'wait', until: 0.25 },
+        { do: 'client', action: 'loop', mode: 'shared', count: 40, hold: 0.5 },
+      ],
+      C3: [
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'take', as: 'take' },
+        { do: 'client', action: 'give' },
+      ],
+    },
+    until: 40,
+    expect: {
+      ...QUIET,
+      facts: { C3: { take: { outcome: 'granted', at: { atMost: 5.7 } } }, C1: { loop: { done: 40 } } },
+    },
+  },
+  {
+    id: 'Q12',
+    title: 'Readers share a token, the writer has a greater one, and a reader may never write',
+    reference: 'shared holds that overlap are one generation',
+    system: cluster(),
+    resources: { R: { kind: 'G*' } },
+    clients: {
+      C1: keeper(5, { mode: 'shared' }),
+      C2: keeper(4, { mode: 'shared' }),
+      C3: [{ do: 'wait', until: 1 }, { do: 'acquire', wait: '1m' }, { do: 'read' }, { do: 'write' }, { do: 'release' }],
+      C4: [
+        { do: 'wait', until: 8 },
+        { do: 'acquire', mode: 'shared' },
+        { do: 'write', check: false },
+      ],
+    },
+    until: 12,
+    expect: {
+      ...QUIET,
+      facts: { C1: KEPT, C2: KEPT },
+      // Two readers, the writer, a reader.
+      generations: { L: 3 },
+      units: { C3: 'done', C4: 'lost' },
+      values: { R: 1 },
+    },
+  },
+  {
+    id: 'Q14',
+    title: 'The holder of a permit dies: the permit comes back with the end of its session',
+    reference: 'permits that leak make a semaphore smaller for ever',
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'take', permits: 2 }],
+      C2: keeper(30, { permits: 2 }),
+      C3: [
+        { do: 'wait', until: 1 },
+        { do: 'client', action: 'take', permits: 2, wait: '1m' },
+      ],
+    },
+    faults: [{ at: 0.5, do: 'kill', who: 'C1' }],
+    until: 35,
+    expect: { ...QUIET, facts: { C3: { take: { outcome: 'granted', at: { atLeast: 9.5, atMost: 15 } } }, C2: KEPT } },
+  },
+  {
+    id: 'Q16',
+    title: 'Two locks, taken in both orders: no deadlock, all or nothing',
+    reference: 'one command names all locks',
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'loop', locks: ['a', 'b'], count: 100, hold: 0.02 }],
+      C2: [{ do: 'client', action: 'loop', locks: ['b', 'a'], count: 100, hold: 0.02 }],
+      C3: [{ do: 'client', action: 'loop', locks: ['b', 'c', 'a'], count: 100, hold: 0.02 }],
+    },
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 100 } }, C2: { loop: { done: 100 } }, C3: { loop: { done: 100 } } },
+      waiting: 0,
+    },
+  },
+  {
+    id: 'Q18',
+    title: 'An operator takes the lock away: its holder is told, the next one has a greater token',
+    reference: 'force release with actor and reason',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'lost' },
+      ],
+      C2: keeper(10, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 1 }),
+      operator: [
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'steal', lock: 'L' },
+      ],
+    },
+    until: 15,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: { lost: { reason: 'stolen', at: { atLeast: 3, atMost: 3.2 } } },
+        C2: KEPT,
+        operator: { steal: { stolen: 1 } },
+      },
+      order: { L: ['C1', 'C2'] },
+      freed: { C1: [{ reason: 'stolen' }] },
+    },
+  },
+  {
+    id: 'Q19',
+    title: 'A persistent hold outlives its holder, until an operator acts',
+    reference: 'https://github.com/hazelcast/hazelcast/issues/5652, https://issues.apache.org/jira/browse/CURATOR-605',
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'take', persistent: true }],
+      C2: [
+        { do: 'wait', until: 40 },
+        { do: 'client', action: 'take', wait: 0, as: 'early' },
+        { do: 'client', action: 'steal', lock: 'L' },
+        { do: 'client', action: 'take' },
+      ],
+    },
+    faults: [{ at: 3, do: 'kill', who: 'C1' }],
+    until: 45,
+    expect: {
+      ...QUIET,
+      facts: { C2: { early: { outcome: 'busy' }, steal: { stolen: 1 }, take: { outcome: 'granted' } } },
+      order: { L: ['C1', 'C2'] },
+    },
+  },
+  {
+    id: 'Q20',
+    title: 'A name that nobody uses is forgotten; when it comes back its tokens go on',
+    reference: `${ETCD}: tokens of a re-created key`,
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'loop', count: 30 },
+        { do: 'wait', until: 10 },
+        { do: 'client', action: 'loop', count: 30, as: 'again' },
+      ],
+    },
+    faults: [{ at: 6, do: 'system', action: 'blackout', for: 1 }],
+    until: 30,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 30 }, again: { done: 30 } } }, events: { held: 60 } },
+  },
+  {
+    id: 'Q21',
+    title: 'Tokens beyond 2^53',
+    reference: 'JSON numbers and doubles end at 2^53',
+    system: cluster({ epoch: 40 }),
+    resources: { R: { kind: 'G*' } },
+    clients: {
+      C1: [
+        { do: 'client', action: 'take', as: 'first' },
+        { do: 'client', action: 'give', hold: 'first' },
+      ],
+      C2: [{ do: 'wait', until: 1 }, { do: 'acquire' }, { do: 'read' }, { do: 'write' }, { do: 'release' }],
+      C3: [{ do: 'wait', until: 2 }, { do: 'acquire' }, { do: 'read' }, { do: 'write' }, { do: 'release' }],
+    },
+    until: 5,
+    expect: {
+      ...QUIET,
+      facts: { C1: { first: { wide: true } } },
+      units: { C2: 'done', C3: 'done' },
+      values: { R: 2 },
+      epoch: 40,
+    },
+  },
+]

@@ -1,0 +1,201 @@
+import type { Scenario } from '../format.js'
+import { cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
+
+const busy = (count: number, from = 0) =>
+  [
+    { do: 'wait', until: from },
+    { do: 'client', action: 'loop', lock: 'busy', count, hold: 0.005 },
+  ] as const
+const down = (at: number, who: string, forSeconds: number) =>
+  ({ at, do: 'system', action: 'down', who, for: forSeconds }) as const
+
+export const WATCH_ROWS: readonly Scenario[] = [
+  {
+    id: 'W1',
+    title: 'Everything is in the snapshot: an empty member becomes the leader',
+    reference: 'holders, queue, sessions with what is left of them, delays, answers, epoch',
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: {
+      C1: keeper(40),
+      C2: next(1, { wait: '90s' }),
+      C3: [{ do: 'client', action: 'take', lock: 'delayed', lockDelay: '60s' }],
+      C4: [
+        { do: 'wait', until: 20 },
+        { do: 'client', action: 'take', lock: 'delayed', wait: '2m' },
+      ],
+      C5: busy(200),
+    },
+    faults: [
+      { at: 2, do: 'kill', who: 'C3' },
+      { at: 14, do: 'system', action: 'replaceDisk', who: 'N3' },
+      { at: 16, do: 'system', action: 'remove', who: 'N3' },
+      { at: 17, do: 'system', action: 'add', who: 'N3' },
+      { at: 24, do: 'system', action: 'promote', who: 'N3' },
+      { at: 26, do: 'system', action: 'transfer', to: 'N3' },
+    ],
+    until: 90,
+    expect: {
+      ...QUIET,
+      leader: 'N3',
+      facts: {
+        C1: KEPT,
+        C2: { take: { outcome: 'granted', at: { atLeast: 40, atMost: 41 } } },
+        C4: { take: { at: { atLeast: 68, atMost: 80 } } },
+      },
+      order: { L: ['C1', 'C2'], delayed: ['C3', 'C4'] },
+      lag: { atMost: 5 },
+    },
+  },
+  {
+    id: 'W4',
+    title: 'A watch from a place that is no longer known says so',
+    reference: `${ETCD}/18089, ${ETCD}/19179`,
+    system: cluster({ settings: { historyEvents: 20 } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'mark' },
+        { do: 'wait', until: 10 },
+        { do: 'client', action: 'watch', from: 'mark', for: 5 },
+      ],
+      C2: busy(50),
+      C3: [
+        { do: 'wait', until: 9 },
+        { do: 'client', action: 'mark' },
+        { do: 'client', action: 'loop', lock: 'x', count: 3 },
+        { do: 'client', action: 'watch', from: 'mark', for: 2 },
+      ],
+    },
+    until: 20,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: { watch: { end: 'gap', count: 0 } },
+        C3: { watch: { end: 'aborted', count: { atLeast: 6, atMost: 8 } } },
+      },
+    },
+  },
+  {
+    id: 'W6',
+    title: 'A watch goes on over changes of the leader, without a gap or a step back',
+    reference: `${ETCD}/15271`,
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: { C1: [{ do: 'client', action: 'watch', for: 50 }], C2: busy(200, 0.5) },
+    faults: [down(3, 'leader', 4), down(9, 'leader', 4), { at: 15, do: 'system', action: 'transfer', to: 'follower1' }],
+    until: 60,
+    // The session of C2, and each hold from its beginning to its end.
+    expect: {
+      ...QUIET,
+      facts: { C1: { watch: { end: 'aborted', count: { atLeast: 400 } } }, C2: { loop: { done: 200 } } },
+    },
+  },
+  {
+    id: 'W7',
+    title: 'Who observes an election sees every leader, and that there is none',
+    reference: `${ETCD}/18163`,
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'observe', for: 20 }],
+      C2: [
+        { do: 'wait', until: 2 },
+        { do: 'client', action: 'campaign', value: 'one' },
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'give', hold: 'campaign' },
+      ],
+      C3: [
+        { do: 'wait', until: 8 },
+        { do: 'client', action: 'campaign', value: 'two' },
+        { do: 'wait', until: 12 },
+        { do: 'client', action: 'give', hold: 'campaign' },
+      ],
+    },
+    until: 25,
+    expect: { ...QUIET, facts: { C1: { observe: { leaders: [null, 'one', null, 'two', null] } } } },
+  },
+  {
+    id: 'W8',
+    title: 'A feature level that members do not know is refused by the state itself',
+    reference: 'a new command needs all members first',
+    system: cluster(),
+    clients: { C1: keeper(10) },
+    faults: [{ at: 2, do: 'system', action: 'configure', level: 99 }],
+    until: 15,
+    expect: { ...QUIET, answers: ['configure: invalid'], facts: { C1: KEPT }, failed: 0, running: 3 },
+  },
+  {
+    id: 'W10',
+    title: 'The service is at its limit: release, renew, steal and expiry go on',
+    reference: 'a full store must be able to empty itself',
+    system: cluster({ limits: { holds: 3 } }),
+    clients: {
+      C1: keeper(20, { lock: 'a' }),
+      C2: [{ do: 'client', action: 'take', lock: 'b' }],
+      C3: keeper(20, { lock: 'c' }),
+      C4: [
+        { do: 'wait', until: 2 },
+        { do: 'client', action: 'take', lock: 'd', wait: 0, as: 'full' },
+        { do: 'wait', until: 16 },
+        { do: 'client', action: 'take', lock: 'd', wait: 0, as: 'expired' },
+        { do: 'client', action: 'steal', lock: 'd' },
+        { do: 'client', action: 'take', lock: 'd', wait: 0, as: 'stolen' },
+        { do: 'client', action: 'give', hold: 'stolen' },
+      ],
+    },
+    faults: [{ at: 1, do: 'kill', who: 'C2' }],
+    until: 25,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: KEPT,
+        C3: KEPT,
+        C4: {
+          full: { outcome: 'limit' },
+          expired: { outcome: 'granted' },
+          stolen: { outcome: 'granted' },
+          give: { released: true },
+        },
+      },
+    },
+  },
+  {
+    id: 'W11',
+    title: 'A client with as many open requests as it may have keeps what it holds',
+    reference: 'renewals have a lane of their own',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'queueUp', count: 800, background: true },
+        { do: 'wait', until: 40 },
+        { do: 'client', action: 'state' },
+      ],
+    },
+    until: 45,
+    expect: { ...QUIET, facts: { C1: { state: { state: 'held' }, losses: 0 } }, waiting: { atLeast: 500 } },
+  },
+  {
+    id: 'W15',
+    title: 'A value is compared and set by a client that was paused meanwhile',
+    reference: 'versions grow with every write',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'put', key: 'k', value: 'a', ifVersion: '0', as: 'first' },
+        { do: 'client', action: 'get', key: 'k' },
+        { do: 'wait', until: 3 },
+        { do: 'client', action: 'put', key: 'k', value: 'c', ifVersion: 'seen' },
+        { do: 'client', action: 'get', key: 'k', as: 'after' },
+      ],
+      C2: [
+        { do: 'wait', until: 2 },
+        { do: 'client', action: 'get', key: 'k' },
+        { do: 'client', action: 'put', key: 'k', value: 'b', ifVersion: 'seen' },
+      ],
+    },
+    faults: [{ at: 1, who: 'C1', do: 'pause', for: 20 }],
+    until: 30,
+    expect: {
+      ...QUIET,
+      facts: { C1: { put: { outcome: 'version-conflict' }, after: { value: 'b' } }, C2: { put: { done: true } } },
+    },
+  },
+]

@@ -1,0 +1,112 @@
+import type { Limits } from '@leasehold/core'
+import type { Cluster, SimulatedMember } from '../../../cluster/index.js'
+import type { World } from '../../../world/index.js'
+import type { Fault } from '../../format.js'
+
+type Own = Fault & { readonly do: 'system' }
+
+/**
+ * Faults that only a cluster knows. `who` is a member or `leader`; `for` in seconds.
+ *
+ * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}
+ * - `rot` {file: log | snapshot | identity | mark}: one bit on the platter.
+ * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for}.
+ * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}: what operators do.
+ */
+export function clusterActions(
+  world: World,
+  cluster: Cluster,
+  resolve: (who: string) => string,
+): Record<string, (fault: Own) => void> {
+  const member = (fault: Own): SimulatedMember => cluster.member(resolve(fault.who ?? 'leader'))
+  const later = (fault: Own, action: () => void): void => {
+    if (typeof fault.for === 'number') world.after(Math.round(fault.for * 1_000_000), 'over', action)
+  }
+  const down = (one: SimulatedMember, fault: Own): void => {
+    if (fault.how === 'kill') one.kill()
+    else one.powerOff()
+    later(fault, () => one.start())
+  }
+  const change = (what: Parameters<Cluster['change']>[0]): void => {
+    cluster.change(what, (problem) => {
+      const text = `${what.kind} ${'name' in what ? what.name : what.member.name}: ${problem ?? 'done'}`
+      cluster.answers.push(text)
+      world.timeline.add({ kind: 'note', text })
+    })
+  }
+  const adds = new Map<string, Parameters<Cluster['change']>[0]>()
+  return {
+    disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
+    rot: (fault) => {
+      const file = { log: /^log-/, snapshot: /^snapshot-/, identity: /^identity$/, mark: /^mark-/ }[String(fault.file)]
+      member(fault).disk.rot(file ?? /^log-/)
+    },
+    blackout: (fault) => {
+      for (const one of cluster.list) down(one, fault)
+    },
+    down: (fault) => down(member(fault), fault),
+    dieAtEffect: (fault) => {
+      const one = member(fault)
+      one.dieAtEffect(Number(fault.nth), () => down(one, fault))
+    },
+    transfer: (fault) => cluster.leader?.replica?.transferLeadership(resolve(String(fault.to))),
+    replaceDisk: (fault) => {
+      const one = member(fault)
+      one.powerOff()
+      adds.set(one.name, cluster.replaceDisk(one.name))
+    },
+    add: (fault) => {
+      const name = String(fault.who)
+      const known = adds.get(name) ?? (cluster.members.has(name) ? undefined : cluster.addMachine(name))
+      if (!known) throw new Error(`${name} is a member with a disk of its own`)
+      adds.set(name, known)
+      change(known)
+      world.after(500_000, 'newcomer', () => cluster.member(name).start())
+    },
+    promote: (fault) => change({ kind: 'promote', name: String(fault.who) }),
+    configure: (fault) => {
+      const { level, limits } = fault as { level?: number; limits?: Partial<Limits> }
+      const command = { kind: 'configure', ...(level ? { level } : {}), ...(limits ? { limits } : {}) } as const
+      cluster.leader?.replica?.submit(command, (result) => {
+        cluster.answers.push(result.kind === 'refused' ? `configure: ${result.code}` : `configure: ${result.kind}`)
+      })
+    },
+    remove: (fault) => change({ kind: 'remove', name: resolve(String(fault.who)) }),
+  }
+}
+
+function disk({ disk: one }: SimulatedMember, fault: Own, later: (action: () => void) => void): void {
+  const { trouble } = one
+  switch (fault.trouble) {
+    case 'failSync':
+      trouble.failSync = true
+      return
+    case 'failWrite':
+      trouble.failWrite = true
+      return
+    case 'misdirect':
+      trouble.misdirect = true
+      return
+    case 'readOnly':
+      trouble.readOnly = true
+      return later(() => {
+        trouble.readOnly = false
+      })
+    case 'slow':
+      one.faults = { ...one.faults, slowMs: Number(fault.ms ?? 2000) }
+      trouble.slow = true
+      return later(() => {
+        trouble.slow = false
+      })
+    case 'stuck':
+      one.setStuck(true)
+      return later(() => one.setStuck(false))
+    case 'full':
+      one.capacity = one.used
+      return later(() => {
+        one.capacity = Number.POSITIVE_INFINITY
+      })
+    default:
+      throw new Error(`no trouble of a disk: ${String(fault.trouble)}`)
+  }
+}
