@@ -15,7 +15,8 @@ export function peerNetwork(process: Process, member: SimulatedMember): Network 
       network.send(process, { machine, port: PORT }, frame)
     },
     receive(handler) {
-      network.bind<Uint8Array>(process, PORT, (frame) => handler(0, frame))
+      // A process that has died while it began runs on to the end of its turn.
+      if (process.alive) network.bind<Uint8Array>(process, PORT, (frame) => handler(0, frame))
     },
     setPeers(next) {
       peers = next

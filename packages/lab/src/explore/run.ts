@@ -4,6 +4,7 @@ import { Cluster } from '../cluster/cluster.js'
 import { QUIET_DISK } from '../cluster/disk/faults.js'
 import { SimulatedStore } from '../cluster/store.js'
 import { LockHistory } from '../checks/lock-history.js'
+import type { TimelineEvent } from '../world/timeline.js'
 import { World } from '../world/world.js'
 import { Conductor } from './conductor.js'
 import { Ending } from './ending.js'
@@ -30,6 +31,8 @@ export interface Outcome {
 export interface RunOptions {
   /** Hears of what happens, line by line. */
   readonly log?: (line: string) => void
+  /** Hears of what happens, as data for pictures. */
+  readonly happened?: (event: TimelineEvent) => void
 }
 
 /** Runs a plan: the safety phase with its faults, then the end, in which everything must come right again. */
@@ -48,10 +51,11 @@ class Run {
     private readonly plan: Plan,
     options: RunOptions,
   ) {
-    const { log } = options
+    const { log, happened } = options
     this.world = new World({ seed: plan.seed })
     const { world } = this
-    world.timeline.enabled = log !== undefined
+    world.timeline.enabled = log !== undefined || happened !== undefined
+    if (happened) world.timeline.onEvent(happened)
     if (log) world.timeline.onEvent((event) => log(`${stamp(event.atUs)} ${textOf(event)}`))
     this.cluster = clusterOf(plan, world, log)
     const { checks } = this.cluster

@@ -1,4 +1,9 @@
 import type { Scenario } from './format.js'
+import { SESSION_ROWS } from './rows/s-sessions.js'
+import { GRANT_ROWS } from './rows/q-grants.js'
+import { CONSENSUS_ROWS } from './rows/p-consensus.js'
+import { DISK_ROWS } from './rows/d-disk.js'
+import { WATCH_ROWS } from './rows/w-watch.js'
 import { a1 } from './rows/a1.js'
 import { a10, a10bad } from './rows/a10.js'
 import { a1g } from './rows/a1g.js'
@@ -68,6 +73,11 @@ export const SCENARIOS: readonly Scenario[] = [
   r15c,
   r16,
   r16c,
+  ...SESSION_ROWS,
+  ...GRANT_ROWS,
+  ...CONSENSUS_ROWS,
+  ...DISK_ROWS,
+  ...WATCH_ROWS,
 ]
 
 /** Ids are compared without regard to case. */

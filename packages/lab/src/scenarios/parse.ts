@@ -1,4 +1,5 @@
 import { InvalidError } from '@leasehold/core'
+import { EXPLORED } from './explored.js'
 import type { Scenario } from './format.js'
 import { SYSTEM_KINDS } from './systems/index.js'
 
@@ -24,6 +25,7 @@ const STEPS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   write: {},
   effect: {},
   release: {},
+  client: { action: isText },
 }
 const FAULTS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   pause: { for: isTime },
@@ -65,13 +67,17 @@ export function checkScenario(value: unknown): asserts value is Scenario {
   if (!isText(scenario.title)) wrong('title', 'is a text')
   if (!isText(scenario.reference)) wrong('reference', 'is a text: where the case comes from')
   const system = objectAt('system', scenario.system)
-  if (!SYSTEM_KINDS.includes(system.kind as string)) wrong('system.kind', `is one of ${SYSTEM_KINDS.join(', ')}`)
+  if (system.kind !== EXPLORED && !SYSTEM_KINDS.includes(system.kind as string)) {
+    wrong('system.kind', `is one of ${SYSTEM_KINDS.join(', ')}`)
+  }
   for (const [name, spec] of Object.entries(objectAt('resources', scenario.resources ?? {}))) {
     const { kind } = objectAt(`resources.${name}`, spec)
     if (!KINDS.includes(kind as string)) wrong(`resources.${name}.kind`, `is one of ${KINDS.join(', ')}`)
   }
   const clients = Object.entries(objectAt('clients', scenario.clients))
-  if (clients.length === 0 || clients.length > CLIENTS_MAX) wrong('clients', `has 1 to ${CLIENTS_MAX} entries`)
+  // A plan of the explorer brings its clients along.
+  const least = system.kind === EXPLORED ? 0 : 1
+  if (clients.length < least || clients.length > CLIENTS_MAX) wrong('clients', `has 1 to ${CLIENTS_MAX} entries`)
   for (const [name, steps] of clients) eachOf(`clients.${name}`, steps, STEPS, STEPS_MAX)
   eachOf('faults', scenario.faults ?? [], FAULTS, FAULTS_MAX)
   for (const [i, fault] of ((scenario.faults ?? []) as { at?: unknown }[]).entries()) {

@@ -2,6 +2,7 @@ import { Resource, type TimelineEvent, World } from '../world/index.js'
 import type { Process } from '../world/index.js'
 import { type Finding, lateEffects, lostUpdates, markOrder, overlaps, tokenOrder } from './checks/index.js'
 import { differences } from './expect.js'
+import { EXPLORED, runExplored } from './explored.js'
 import { planFaults } from './faults.js'
 import type { Expectation, Observation, Rule, Scenario, UnitOutcome } from './format.js'
 import { HoldBook } from './holds.js'
@@ -52,6 +53,7 @@ export async function runScenario(
   scenario: Scenario,
   options: { readonly seed?: number } = {},
 ): Promise<ScenarioResult> {
+  if (scenario.system.kind === EXPLORED) return await runExplored(scenario)
   const seed = options.seed ?? 1
   const world = new World({ seed })
   const system = systemOf(world, scenario.system)

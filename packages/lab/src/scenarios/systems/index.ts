@@ -8,12 +8,12 @@ import { leasehold } from './leasehold.js'
 /** The production service, and the baselines. */
 const SYSTEMS: Readonly<Record<string, SystemFactory>> = {
   leasehold,
-  cluster,
   redlock,
   redis: redisLock,
   zookeeper,
   revision,
   shedlock,
+  cluster,
 }
 
 export const SYSTEM_KINDS: readonly string[] = Object.keys(SYSTEMS)
