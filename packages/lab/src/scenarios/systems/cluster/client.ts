@@ -48,7 +48,7 @@ export class ClusterClient implements LockClient {
         return { reason: lost?.reason ?? 'released', at: this.now() }
       },
       abort: async (step) => {
-        this.aborts.get(String(step.hold ?? 'take'))?.abort()
+        this.aborts.get(textOr(step.hold, 'take'))?.abort()
         return {}
       },
       close: async () => {
@@ -128,7 +128,7 @@ export class ClusterClient implements LockClient {
   }
 
   private async record(name: string, step: Act, act: (step: Act) => Promise<Facts>): Promise<void> {
-    const as = String(step.as ?? name)
+    const as = textOr(step.as, name)
     this.facts[as] = { outcome: 'open' }
     try {
       this.facts[as] = await act(step)
@@ -149,7 +149,7 @@ export class ClusterClient implements LockClient {
     ...options
   }: Act): Promise<Facts> {
     const controller = this.client.platform.abortController()
-    const as = String(_as ?? 'take')
+    const as = textOr(_as, 'take')
     this.aborts.set(as, controller)
     const names = (locks ?? lock ?? 'L') as string
     const hold = await this.locks.acquire(names, { ...options, signal: controller.signal })
@@ -157,7 +157,7 @@ export class ClusterClient implements LockClient {
   }
 
   private keep(step: Act, hold: Hold): Facts {
-    const as = String(step.as ?? step.action)
+    const as = textOr(step.as, step.action)
     this.holds.set(as, hold)
     this.client.believes(hold)
     hold.on('warning', () => {
@@ -180,7 +180,7 @@ export class ClusterClient implements LockClient {
   }
 
   private hold(step: Act): Hold {
-    const name = String(step.hold ?? 'take')
+    const name = textOr(step.hold, 'take')
     const hold = this.holds.get(name)
     if (!hold) throw new Error(`${this.client.name} has no hold ${name}`)
     return hold
@@ -189,7 +189,7 @@ export class ClusterClient implements LockClient {
   private async query(step: Act): Promise<Facts> {
     const options = {
       limit: 100,
-      ...(step.name === undefined ? {} : { name: String(step.name) }),
+      ...(step.name === undefined ? {} : { name: textOr(step.name, '') }),
       stale: step.stale === true,
     }
     const { held, pending, sessions } = await this.locks.query(options)
@@ -268,7 +268,7 @@ export class ClusterClient implements LockClient {
   private async queueUp(step: Act): Promise<Facts> {
     const order: number[] = []
     const one = async (i: number): Promise<void> => {
-      const hold = await this.locks.acquire(String(step.lock ?? 'L'), { wait: '1h' })
+      const hold = await this.locks.acquire(textOr(step.lock, 'L'), { wait: '1h' })
       order.push(i)
       await this.client.process.sleep(Number(step.hold ?? 0.01) * 1_000_000)
       await hold.release()
@@ -302,6 +302,11 @@ export class ClusterClient implements LockClient {
 }
 
 const RETRY_US = 50_000
+
+/** What a scenario gives as a text. */
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === 'string' ? value : otherwise
+}
 
 function codeOf(error: unknown): string {
   return error instanceof LeaseholdError ? error.code : (error as Error).message
