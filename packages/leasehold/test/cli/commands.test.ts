@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync, statfsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createProgram } from '../../src/cli/program.js'
@@ -139,9 +139,32 @@ describe('guard sql', () => {
 })
 
 describe('doctor', () => {
+  /** Whether this machine is well is not the test's business: it may be busy. */
+  async function doctor(...args: string[]) {
+    const { stdout } = await leasehold('doctor', '--json', ...args)
+    return JSON.parse(stdout) as { checks: { check: string; ok: boolean; text: string }[] }
+  }
+
+  test('looks at the machine: disk, open files, pauses and clocks', async () => {
+    const { checks } = await doctor('--data', workshop.folder())
+    const seen = new Map(checks.map((one) => [one.check, one.text]))
+    for (const check of ['version', 'data', 'flush', 'pauses', 'clock', 'reachable', 'quorum', 'locks', 'ttl']) {
+      expect([...seen.keys()]).toContain(check)
+    }
+    expect(seen.get('flush')).toMatch(/p99 [\d.]+ ms/)
+  })
+
+  const hasTmpfs = existsSync('/dev/shm') && statfsSync('/dev/shm').type === 0x01021994
+  test.skipIf(!hasTmpfs)('calls a memory file system none for data (needs a tmpfs at /dev/shm)', async () => {
+    const { code, stdout } = await workshop.run(['doctor', '--data', '/dev/shm', '--url', service.url])
+    expect([code, stdout]).toEqual([1, expect.stringContaining('gone with the power')])
+  })
+
   test('tells that all is well, or what is not', async () => {
-    const well = await json('doctor')
-    expect(well.ok).toBe(true)
+    const { checks } = await doctor()
+    for (const name of ['reachable', 'quorum', 'locks', 'ttl']) {
+      expect(checks.find(({ check }) => check === name)).toMatchObject({ check: name, ok: true })
+    }
     const away = await workshop.run(['doctor', '--url', 'http://127.0.0.1:1'])
     expect(away.code).toBe(69)
     expect(away.stdout).toContain('leasehold serve')

@@ -2,13 +2,12 @@ import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
 import { callService } from '../http.js'
 import { print, printJson, table } from '../output.js'
-import { get } from '../fetch.js'
-import { type ClientTls, type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service.js'
+import { stateAt } from '../ready.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
 /** One that does not answer this at once is as good as away. */
 const STATUS_TIMEOUT_MS = 3000
-const READY_TIMEOUT_MS = 1500
 
 interface Listed {
   readonly name: string
@@ -104,17 +103,6 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
     return await standing({ ...options, url: answer.leaderUrl })
   } catch {
     return answer
-  }
-}
-
-/** Whether a member serves, as seen from here: `ready`, or what is the matter. */
-async function stateAt(url: string, tls: ClientTls): Promise<string> {
-  try {
-    const response = await get(new URL('/readyz', url), { signal: AbortSignal.timeout(READY_TIMEOUT_MS), tls })
-    const { reasons } = (await response.json()) as { reasons: readonly string[] }
-    return response.ok ? 'ready' : reasons.join(', ')
-  } catch {
-    return 'no answer'
   }
 }
 

@@ -1,55 +1,110 @@
+import { AccessError } from '@leasehold/core'
 import { Command } from 'commander'
 import pc from 'picocolors'
 import { VERSION } from '../../version.js'
 import { duration, print, printJson } from '../output.js'
 import type { Outcome } from '../program.js'
-import { type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service.js'
+import { callService } from '../http.js'
+import { stateAt } from '../ready.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service.js'
+import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor-machine.js'
 import { exitCodeOf, hintOf } from '../failure.js'
 
-interface Check {
-  readonly check: string
-  readonly ok: boolean
-  readonly text: string
-  readonly hint?: string | undefined
+interface DoctorOptions extends ServiceOptions {
+  readonly data?: string
 }
 
 const PROBE = 'leasehold/doctor'
 const ROUNDS = 20
+const EXIT_UNWELL = 1
 
 /** `doctor`: is the service there, does it answer, how fast, and which TTL follows? */
 export function doctorCommand(outcome: Outcome): Command {
   return serviceCommand(new Command('doctor'))
-    .description('check the way to the service: reachable, takes locks, how fast, what TTL follows')
+    .description(
+      'check this machine and the way to the service: clocks, disk, members, locks, and the TTL that follows',
+    )
+    .option('--data <dir>', 'check the disk that a member shall keep its data on, too')
     .addHelpText(
       'after',
-      '\nIt takes and releases the lock leasehold/doctor a few times.\n\nExample:\n  $ leasehold doctor',
+      `
+It takes and releases the lock leasehold/doctor a few times.
+
+Examples:
+  $ leasehold doctor
+  $ leasehold doctor --data /var/lib/leasehold`,
     )
-    .action(async (options: ServiceOptions) => {
+    .action(async (options: DoctorOptions) => {
       const checks: Check[] = [
         { check: 'version', ok: true, text: `leasehold ${VERSION}, node ${process.versions.node}` },
+        ...(options.data === undefined ? [] : diskChecks(options.data)),
+        ...[filesCheck()].filter((one) => one !== undefined),
+        ...(await clockChecks()),
+        ...(await serviceChecks(options, outcome)),
       ]
-      try {
-        await withLocks(options, async (locks) => {
-          await locks.connect()
-          checks.push({ check: 'reachable', ok: true, text: urlOf(options) })
-          checks.push(...(await timings(async () => await (await locks.acquire(PROBE, { wait: 0 })).release())))
-        })
-      } catch (error) {
-        const reached = checks.some((check) => check.check === 'reachable')
-        checks.push({
-          check: reached ? 'locks' : 'reachable',
-          ok: false,
-          text: (error as Error).message,
-          hint: hintOf(error),
-        })
-        outcome.code = exitCodeOf(error)
-      }
+      if (checks.some(({ ok }) => !ok) && outcome.code === 0) outcome.code = EXIT_UNWELL
       if (options.json === true) return printJson({ ok: checks.every((check) => check.ok), checks })
       for (const { check, ok, text, hint } of checks) {
         print(`${ok ? pc.green('ok   ') : pc.red('fails')} ${check.padEnd(10)} ${text}`)
         if (hint !== undefined) print(`      ${' '.repeat(10)} ${pc.dim(hint)}`)
       }
     })
+}
+
+async function serviceChecks(options: ServiceOptions, outcome: Outcome): Promise<Check[]> {
+  const checks: Check[] = []
+  try {
+    await withLocks(options, async (locks) => {
+      await locks.connect()
+      checks.push({ check: 'reachable', ok: true, text: urlOf(options) })
+      if (/^https?:/.test(urlOf(options))) checks.push(...(await memberChecks(options)))
+      checks.push(...(await timings(async () => await (await locks.acquire(PROBE, { wait: 0 })).release())))
+    })
+  } catch (error) {
+    const reached = checks.some((check) => check.check === 'reachable')
+    const check = error instanceof AccessError ? 'access' : reached ? 'locks' : 'reachable'
+    checks.push({ check, ok: false, text: (error as Error).message, hint: hintOf(error) })
+    outcome.code = exitCodeOf(error)
+  }
+  return checks
+}
+
+interface Standing {
+  readonly leader: string
+  readonly disk: string
+  readonly commitIndex: number
+  readonly members?: readonly { readonly name: string; readonly url: string; readonly role: string }[]
+}
+
+/** Who leads, who does not answer, and whose disk is full. */
+async function memberChecks(options: ServiceOptions): Promise<Check[]> {
+  const {
+    leader,
+    disk,
+    members = [],
+  } = (await callService(options, '/v1/cluster', undefined, { method: 'GET' })) as Standing
+  const tls = tlsOf(options)
+  const states = await Promise.all(members.map(async ({ name, url }) => [name, await stateAt(url, tls)] as const))
+  const away = states.filter(([, state]) => state !== 'ready')
+  const majority = Math.floor(members.filter(({ role }) => role === 'voter').length / 2) + 1
+  const quorum =
+    members.length === 0 ? 'a service of one' : `${leader} leads ${members.length} members, ${majority} are a majority`
+  return [
+    { check: 'quorum', ok: leader !== '', text: leader === '' ? 'no leader is known' : quorum },
+    ...(away.length === 0
+      ? []
+      : [
+          {
+            check: 'members',
+            ok: false,
+            text: away.map(([name, state]) => `${name}: ${state}`).join('; '),
+            hint: 'the service works while a majority does; see to these before the next one goes',
+          },
+        ]),
+    ...(disk === 'ok'
+      ? []
+      : [{ check: 'disk', ok: false, text: 'a member lives on its reserve', hint: 'make room on its disk' }]),
+  ]
 }
 
 /** Measures acquire + release, and the pauses of this process meanwhile. */
