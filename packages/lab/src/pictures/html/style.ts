@@ -24,6 +24,7 @@ svg { display: block; font: 11px system-ui, sans-serif; --tone: var(--quiet) }
 .arrow:hover line { stroke-width: 2.5; opacity: 1 }
 .message { fill: var(--tone); font-size: 9.5px; paint-order: stroke; stroke: var(--card); stroke-width: 3px }
 .fault path { fill: var(--amber); stroke: var(--card) }
+.fault-text { fill: var(--amber); font-size: 10px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 3px }
 .effect circle { fill: var(--tone) } .effect text { fill: var(--paper); text-anchor: middle; font-weight: 700 }
 .look circle { fill: var(--card); stroke: var(--tone); stroke-width: 2 }
 .refused circle { fill: var(--card); stroke: var(--red); stroke-width: 2 } .refused path { stroke: var(--red); stroke-width: 2 }

@@ -12,6 +12,7 @@ const LANE = 62
 const BAR = 12
 const LABELS_APART = 46
 const SLOW_SECONDS = 0.5
+const FAULT_WORDS_MAX = 44
 /** Where along an arrow its words may stand. */
 const PLACES = [0.3, 0.45, 0.6, 0.18, 0.75]
 
@@ -145,7 +146,7 @@ ${parts.join('\n')}
 
   /** Beside their arrows, each at the first place along it where nothing else is written. */
   #arrowWords(): string[] {
-    const taken: Box[] = this.#leaseBoxes()
+    const taken: Box[] = [...this.#leaseBoxes(), ...this.#faultBoxes()]
     const said = new Set<string>()
     return this.#arrows.flatMap((arrow) => {
       const words = this.#wordsOf(arrow)
@@ -180,6 +181,20 @@ ${parts.join('\n')}
     })
   }
 
+  /** Where the words of faults stand. */
+  #faultBoxes(): (Box & { readonly text: string })[] {
+    const boxes: (Box & { readonly text: string })[] = []
+    for (const moment of this.result.timeline) {
+      if (moment.kind !== 'fault' || moment.at < 0 || !this.#has(moment.who)) continue
+      if (moment.text.startsWith('is paused')) continue
+      const text = moment.text.replace(/^its /, '').replace(/:.*$/, '').slice(0, FAULT_WORDS_MAX)
+      const box = { text, x: this.#x(moment.at) + 9, y: this.#y(moment.who) - 24, width: text.length * 5.6, height: 12 }
+      while (boxes.some((other) => meet(box, other))) box.y -= box.height
+      boxes.push(box)
+    }
+    return boxes
+  }
+
   #wordsOf({ label, token }: Arrow): string {
     if (token === undefined) return label
     return /[0-9]$/.test(label) && label.endsWith(` ${token}`) ? label : `${label} · ${this.#token(token)}`
@@ -190,13 +205,17 @@ ${parts.join('\n')}
   }
 
   #faults(): string[] {
-    return this.result.timeline.flatMap((moment) => {
+    const words = this.#faultBoxes().map(
+      ({ x, y, text }) => `<text x="${n(x)}" y="${n(y + 9)}" class="fault-text">${escape(text)}</text>`,
+    )
+    const marks = this.result.timeline.flatMap((moment) => {
       if (moment.kind !== 'fault' || moment.at < 0 || !this.#has(moment.who)) return []
       const [x, y] = [this.#x(moment.at), this.#y(moment.who)]
       return [
         `<g class="fault"><title>${escape(`${moment.at.toFixed(3)} s: ${moment.who} ${moment.text}`)}</title><path d="M${n(x + 1)} ${y - 21}l-6 11h5l-2 9 8-12h-5l3-8z"/></g>`,
       ]
     })
+    return [...marks, ...words]
   }
 
   #effects(): string[] {
