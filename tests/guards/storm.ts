@@ -19,11 +19,12 @@ export interface StormOptions {
 export interface StormResult {
   readonly acknowledged: number
   readonly refused: number
+  readonly unknown: number
 }
 
 interface Message {
   readonly kind: 'next' | 'over'
-  readonly outcome?: 'acknowledged' | 'refused' | 'failed'
+  readonly outcome?: 'acknowledged' | 'refused' | 'unknown' | 'failed'
   readonly why?: string
 }
 
@@ -31,7 +32,7 @@ interface Message {
 export async function storm(options: StormOptions): Promise<StormResult> {
   const { store, guarded, target, units, seed, leaseMs } = options
   const lock = new LapsingLock(leaseMs)
-  const count = { acknowledged: 0, refused: 0 }
+  const count = { acknowledged: 0, refused: 0, unknown: 0 }
   let begun = 0
 
   const serve = (child: ChildProcess): Promise<void> =>

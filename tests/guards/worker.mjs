@@ -81,6 +81,7 @@ async function unit(body) {
     await body()
     process.send({ kind: 'over', outcome: 'acknowledged' })
   } catch (error) {
+    if (error.code === 'unknown-outcome') return void process.send({ kind: 'over', outcome: 'unknown' })
     const refused = ['stale-token', 'lost', 'not-holder', 'session-ended'].includes(error.code)
     if (!refused) process.send({ kind: 'over', outcome: 'failed', why: `${error.code} ${error.stack}` })
     else process.send({ kind: 'over', outcome: 'refused' })

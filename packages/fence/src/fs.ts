@@ -1,6 +1,6 @@
 import * as nodeFs from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
-import { InvalidError, padToken } from '@leasehold/core'
+import { InvalidError, padToken, UnknownOutcomeError } from '@leasehold/core'
 import { type Entry, type FileSystem, Folder } from './fs/folder.js'
 import type { OpenOptions } from './guard.js'
 import { describe, type GuardableHold, tracked } from './hold.js'
@@ -19,7 +19,8 @@ export interface FileGuard {
   read(hold: GuardableHold, options?: OpenOptions): Promise<Uint8Array | null>
   /**
    * Opens, and writes a new version. One write of a hold at a time.
-   * @throws StaleTokenError when a later hold has opened and does not start from this version
+   * @throws StaleTokenError when a later hold has opened and does not start from this version, UnknownOutcomeError when
+   *   later holds have swept so much meanwhile that nobody can tell
    */
   write(hold: GuardableHold, content: Uint8Array | string, options?: OpenOptions): Promise<void>
   /** For readers without a lock: the newest version; null if nothing was ever written. */
@@ -42,8 +43,9 @@ const NOTHING = 'nothing'
  * (its versions). Each appears complete, by `link`, and only once.
  *
  * Every holder starts from one version of its predecessor, fixed by the first who creates its `base` file: itself, or a late
- * writer that finds its mark. A version is accepted if it was there before any later mark, or if every later holder starts
- * from it; both are seen by listing the folder after the version is there. So no acknowledged version is passed over.
+ * writer that finds its mark. A version is accepted if it was there before any later mark, or if the newest holder starts from it,
+ * directly or through others; both are seen by listing the folder after the version is there. So no acknowledged version is passed
+ * over, and none that counts is called stale.
  *
  * @example
  * const file = fence('/srv/state/report.json')
@@ -169,14 +171,37 @@ async function currentOf(folder: Folder, token: bigint): Promise<string> {
   return last === undefined ? await baseOf(folder, token) : fileOf(token, last)
 }
 
-/** Every later holder that has opened by now must start from this version, or from a later one of the same hold. */
+/**
+ * Whether the newest holder that has opened by now starts from this version, or from one that was made from it: all who come after
+ * it start from there. What a sweep has deleted in between can no longer be told.
+ */
 async function checkAccepted(folder: Folder, path: string, target: Target, write: number): Promise<void> {
-  const later = marksOf(await folder.list()).filter((mark) => mark > target.token)
-  for (const mark of later) {
-    const base = await baseOf(folder, mark)
-    const accepted = base.startsWith(`${padToken(target.token)}.`) && base >= fileOf(target.token, write)
-    if (!accepted) throw staleToken(path, target.token, mark)
+  const { token } = target
+  const newest = highest(marksOf(await folder.list()))
+  if (newest === undefined || newest <= token) return
+  let from = await baseOf(folder, newest)
+  // Each step goes to an earlier token: it ends.
+  for (let maker = makerOf(from); maker !== undefined && maker >= token; maker = makerOf(from)) {
+    if (maker === token && from >= fileOf(token, write)) return
+    if (maker === token) break
+    try {
+      from = new TextDecoder().decode(await folder.read(fileOf(maker, 'base')))
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      throw new UnknownOutcomeError(
+        'the version was written, and later holders have swept what would tell whether it counts',
+        {
+          hint: 'give the unit of work up, or repeat it under a new hold',
+        },
+      )
+    }
   }
+  throw staleToken(path, token, newest)
+}
+
+/** The token of the hold that has written a version; undefined for none. */
+function makerOf(version: string): bigint | undefined {
+  return version === NOTHING ? undefined : BigInt(version.slice(0, version.indexOf('.')))
 }
 
 async function contentOf(folder: Folder, name: string): Promise<Uint8Array | null> {
