@@ -154,7 +154,9 @@ async function etcd(url: string, { tls }: LocksOptions): Promise<Engine> {
 
 async function postgres(url: string, { tls }: LocksOptions): Promise<Engine> {
   const { postgresEngine } = await import('@leasehold/engines/postgres')
-  return postgresEngine(url, tls === undefined ? {} : { ssl: tls })
+  // Without a word about certificates the URL decides (`sslmode`).
+  const says = tls !== undefined && Object.values(tls).some((value) => value !== undefined)
+  return postgresEngine(url, says ? { ssl: tls } : {})
 }
 
 /** How a URL may stand in messages. */

@@ -5,6 +5,7 @@ import { backupCommand } from './commands/backup.js'
 import { clusterCommand } from './commands/cluster.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
+import { enginesCommand } from './commands/engines.js'
 import { getCommand } from './commands/get.js'
 import { guardCommand } from './commands/guard.js'
 import { inspectCommand } from './commands/inspect.js'
@@ -67,6 +68,7 @@ export function createProgram(outcome: Outcome): Command {
     verifyCommand(),
     recoverCommand(),
     guardCommand(),
+    enginesCommand(),
     doctorCommand(outcome),
     demoCommand(outcome),
     labCommand(outcome),

@@ -1,0 +1,63 @@
+import { InvalidError } from '@leasehold/core'
+import { Command } from 'commander'
+import { numberOf } from '../numbers.js'
+import { print, printJson } from '../output.js'
+import { urlOf } from '../service.js'
+
+interface SqlOptions {
+  readonly schema?: string
+  readonly epoch?: number
+  readonly json?: boolean
+}
+
+interface EpochOptions {
+  readonly url?: string
+  readonly json?: boolean
+}
+
+const EPOCH_MAX = 32_767
+
+/** `engines sql postgres`, `engines epoch N`: what an operator does with an engine that is not a Leasehold service. */
+export function enginesCommand(): Command {
+  const engines = new Command('engines').description('lock state in a database: its tables and its epoch')
+  engines
+    .command('sql')
+    .argument('<engine>', 'postgres')
+    .description('print the migration for lock state in a database')
+    .option('--schema <name>', 'another schema than leasehold')
+    .option(
+      '--epoch <n>',
+      'first epoch: above that of a service that this one replaces',
+      numberOf('epoch', 1, EPOCH_MAX),
+    )
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ leasehold engines sql postgres | psql "$DATABASE_URL"')
+    .action(async (engine: string, { json, ...options }: SqlOptions) => {
+      if (engine !== 'postgres') {
+        throw new InvalidError(`no migration for ${JSON.stringify(engine)}`, { hint: "it is 'postgres'" })
+      }
+      const { postgresSql } = await import('@leasehold/engines/postgres')
+      const sql = postgresSql(options)
+      if (json === true) printJson({ engine, sql })
+      else print(sql.trimEnd())
+    })
+  engines
+    .command('epoch')
+    .argument('<n>', 'greater than every epoch that was ever used', numberOf('epoch', 1, EPOCH_MAX))
+    .description('begin a new epoch: after a failover that may have lost something, or a restored backup')
+    .option('--url <url>', 'postgres://… (env LEASEHOLD_URL)')
+    .option('--json', 'print JSON')
+    .addHelpText('after', '\nExample:\n  $ leasehold engines epoch 7 --url postgres://localhost/shop')
+    .action(async (epoch: number, options: EpochOptions) => {
+      const url = urlOf(options)
+      if (!/^postgres(ql)?:/.test(url)) {
+        const hint = 'a service gets one by restore --epoch or serve --epoch'
+        throw new InvalidError('the epoch is raised by command on postgres://… only', { hint })
+      }
+      const { raiseEpoch } = await import('@leasehold/engines/postgres')
+      const { before } = await raiseEpoch(url, epoch)
+      if (options.json === true) printJson({ epoch, before })
+      else print(`epoch ${epoch} has begun (it was ${before}); all sessions and ordinary holds have ended`)
+    })
+  return engines
+}
