@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { RateClock } from '../../src/world/clocks.js'
 import { type Process, World } from '../../src/world/index.js'
 
 const SECOND = 1_000_000
@@ -202,5 +203,18 @@ describe('random draws', () => {
     expect(sum / 100_000).toBeGreaterThan(970)
     expect(sum / 100_000).toBeLessThan(1030)
     expect(most).toBeGreaterThan(9000)
+  })
+})
+
+describe('the line of a clock', () => {
+  it('is met at the first moment, at any rate and span', () => {
+    const draws = new World({ seed: 9 }).stream('test', 'clocks')
+    for (let i = 0; i < 20_000; i++) {
+      const clock = new RateClock(draws.below(1e9), draws.below(1e9), draws.below(1_500_000) - 500_000)
+      const target = draws.below(2 ** 32) * (1 + draws.below(1000)) + 1e9
+      const at = clock.when(target) as number
+      expect(clock.at(at)).toBeGreaterThanOrEqual(target)
+      expect(clock.at(at - 1)).toBeLessThan(target)
+    }
   })
 })
