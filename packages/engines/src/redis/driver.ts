@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
 
 /** What is asked of a Redis, whatever the driver. */
@@ -24,6 +25,7 @@ interface NodeRedisModule {
 
 interface IoredisClient {
   eval(script: string, keys: number, ...args: string[]): Promise<unknown>
+  evalsha(sha: string, keys: number, ...args: string[]): Promise<unknown>
   subscribe(channel: string): Promise<unknown>
   unsubscribe(channel: string): Promise<unknown>
   connect(): Promise<unknown>
@@ -35,6 +37,7 @@ interface IoredisClient {
 
 interface NodeRedisClient {
   eval(script: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
+  evalSha(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>
   subscribe(channel: string, listener: () => void): Promise<unknown>
   unsubscribe(channel: string, listener?: () => void): Promise<unknown>
   connect(): Promise<unknown>
@@ -90,7 +93,12 @@ function ioredisPort({ Redis }: IoredisModule, url: string, timeoutMs: number): 
   for (const one of [client, listening]) one.on('error', () => {})
   listening.on('message', (channel) => listeners.get(channel)?.())
   return {
-    run: (script, key, args) => client.eval(script, 1, key, ...args),
+    run: (script, key, args) =>
+      once(
+        (sha) => client.evalsha(sha, 1, key, ...args),
+        () => client.eval(script, 1, key, ...args),
+        script,
+      ),
     async subscribe(channel, listener) {
       listeners.set(channel, listener)
       await listening.subscribe(channel)
@@ -119,7 +127,14 @@ function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs
     else void one.disconnect?.().catch(() => {})
   }
   return {
-    run: (script, key, args) => client.eval(script, { keys: [key], arguments: [...args] }),
+    run: (script, key, args) => {
+      const options = { keys: [key], arguments: [...args] }
+      return once(
+        (sha) => client.evalSha(sha, options),
+        () => client.eval(script, options),
+        script,
+      )
+    },
     async subscribe(channel, listener) {
       await listening.subscribe(channel, listener)
       return () => {
@@ -138,6 +153,27 @@ function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs
         }
       }
     },
+  }
+}
+
+const digests = new Map<string, string>()
+
+/** Runs a script by its digest, and sends it whole only to a server that does not know it. */
+async function once(
+  short: (sha: string) => Promise<unknown>,
+  whole: () => Promise<unknown>,
+  script: string,
+): Promise<unknown> {
+  let sha = digests.get(script)
+  if (sha === undefined) {
+    sha = createHash('sha1').update(script).digest('hex')
+    digests.set(script, sha)
+  }
+  try {
+    return await short(sha)
+  } catch (error) {
+    if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+    return whole()
   }
 }
 

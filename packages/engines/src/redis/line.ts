@@ -91,14 +91,11 @@ export class Line {
     try {
       if (next && this.#passes < PASSES_MAX) return await this.#pass(value, next)
       this.#passes = 0
-      const answer = await this.#home.run(
-        GIVE,
-        this.name,
-        [value, this.#home.channel(this.name)],
-        'cannot release a lock',
-      )
-      if (next) await this.#pause(ASIDE_MS)
-      return answer === 1
+      const args = [value, this.#home.channel(this.name)]
+      const answer = Number(await this.#home.run(GIVE, this.name, args, 'cannot release a lock'))
+      const others = answer - 1 - (this.#unsubscribe ? 1 : 0)
+      if (next && others > 0) await this.#pause(ASIDE_MS)
+      return answer > 0
     } finally {
       if (this.#holder === lock) this.#holder = undefined
       void this.#contend()

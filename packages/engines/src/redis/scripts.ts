@@ -12,12 +12,11 @@ export const EXTEND = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])`
 
-/** KEYS[1] the lock; ARGV: our value, the channel of those who wait. 1: released; 0: it was not ours. */
+/** KEYS[1] the lock; ARGV: our value, the channel of those who wait. 1 + how many of them heard it; 0: it was not ours. */
 export const GIVE = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('del', KEYS[1])
-redis.call('publish', ARGV[2], '')
-return 1`
+return 1 + redis.call('publish', ARGV[2], '')`
 
 /** KEYS[1] the lock; ARGV: our value, the next one's, TTL in ms. 1: the next one has it; 0: it was not ours. */
 export const PASS = `
