@@ -31,6 +31,11 @@ const START_MS = Date.UTC(2026, 0, 1)
 const globalSetImmediate = globalThis.setImmediate
 const globalQueueMicrotask = globalThis.queueMicrotask
 
+/** Runs `callback` after what goes on at once, also while a framework has replaced `queueMicrotask`. */
+export function soon(callback: () => void): void {
+  globalQueueMicrotask(callback)
+}
+
 /** Lets every promise that can go on go on. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {
@@ -149,7 +154,7 @@ export function clientClock(clock: ServiceClock): ClientClock {
         cancel()
       }
     },
-    soon: (callback) => globalQueueMicrotask(callback),
+    soon,
   }
   return view
 }

@@ -9,6 +9,7 @@ import {
   type ServerMessage,
 } from '@leasehold/core'
 import type { ServiceStream, StreamHub } from '@leasehold/replica'
+import { soon } from './clock.js'
 
 /** Frames that wait while a client is paused. */
 const PARKED_MAX = 100_000
@@ -60,7 +61,7 @@ export class Line implements Connector {
       over = true
       this.#cuts.delete(cut)
       stream?.close()
-      queueMicrotask(() => events.closed(new Error(why)))
+      soon(() => events.closed(new Error(why)))
     }
     const toClient = (message: ServerMessage) => {
       if (over) return
@@ -93,7 +94,7 @@ export class Line implements Connector {
       close: () => {
         over = true
         this.#cuts.delete(cut)
-        queueMicrotask(() => stream?.close())
+        soon(() => stream?.close())
       },
     }
   }
@@ -106,7 +107,7 @@ export class Line implements Connector {
     const run = () => {
       if (!this.isDown || this.#cuts.size === 0) deliver()
     }
-    queueMicrotask(() => {
+    soon(() => {
       if (!this.#parked) return run()
       if (this.#parked.length < PARKED_MAX) this.#parked.push(run)
     })

@@ -1,6 +1,6 @@
 import { type Command, type Cursor, type Event, type Index, LockState, type Millis, type Result } from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus, ReadView } from '@leasehold/replica'
-import type { ServiceClock } from './clock.js'
+import { type ServiceClock, soon } from './clock.js'
 
 /** How often the service looks whether something is due. */
 const TICK_MS = 20
@@ -64,16 +64,15 @@ export class TestMember implements Member<LockState> {
 
   submit(command: Command, done: (result: Result) => void): void {
     const code = this.#refusal
-    if (code)
-      return queueMicrotask(() => done({ kind: 'refused', code, message: 'the test has taken the quorum away' }))
+    if (code) return soon(() => done({ kind: 'refused', code, message: 'the test has taken the quorum away' }))
     this.#open.push({ command: this.#minted(command), done })
-    if (this.#open.length === 1) queueMicrotask(() => this.#close())
+    if (this.#open.length === 1) soon(() => this.#close())
   }
 
   read(done: Parameters<Member<LockState>['read']>[0]): void {
     const code = this.#refusal
     const refused: Result | undefined = code && { kind: 'refused', code, message: 'the test has taken the quorum away' }
-    queueMicrotask(() => done(refused ? { refused } : this.stale()))
+    soon(() => done(refused ? { refused } : this.stale()))
   }
 
   stale(): ReadView<LockState> {
