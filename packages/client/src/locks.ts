@@ -7,6 +7,7 @@ import {
   InvalidError,
   NotHolderError,
   parseDuration,
+  parseToken,
 } from '@leasehold/core'
 import { type AcquireContext, acquireHold, settleTerms } from './acquire.js'
 import { requireAbility, requireAcquire } from './capabilities.js'
@@ -237,6 +238,19 @@ export class Locks implements AsyncDisposable {
       cursor = page.next
     } while (cursor !== undefined)
     return { stolen }
+  }
+
+  /**
+   * Ends a session (its id is in the rows of `query`) against its owner's will: its holds are lost, its waits end, and lock
+   * delays count.
+   * @throws SessionEndedError: there is no such session (any more)
+   */
+  async endSession(session: bigint, options: { reason: string }): Promise<void> {
+    checkKeys(options ?? {}, ['reason'], 'endSession')
+    const { reason } = options ?? {}
+    if (typeof reason !== 'string') throw new InvalidError('endSession needs a reason, which its client will see')
+    if (this.#closing) throw closedError()
+    await this.#engine.endSession(parseToken(session), { reason, timeoutMs: this.#timeoutMs })
   }
 
   election(name: string): Election {

@@ -255,7 +255,7 @@ export class EtcdClient {
     if (header === undefined) return
     if (header.revision < atLeast) {
       throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
-        hint: 'it was restored: raise the epoch (leasehold epoch N) before it gives locks again',
+        hint: 'it was restored: raise the epoch (leasehold engines epoch N) before it gives locks again',
       })
     }
     if (header.revision > this.#seenRevision) this.#seenRevision = header.revision

@@ -97,7 +97,7 @@ export class Store {
       throw new EpochChangedError(
         `${this.client.name} is another etcd than the one in which epoch ${record.epoch} began`,
         {
-          hint: 'it was restored from a backup: raise the epoch with `leasehold epoch N`, above every epoch ever used',
+          hint: 'it was restored from a backup: raise the epoch with `leasehold engines epoch N`, above every epoch ever used',
         },
       )
     }

@@ -73,14 +73,20 @@ export async function callService(
   }
 }
 
+/** Whether the URL is one of a Leasehold service, and not of another engine. */
+export function isService(options: ServiceOptions): boolean {
+  return /^https?:/i.test(urlOf(options))
+}
+
 function serviceUrls(options: ServiceOptions): string[] {
   const urls = urlOf(options)
     .split(',')
     .map((url) => url.trim())
   const odd = urls.find((url) => !/^https?:\/\//.test(url))
   if (odd === undefined) return urls
-  throw new InvalidError(`this command needs a service, not ${odd}`, {
-    hint: 'start one with: leasehold serve, and name it with --url http://HOST:PORT',
+  // A URL of another engine may have a password in it.
+  throw new InvalidError(`this command needs a Leasehold service, not ${odd.replace(/\/\/[^@/]*@/, '//')}`, {
+    hint: 'start one with: leasehold serve, and name it with --url http://HOST:PORT; `leasehold run` works with every engine',
   })
 }
 

@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import { Command } from 'commander'
 import { numberOf } from '../numbers.js'
-import { print, printJson } from '../output.js'
+import { print, printJson, table } from '../output.js'
 import { urlOf } from '../service.js'
 
 interface SqlOptions {
@@ -45,14 +45,15 @@ export function enginesCommand(): Command {
     .command('epoch')
     .argument('<n>', 'greater than every epoch that was ever used', numberOf('epoch', 1, EPOCH_MAX))
     .description('begin a new epoch: after a failover that may have lost something, or a restored backup')
-    .option('--url <url>', 'postgres://… (env LEASEHOLD_URL)')
+    .option('--url <url>', 'postgres://… or etcd://… (env LEASEHOLD_URL)')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ leasehold engines epoch 7 --url postgres://localhost/shop')
     .action(async (epoch: number, options: EpochOptions) => {
       const url = urlOf(options)
+      if (/^etcd(\+tls)?:/.test(url)) return raiseInEtcd(url, epoch, options)
       if (!/^postgres(ql)?:/.test(url)) {
         const hint = 'a service gets one by restore --epoch or serve --epoch'
-        throw new InvalidError('the epoch is raised by command on postgres://… only', { hint })
+        throw new InvalidError('the epoch is raised by command on postgres://… and etcd://… only', { hint })
       }
       const { raiseEpoch } = await import('@leasehold/engines/postgres')
       const { before } = await raiseEpoch(url, epoch)
@@ -60,4 +61,18 @@ export function enginesCommand(): Command {
       else print(`epoch ${epoch} has begun (it was ${before}); all sessions and ordinary holds have ended`)
     })
   return engines
+}
+
+async function raiseInEtcd(url: string, epoch: number, { json }: EpochOptions): Promise<void> {
+  const { raiseEpoch } = await import('@leasehold/engines/etcd')
+  const { before, sessions, kept } = await raiseEpoch(url, epoch)
+  if (json === true) {
+    const rows = kept.map((one) => ({ names: one.names, before: String(one.before), id: String(one.id) }))
+    return printJson({ epoch, before, sessions, kept: rows })
+  }
+  print(`epoch ${epoch} has begun (it was ${before ?? 'none'}); ${sessions} sessions and all ordinary holds have ended`)
+  if (kept.length === 0) return
+  print('persistent holds, which stay:')
+  const rows = kept.map((one) => [one.names.join(', '), String(one.before), String(one.id)])
+  print(table(['LOCKS', 'ID BEFORE', 'ID NOW'], rows))
 }

@@ -1,5 +1,6 @@
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { parseToken } from '@leasehold/core'
+import { callService, isService } from '../http.js'
 import { duration, print, printJson, table } from '../output.js'
 import { listing } from '../rows.js'
 import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
@@ -29,7 +30,9 @@ export function sessionCommand(): Command {
     .option('--reason <text>', 'shown to the client and in the events', 'ended by an operator')
     .addHelpText('after', "\nExample:\n  $ leasehold session end 42 --reason 'host is gone'")
     .action(async (id: string, options: ServiceOptions & { reason: string }) => {
-      await callService(options, '/v1/sessions/end', { session: id, reason: options.reason })
+      const { reason } = options
+      if (isService(options)) await callService(options, '/v1/sessions/end', { session: id, reason })
+      else await withLocks(options, (locks) => locks.endSession(parseToken(id), { reason }))
       if (options.json === true) printJson({ session: id, ended: true })
       else print(`ended: session ${id}`)
     })
