@@ -11,6 +11,7 @@ const PAGES = [
   'docs/guide.md',
   'docs/client.md',
   'docs/guards.md',
+  'docs/engines.md',
   'docs/backup.md',
   'docs/lab.md',
   'docs/compat.md',
