@@ -184,6 +184,8 @@ export class ProtocolSession implements EngineSession {
               options.timeoutMs,
               (request, ack) => ({ kind: 'release', ...this.#numbered(request, ack), hold, ...withSecret }),
               () => {},
+              // Nobody else gives it back: as long as the session lives, so would the hold.
+              'keep',
             )
       if (result.kind === 'released') return { released: true }
       throw unexpected('release', result)
@@ -294,13 +296,15 @@ export class ProtocolSession implements EngineSession {
 
   /**
    * `late`: what to do with an answer after the caller has given up. Without it a request that was sent and not answered
-   * in time is never sent again.
+   * in time is never sent again. `unsent`: whether one that could not be sent in time is sent all the same, when there is a
+   * connection again.
    */
   async #request(
     what: string,
     timeoutMs: number,
     command: (number: number, ack: Ack) => Command,
     late?: (result: Result) => void,
+    unsent: 'drop' | 'keep' = 'drop',
   ): Promise<Result> {
     if (this.#window.width > WINDOW_ALL) await this.#room()
     if (this.#ended) throw this.#ended
@@ -327,7 +331,7 @@ export class ProtocolSession implements EngineSession {
       const expired = () => {
         waiting = false
         const error = this.#wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
-        if (!late || !request.sent) this.#close(request)
+        if (!late || (!request.sent && unsent === 'drop')) this.#close(request)
         reject(request.sent ? unknownOutcome(what, error) : error)
       }
       const cancel = this.#wire.after(timeoutMs, expired, true)

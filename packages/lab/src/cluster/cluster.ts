@@ -129,7 +129,7 @@ export class Cluster {
       settings: { ...LAB_SETTINGS, ...options.settings },
       epoch: this.epoch,
       ...(options.limits ? { limits: options.limits } : {}),
-      network: peerNetwork,
+      network: (process, one) => peerNetwork(process, one, (from) => this.members.get(from)?.founding?.node),
       urls: () => this.urls,
       opened: (one, replica, hub) => this.opened(one, replica, hub),
     })

@@ -4,19 +4,33 @@ import type { SimulatedMember } from './member.js'
 
 const PORT = 'members'
 
-/** The way from one member's process to the others, as frames that stand alone. Peers are names of machines. */
-export function peerNetwork(process: Process, member: SimulatedMember): Network {
+/**
+ * The way from one member's process to the others, as frames that stand alone. Peers are names of machines. As over TCP,
+ * a member that begins learns from those who speak to it where to answer, though it does not know them yet: `nodeOf` is
+ * what a sender says of itself.
+ */
+export function peerNetwork(
+  process: Process,
+  member: SimulatedMember,
+  nodeOf: (machine: string) => number | undefined,
+): Network {
   const { network } = process.world
   let peers: ReadonlyMap<number, string> = new Map()
+  const strangers = new Map<number, string>()
   return {
     send(to, _lane, frame) {
-      const machine = peers.get(to)
+      const machine = peers.get(to) ?? strangers.get(to)
       if (machine === undefined || !member.effect(process)) return
       network.send(process, { machine, port: PORT }, frame)
     },
     receive(handler) {
       // A process that has died while it began runs on to the end of its turn.
-      if (process.alive) network.bind<Uint8Array>(process, PORT, (frame) => handler(0, frame))
+      if (!process.alive) return
+      network.bind<Uint8Array>(process, PORT, (frame, from) => {
+        const node = nodeOf(from)
+        if (node !== undefined) strangers.set(node, from)
+        handler(0, frame)
+      })
     },
     setPeers(next) {
       peers = next

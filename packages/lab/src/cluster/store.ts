@@ -28,7 +28,7 @@ export class SimulatedStore {
     const process = machine.spawn({ name: machine.name })
     const { network } = machine.world
     network.bind<Ask>(process, PORT, (ask, from) => {
-      network.send(process, { machine: from, port: PORT }, this.answer(ask))
+      network.send(process, { machine: from, port: PORT }, this.once(ask))
     })
   }
 
@@ -65,6 +65,17 @@ export class SimulatedStore {
       },
     }
   }
+
+  /** A request that the network has doubled is one request: over a connection it could not come twice. */
+  private once(ask: Ask): Answer {
+    const known = this.answers.get(ask.id)
+    if (known) return known
+    const answer = this.answer(ask)
+    if (ask.kind === 'write') this.answers.set(ask.id, answer)
+    return answer
+  }
+
+  private readonly answers = new Map<string, Answer>()
 
   private answer(ask: Ask): Answer {
     const now = this.objects.get(ask.key)

@@ -133,8 +133,8 @@ export class SimulatedDisk {
     })
   }
 
-  misplaced(length: number): number {
-    return this.draw.below(Math.max(1, Math.ceil(length / SECTOR))) * SECTOR
+  pick(count: number): number {
+    return this.draw.below(count)
   }
 
   /** Dirty pages that could not be written are dropped: some have reached the platter, the others are lost. */
@@ -142,6 +142,16 @@ export class SimulatedDisk {
     this.counts.failures++
     inode.settle(() => this.draw.below(1000) < this.faults.loss)
   }
+}
+
+/** Where the whole sectors of a file begin. */
+function sectorsOf(bytes: Uint8Array): number[] {
+  return Array.from({ length: Math.floor(bytes.length / SECTOR) }, (_, i) => i * SECTOR)
+}
+
+function allZero(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (bytes[at] !== 0) return false
+  return true
 }
 
 function lastByte({ bytes, size }: Inode): number {
@@ -173,10 +183,13 @@ class Mounted implements Disk {
     const inode = this.inode(name)
     const bytes = inode.read(offset, length ?? inode.size)
     if (!disk.trouble.misdirect || bytes.length < 2 * SECTOR) return bytes
-    // One sector is what stands at another place of the same file.
+    // One sector is what stands at another place of the same file. Never a blank one: that nobody could tell from a write
+    // which never happened, and what was acknowledged would be lost without anybody being wrong.
+    const written = sectorsOf(bytes).filter((at) => !allZero(bytes, at, at + SECTOR))
+    if (written.length < 2) return bytes
     disk.trouble.misdirect = false
-    const from = disk.misplaced(bytes.length - SECTOR)
-    const to = disk.misplaced(bytes.length - SECTOR)
+    const from = written[disk.pick(written.length)] as number
+    const to = written[disk.pick(written.length)] as number
     bytes.copyWithin(to, from, from + SECTOR)
     return bytes
   }

@@ -38,6 +38,35 @@ export const GRANT_ROWS: readonly Scenario[] = [
     expect: { ...QUIET, facts: { C1: KEPT, C2: KEPT }, order: { L: ['C1', 'C2'] }, events: { freed: 2 } },
   },
   {
+    id: 'Q6u',
+    title: 'A release that cannot be sent for longer than its caller waits is sent when there is a way again',
+    reference: 'found by exploring: the hold lived on in a session that went on renewing',
+    system: cluster({ ttl: 20, margin: 2 }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'wait', until: 1.5 },
+        { do: 'client', action: 'give' },
+        { do: 'wait', until: 12 },
+        { do: 'client', action: 'take', lock: 'other', as: 'again' },
+      ],
+      C2: next(1),
+    },
+    faults: [
+      // The connection is reset, and there is no other for a while.
+      { at: 0.98, do: 'system', action: 'down', how: 'kill', who: 'leader', for: 2 },
+      { at: 1, do: 'isolate', who: 'C1', for: 8 },
+    ],
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { give: { outcome: 'unreachable' }, again: { outcome: 'granted' } } },
+      order: { L: ['C1', 'C2'] },
+      grantedAt: { L: [ANY, { atLeast: 9, atMost: 13 }] },
+      events: { sessionEnded: 0 },
+    },
+  },
+  {
     id: 'Q7',
     title: 'A release that arrives after the lock has passed on touches nobody',
     text: 'C1 gives up waiting for the answer and repeats the release on another connection; the first one arrives much later.',
