@@ -41,7 +41,7 @@ export class ApproximateLock implements AsyncDisposable {
   readonly lost: Promise<HoldLostError | null>
   readonly #home: LockHome
   readonly #terms: LockTerms
-  readonly #controller: AbortController
+  #controller: AbortController | undefined
   #ackedSentAt: number
   #state: 'held' | 'released' | 'lost' = 'held'
   #error: HoldLostError | undefined
@@ -55,7 +55,6 @@ export class ApproximateLock implements AsyncDisposable {
     this.#terms = terms
     this.name = terms.name
     this.#ackedSentAt = terms.sentAt
-    this.#controller = home.platform.abortController()
     this.lost = new Promise((resolve) => {
       this.#resolveLost = resolve
     })
@@ -64,6 +63,11 @@ export class ApproximateLock implements AsyncDisposable {
 
   /** Aborts with a `HoldLostError` when the lock is lost. */
   get signal(): AbortSignal {
+    // Made when it is asked for: most locks are taken and given back without it.
+    if (!this.#controller) {
+      this.#controller = this.#home.platform.abortController()
+      if (this.#error) this.#controller.abort(this.#error)
+    }
     return this.#controller.signal
   }
 
@@ -120,7 +124,7 @@ export class ApproximateLock implements AsyncDisposable {
   #lose(reason: LostReason, why: string): void {
     const error = new HoldLostError(reason, `${this.name} is lost: ${why}`)
     this.#end('lost', error)
-    this.#controller.abort(error)
+    this.#controller?.abort(error)
   }
 
   #end(state: 'released' | 'lost', error: HoldLostError | undefined): void {
