@@ -1,4 +1,4 @@
-import { PassThrough } from 'node:stream'
+import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import {
   type ClientMessage,
@@ -143,14 +143,18 @@ const framed = [encodeSender({ node: 3, address: '127.0.0.1:1' }), utf8.encode('
 )
 
 function peerStream(random: SeededRandom): void {
-  const socket = new PassThrough()
-  socket.on('error', () => {})
+  // A stream would keep what it has put off until the loop is over.
+  const socket = Object.assign(new EventEmitter(), {
+    destroyed: false,
+    destroy() {
+      socket.destroyed = true
+    },
+  })
   readFrames(socket as unknown as Socket, SERVED_FRAMES, (kind, content) => {
     if (kind === 3) decodeSender(content)
     else readQuestion(content)
   })
   socket.emit('data', Buffer.from(mutate(random, framed)))
-  socket.destroy()
 }
 
 const FIELDS = [
