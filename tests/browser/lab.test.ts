@@ -13,6 +13,8 @@ import { describeWith } from '../services/suite.js'
 
 const PACKAGES = fileURLToPath(new URL('../../packages/', import.meta.url))
 const SEED = 11
+/** All baselines, and some of each other kind. */
+const CHOSEN = /^(R[0-9].*|A(1|1g|4g|6|10)|[SQPDW][12])$/
 const ANSWER_WAIT_MS = 60_000
 /** Sent by the page when something has failed there. */
 const FAILED = 'failed'
@@ -22,7 +24,7 @@ const send = (body) => fetch('/result', { method: 'POST', body: JSON.stringify(b
 try {
   const { runScenario, SCENARIOS } = await import('/lab.js')
   const runs = []
-  for (const scenario of SCENARIOS) {
+  for (const scenario of SCENARIOS.filter(({ id }) => ${CHOSEN}.test(id))) {
     const { ok, traceHash, observed } = await runScenario(scenario, { seed: ${SEED} })
     runs.push({ id: scenario.id, ok, traceHash, observed })
   }
@@ -101,12 +103,13 @@ function answerOf(code: string): Promise<{ runs?: unknown[]; failed?: string }> 
 }
 
 describeWith('Chromium', 'the lab in a browser', () => {
-  test('every scenario has the same trace and outcome as in Node', async () => {
+  test('scenarios have the same trace and outcome as in Node', async () => {
     const here = []
-    for (const scenario of SCENARIOS) {
+    for (const scenario of SCENARIOS.filter(({ id }) => CHOSEN.test(id))) {
       const { ok, traceHash, observed } = await runScenario(scenario, { seed: SEED })
       here.push({ id: scenario.id, ok, traceHash, observed })
     }
+    expect(here.length).toBeGreaterThan(30)
     const there = await answerOf(await bundled())
     expect(there.failed).toBeUndefined()
     expect(there.runs).toEqual(JSON.parse(JSON.stringify(here)))

@@ -1,3 +1,4 @@
+import { InvalidError } from '@leasehold/core'
 import type { Process, World } from '../world/index.js'
 import type { Fault, Names } from './format.js'
 import { seconds } from './program.js'
@@ -11,18 +12,41 @@ export interface FaultContext {
   readonly start: (who: string) => void
 }
 
-/** Plans all faults of a scenario, relative to second 0 at `startUs`. @throws Error on names that do not exist */
-export function planFaults(context: FaultContext, faults: readonly Fault[], startUs: number): void {
+/**
+ * Plans all faults of a scenario, relative to second 0 at `startUs`. Returns what tells the points that no client has come
+ * to: a fault that never was is a mistake in the scenario.
+ * @throws InvalidError on names that do not exist
+ */
+export function planFaults(context: FaultContext, faults: readonly Fault[], startUs: number): () => readonly string[] {
+  const ahead = new Set<string>()
   for (const fault of faults) {
     const { at } = fault
     if (typeof at === 'number') {
-      context.world.at(startUs + seconds(at), `fault ${fault.do}`, () => apply(context, fault, fault.who))
+      context.world.at(startUs + seconds(at), `fault ${fault.do}`, () => played(context, fault, fault.who))
       continue
     }
     const match = /^(\S+) ((?:before|in|after) [a-z]+)(?: #([0-9]+))?$/.exec(at)
     const process = context.clients.get(match?.[1] ?? '')
-    if (match === null || process === undefined) throw new Error(`no point of a client: ${at}`)
-    process.atPoint(match[2] as string, Number(match[3] ?? 1), () => apply(context, fault, fault.who ?? process.name))
+    if (match === null || process === undefined)
+      throw new InvalidError(`no point of a client: ${at}`, { hint: POINTS_HINT })
+    ahead.add(at)
+    process.atPoint(match[2] as string, Number(match[3] ?? 1), () => {
+      ahead.delete(at)
+      played(context, fault, fault.who ?? process.name)
+    })
+  }
+  return () => [...ahead]
+}
+
+const POINTS_HINT = 'a client of the scenario, and where in its program: "C1 in write"'
+
+/** What is wrong here is wrong in the scenario. */
+function played(context: FaultContext, fault: Fault, named: string | undefined): void {
+  try {
+    apply(context, fault, named)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new InvalidError(`the fault ${fault.do} at ${fault.at}: ${why}`, { cause, hint: 'see docs/lab.md' })
   }
 }
 
@@ -89,7 +113,8 @@ type NetworkFault = Extract<Fault, { do: 'cut' | 'isolate' | 'hold' | 'clog' | '
 function network({ world, system }: FaultContext, fault: NetworkFault, who: string): void {
   const { network: net } = world
   const say = (text: string, about = '') => world.timeline.add({ kind: 'fault', who: about, text })
-  const resolve = (name: string) => system.resolve?.(name) ?? name
+  // Asked for, so that a wrong name is an error and not a cut of nothing.
+  const resolve = (name: string) => world.machineOf(system.resolve?.(name) ?? name).name
   const pairs = (from: Names, to: Names) =>
     list(from).flatMap((a) =>
       list(to)
@@ -113,7 +138,7 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
     }
     case 'isolate':
       say('is cut off from everybody', who)
-      return end([net.isolate(who)], fault.for)
+      return end([net.isolate(resolve(who))], fault.for)
     case 'hold': {
       const { label } = fault
       say(`the network holds ${label ?? 'a message'} from ${fault.from} to ${fault.to} for ${fault.for} s`)

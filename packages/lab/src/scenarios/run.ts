@@ -81,13 +81,14 @@ export async function runScenario(
     else if (system.start !== undefined) system.start(who)
     else throw new Error(`${who} cannot be started again`)
   }
-  planFaults({ world, system, clients, start }, scenario.faults ?? [], startUs)
+  const neverCameTo = planFaults({ world, system, clients, start }, scenario.faults ?? [], startUs)
   const untilUs = startUs + seconds(scenario.until)
   world.at(startUs, 'begin', () => book.lookUntil(untilUs))
   await world.run(untilUs)
   const findings = judge({ world, system, book, resources })
   const observed = observe({ world, system, book, resources, programs, clients, findings, startUs })
-  return resultOf({ scenario, seed, world, system, resources, findings, observed, startUs })
+  const missed = neverCameTo().map((point) => `no client has come to the point: ${point}`)
+  return resultOf({ scenario, seed, world, system, resources, findings, observed, startUs, missed })
 }
 
 interface Played {
@@ -176,14 +177,16 @@ function resultOf(
     readonly findings: readonly Finding[]
     readonly observed: Observation
     readonly startUs: number
+    /** Points of faults that were never reached. */
+    readonly missed: readonly string[]
   },
 ): ScenarioResult {
-  const { scenario, seed, world, system, resources, findings, observed, startUs } = given
+  const { scenario, seed, world, system, resources, findings, observed, startUs, missed } = given
   const at = (us: number) => (us - startUs) / 1_000_000
   const violations = findings.map(({ rule, text, atUs, who }) => ({ rule, text, who, at: at(atUs) }))
   const marked = findings.map(({ rule, text, atUs, who }) => ({ kind: 'violation' as const, rule, text, who, atUs }))
   const timeline = [...world.timeline.events, ...marked].sort((a, b) => a.atUs - b.atUs)
-  const found = differences(scenario.expect, observed)
+  const found = [...differences(scenario.expect, observed), ...missed]
   return {
     scenario: scenario.id,
     title: scenario.title,

@@ -51,6 +51,9 @@ describe('a scenario from outside', () => {
     await expect(play({ at: 'C9 in write', do: 'pause', for: 1 })).rejects.toThrow(/no point of a client/)
     await expect(play({ at: 1, who: 'N9', do: 'kill' })).rejects.toThrow(/no machine N9/)
     await expect(play({ at: 1, do: 'system', action: 'failover' })).rejects.toThrow(/no action failover/)
+    await expect(play({ at: 1, do: 'cut', from: 'C1', to: ['N1', 'N8'] })).rejects.toThrow(/fault cut at 1: .*N8/)
+    const never = await play({ at: 'C1 in effect', do: 'pause', for: 1 })
+    expect(never.differences).toContain('no client has come to the point: C1 in effect')
   })
 })
 

@@ -204,8 +204,8 @@ export const CONSENSUS_ROWS: readonly Scenario[] = [
     system: cluster(),
     clients: { C1: busy(300) },
     faults: [
-      { at: 1, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'N4', for: 20 },
       change(8, 'add', 'N4'),
+      { at: 8, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'N4', for: 13 },
       change(10, 'promote', 'N4'),
       change(30, 'promote', 'N4'),
     ],
