@@ -50,7 +50,6 @@ export class Acquire {
   #reject: (error: LeaseholdError) => void = () => {}
   #isOver = false
   #isQueued = false
-  #wasLost = false
   #asking: Promise<void> = Promise.resolve()
   #serving = false
   #serveAgain = false
@@ -95,7 +94,7 @@ export class Acquire {
     const what: Word['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
     void this.#asking.then(() => {
       const word = { what, actor: '', text: '' }
-      return this.#session.cleanUp(this.names, this.request, word, this.#wasLost)
+      return this.#session.cleanUp(this.names, this.request, word)
     })
   }
 
@@ -134,14 +133,7 @@ export class Acquire {
     for (;;) {
       const limitMs = this.#options.waitMs === 0 ? ANSWER_MS : Math.max(CALL_TIMEOUT_MS, this.#options.waitMs)
       const goesOn = () => !this.#isOver
-      const { inner, revision } = await this.#session.guarded(
-        limitMs,
-        (wasLost) => {
-          this.#wasLost ||= wasLost
-          return this.#question(record, queues)
-        },
-        goesOn,
-      )
+      const { inner, revision } = await this.#session.guarded(limitMs, () => this.#question(record, queues), goesOn)
       if (inner.succeeded) return this.#granted(holdOf(record, this.names), revision, false)
       const views = this.names.map((name, i) => {
         const at = i * 2 + (queues ? 1 : 0)

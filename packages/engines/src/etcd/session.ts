@@ -88,6 +88,8 @@ export class EtcdSession implements EngineSession {
   #open = 0
   #guard: number
   #barrier: Promise<void> | undefined
+  /** An answer was lost, and no barrier has been raised since: what was sent may still happen. */
+  #isUncertain = false
   #ended: LeaseholdError | undefined
   #unwatch: () => void
 
@@ -312,6 +314,7 @@ export class EtcdSession implements EngineSession {
     while (goesOn()) {
       this.#check()
       const left = Math.max(1, endAt - this.platform.monotonicMs())
+      if (this.#isUncertain) await this.barrier(left)
       const key = layout.session(this.sid)
       const request: TxnRequest = {
         compare: [{ result: 0, target: 2, key, modRevision: this.#guard }, this.store.epochHolds],
@@ -328,7 +331,7 @@ export class EtcdSession implements EngineSession {
       } catch (error) {
         if (!(error instanceof LostAnswer)) throw error
         wasLost = true
-        await this.barrier(left)
+        this.#isUncertain = true
       }
     }
     throw new AbortedError('given up')
@@ -355,22 +358,17 @@ export class EtcdSession implements EngineSession {
     )
     if (succeeded) this.#guard = header.revision
     else this.#judge(kvsOf(responses[0])[0])
+    this.#isUncertain = false
   }
 
   /** Takes a request away for good, now or when etcd is there again; at the latest it goes with the session. */
-  async cleanUp(
-    names: readonly string[],
-    request: string,
-    word: Omit<Word, 'request'>,
-    wasLost: boolean,
-  ): Promise<void> {
+  async cleanUp(names: readonly string[], request: string, word: Omit<Word, 'request'>): Promise<void> {
     const ops = this.store.leaveOps(names, request, true)
     const put: Op = {
       put: { key: this.store.layout.word(this.sid), value: bytesOf({ ...word, request }), lease: this.leaseId },
     }
     while (!this.#ended && !this.store.client.closed) {
       try {
-        if (wasLost) await this.barrier(CALL_TIMEOUT_MS)
         await this.guarded(CALL_TIMEOUT_MS, () => ({ compare: [], success: [...ops, put], failure: [] }))
         return
       } catch (error) {
