@@ -59,7 +59,8 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   const names = Array.from({ length: count }, (_, i) => `N${i + 1}`)
   const clients = 2 + draw.below(4)
   const clientNames = Array.from({ length: clients }, (_, i) => `C${i + 1}`)
-  const safetyMs = pick([15_000, 20_000, 30_000, 45_000])
+  // A short time of faults, one upon another, leaves a mess to come out of.
+  const safetyMs = pick(profile === 'liveness' ? [5000, 8000, 12_000] : [15_000, 20_000, 30_000, 45_000])
   const shuffled = [...names].sort((a, b) => hashOf(seed, a) - hashOf(seed, b))
   const weak = shuffled.slice(0, (count - 1) >> 1)
   const drift = Object.fromEntries(
@@ -93,7 +94,8 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
     >,
   }
   const families = familiesOf(profile, draw)
-  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, draw }) }
+  const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
+  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
 }
 
 function hashOf(seed: number, name: string): number {
@@ -119,6 +121,8 @@ interface Field {
   readonly clientNames: readonly string[]
   readonly weak: readonly string[]
   readonly families: readonly Family[]
+  /** Mean times between two faults, of which one is drawn. */
+  readonly gaps: readonly number[]
   readonly safetyMs: number
   readonly draw: RandomStream
 }
@@ -126,10 +130,10 @@ interface Field {
 const FIRST_FAULT_MS = 1500
 
 function scheduleOf(field: Field): Fault[] {
-  const { draw, safetyMs, families } = field
+  const { draw, safetyMs, families, gaps } = field
   if (families.length === 0) return []
   const faults: Fault[] = []
-  const meanMs = [300, 800, 2000, 5000][draw.below(4)] as number
+  const meanMs = gaps[draw.below(gaps.length)] as number
   for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
     const family = families[draw.below(families.length)] as Family
     const kinds: readonly FaultKind[] = FAMILIES[family]
