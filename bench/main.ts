@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.js'
+import { connections } from './connections.js'
 import { engines } from './engines.js'
 import { failover } from './failover.js'
 import { guards } from './guards.js'
@@ -10,6 +11,7 @@ import { observe } from './observe.js'
 const WORKLOADS: Record<string, (options: { rounds: number; seconds: number }) => Promise<void>> = {
   local,
   cluster,
+  connections,
   engines,
   failover,
   memory,
