@@ -11,6 +11,8 @@ export interface ClientPlan {
   readonly acquires: number
   readonly names: number
   readonly random: () => number
+  /** How the client speaks to the service. */
+  readonly kind: 'stream' | 'worker' | 'http'
   readonly tally: Tally
   /** Token of the last exclusive grant by name: each later one has to be greater. */
   readonly tokens: Map<string, bigint>
@@ -28,7 +30,14 @@ function count(tally: Tally, what: string): void {
 /** One client's life: `acquires` times a lock in one of the ways there are, then the end. */
 export async function liveOneClient(plan: ClientPlan): Promise<void> {
   const { url, number, acquires, tally, problems } = plan
-  const locks = createLocks(url, { ttl: '15s', wait: '10m', connectTimeout: '60s', clientName: `soak ${number}` })
+  const locks = createLocks(url, {
+    ttl: '15s',
+    wait: '10m',
+    connectTimeout: '60s',
+    clientName: `soak ${number}`,
+    ...(plan.kind === 'worker' ? { keepAlive: 'worker' } : {}),
+    ...(plan.kind === 'http' ? { transport: 'http' } : {}),
+  })
   const controller = new AbortController()
   try {
     for (let turn = 0; turn < acquires; turn++) {

@@ -1,4 +1,4 @@
-// npm run soak -- [--clients N] [--acquires N] [--seed N]
+// npm run soak -- [--clients N] [--acquires N] [--seed N] [--kind stream|worker|http]
 import { parseArgs } from 'node:util'
 import { soak } from './run.js'
 
@@ -6,6 +6,7 @@ const { values } = parseArgs({
   options: {
     clients: { type: 'string', default: '1000' },
     acquires: { type: 'string', default: '100' },
+    kind: { type: 'string', default: 'stream' },
     seed: { type: 'string', default: String(1 + Math.floor(Math.random() * 1_000_000)) },
   },
 })
@@ -17,8 +18,12 @@ const [clients, acquires, seed] = [values.clients, values.acquires, values.seed]
   return number
 }) as [number, number, number]
 
+const { kind } = values
+if (kind !== 'stream' && kind !== 'worker' && kind !== 'http') {
+  throw new RangeError(`--kind is stream, worker or http, not ${kind}`)
+}
 console.log(`soak: ${clients} clients × ${acquires} acquires, seed ${seed}`)
-const result = await soak({ clients, acquires, seed, cutEveryMs: 250, cutShare: 0.02 })
+const result = await soak({ clients, acquires, seed, kind, cutEveryMs: 250, cutShare: 0.02 })
 console.log(`${result.seconds.toFixed(1)} s, ${result.cuts} connections cut`)
 for (const [what, times] of Object.entries(result.tally)) console.log(`${String(times).padStart(9)}  ${what}`)
 for (const problem of result.problems.slice(0, 50)) console.log(`problem: ${problem}`)

@@ -182,8 +182,20 @@ function remoteEngine(text: string, options: LocksOptions): Engine {
   return new LazyEngine({
     name: text,
     capabilities: ALL_CAPABILITIES,
-    load: async () => (await import('./keep-alive/thread.js')).threadEngine(settings),
+    load: () => besideThisThread(settings),
   })
+}
+
+async function besideThisThread(settings: ServiceSettings): Promise<Engine> {
+  try {
+    const { threadEngine } = await import('./keep-alive/thread.js')
+    return threadEngine(settings)
+  } catch (error) {
+    throw new InvalidError("keepAlive: 'worker' needs Node's worker threads", {
+      cause: error,
+      hint: "write keepAlive: 'main'",
+    })
+  }
 }
 
 function httpEngine(urls: readonly string[], { tls, apiKey, keepAlive }: LocksOptions): Engine {
