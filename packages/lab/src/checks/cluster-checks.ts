@@ -51,6 +51,8 @@ export class ClusterChecks {
   restored(state: LockState, base: { readonly index: number; readonly term: number }): void {
     this.grants.restored(state.epoch)
     this.beliefs.clear()
+    this.sessions.restored()
+    this.watches.restored()
     this.log = new CommittedLog(this.violations, state, (one) => this.entry(one), base)
   }
 

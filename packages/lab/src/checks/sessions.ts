@@ -23,6 +23,11 @@ export class SessionChecks {
     private readonly nowMs: () => number,
   ) {}
 
+  /** All sessions are over. */
+  restored(): void {
+    this.leases.clear()
+  }
+
   /** A member is asked to open a session. Returns when the first one was asked for the same. */
   opening(nonce: string, receivedMs: number): number {
     const first = this.openings.get(nonce) ?? receivedMs

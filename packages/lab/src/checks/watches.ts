@@ -18,8 +18,8 @@ export class WatchRecord {
 
 /** Every watch shows exactly what happened, in order, without a gap. */
 export class WatchChecks {
-  private readonly happened: Place[] = []
-  private readonly records: WatchRecord[] = []
+  private happened: Place[] = []
+  private records: WatchRecord[] = []
 
   constructor(private readonly violations: Violations) {}
 
@@ -31,6 +31,13 @@ export class WatchChecks {
     const record = new WatchRecord(client, from)
     this.records.push(record)
     return record
+  }
+
+  /** Another history begins: what was watched so far is judged now. */
+  restored(): void {
+    this.finish()
+    this.happened = []
+    this.records = []
   }
 
   /** At the end of a run. Watches of everything only. */

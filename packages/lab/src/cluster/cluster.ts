@@ -9,6 +9,7 @@ import type { World } from '../world/world.js'
 import { LeaseObserver } from './lease-observer.js'
 import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
 import { peerNetwork } from './peer-network.js'
+import { restoreTo } from './restore.js'
 
 export interface ClusterOptions {
   /** Names of the founders; default `N1`, `N2`, `N3`. */
@@ -40,8 +41,8 @@ export class Cluster {
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
-  private readonly id: string
-  private readonly founders: ReturnType<typeof foundersOf>
+  private id: string
+  private founders: ReturnType<typeof foundersOf>
 
   constructor(
     readonly world: World,
@@ -110,6 +111,33 @@ export class Cluster {
   addMachine(name: string): MembershipChange & { kind: 'add' } {
     this.make(name)
     return this.newcomer(name)
+  }
+
+  /** The state as a backup has it. */
+  backup(): Uint8Array {
+    return this.checks.log.state.snapshot()
+  }
+
+  /**
+   * Restores a backup: `name` alone has it, under a higher epoch and as another cluster. The other disks are empty, and
+   * their members are added as new ones afterwards.
+   */
+  restore(name: string, backup: Uint8Array, epoch: number): void {
+    for (const member of this.list) {
+      member.powerOff()
+      member.disk.wipe()
+    }
+    const draws = this.world.stream('cluster', 'identity')
+    const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
+    const member = this.member(name)
+    const founders = [{ node: mintNode(random), name, peer: name, url: member.url }]
+    this.id = mintCluster(random)
+    this.founders = founders
+    member.founding = { id: this.id, node: (founders[0] as { node: number }).node, founders }
+    restoreTo(member, member.founding, backup, epoch, (state) => {
+      this.checks.restored(state, { index: state.index, term: 1 })
+      member.start()
+    })
   }
 
   private newcomer(name: string): MembershipChange & { kind: 'add' } {

@@ -11,7 +11,8 @@ type Own = Fault & { readonly do: 'system' }
  * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}
  * - `rot` {file: log | snapshot | identity | mark}: one bit on the platter.
  * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for}.
- * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}: what operators do.
+ * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
+ *   `restore` {epoch}: what operators do.
  */
 export function clusterActions(
   world: World,
@@ -34,6 +35,7 @@ export function clusterActions(
       world.timeline.add({ kind: 'note', text })
     })
   }
+  let backup: Uint8Array | undefined
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
   return {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
@@ -64,6 +66,16 @@ export function clusterActions(
       world.after(500_000, 'newcomer', () => cluster.member(name).start())
     },
     promote: (fault) => change({ kind: 'promote', name: String(fault.who) }),
+    backup: () => {
+      backup = cluster.backup()
+    },
+    restore: (fault) => {
+      if (!backup) throw new Error('there is no backup to restore')
+      const name = String(fault.who)
+      for (const { name: other } of cluster.list) if (other !== name) adds.delete(other)
+      cluster.restore(name, backup, Number(fault.epoch))
+      for (const { name: other } of cluster.list) if (other !== name) adds.set(other, cluster.replaceDisk(other))
+    },
     configure: (fault) => {
       const { level, limits } = fault as { level?: number; limits?: Partial<Limits> }
       const command = { kind: 'configure', ...(level ? { level } : {}), ...(limits ? { limits } : {}) } as const
