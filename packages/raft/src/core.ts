@@ -90,8 +90,12 @@ export class Core {
   }
 
   get configuration(): Configuration {
-    return configurationOf(this.members)
+    // Asked for at every step, and changed once in a while: members are replaced, never altered.
+    if (this.known?.of !== this.members) this.known = { of: this.members, is: configurationOf(this.members) }
+    return this.known.is
   }
+
+  private known: { readonly of: Members; readonly is: Configuration } | undefined
 
   get isLearner(): boolean {
     return this.tracked.progress.get(this.id)?.isLearner ?? false
