@@ -14,7 +14,14 @@ export interface RedisNodeOptions {
 }
 
 export type RedisCommand =
-  | { readonly do: 'set'; readonly key: string; readonly value: string; readonly ttlMs: number; readonly incr?: string }
+  | {
+      readonly do: 'set'
+      readonly key: string
+      readonly value: string
+      readonly ttlMs: number
+      readonly incr?: string
+      readonly owner?: string
+    }
   | { readonly do: 'delete'; readonly key: string; readonly ifValue?: string }
 
 /** `ok`: set, or deleted. `counter`: the value of `incr` after it. */
@@ -25,6 +32,8 @@ export interface RedisAnswer {
 
 interface Entry {
   readonly value: string
+  /** For pictures only. */
+  readonly owner?: string
   /** Milliseconds of the wall clock, as Redis keeps them; undefined: no expiry. */
   readonly expiresMs: number | undefined
 }
@@ -77,6 +86,16 @@ export class RedisNode {
     next.delete(key)
     this.#cell.set(next)
     this.#note(`evicts the key ${key}`)
+  }
+
+  /** Who has a key, and for how long by the clock of this node. */
+  look(key: string): { readonly owner: string; readonly remainingMs: number | undefined } | undefined {
+    const entry = this.#cell.value.get(key)
+    if (entry === undefined || !this.process.alive) return undefined
+    const { owner = '', expiresMs } = entry
+    if (expiresMs === undefined) return { owner, remainingMs: undefined }
+    const remainingMs = expiresMs - this.machine.clockUs('wall') / 1000
+    return remainingMs > 0 ? { owner, remainingMs } : undefined
   }
 
   #spawn(): Process {
@@ -138,7 +157,8 @@ export class RedisNode {
       return { ok: true }
     }
     if (entry !== undefined) return { ok: false }
-    next.set(command.key, { value: command.value, expiresMs: nowMs + command.ttlMs })
+    const { owner = '' } = command
+    next.set(command.key, { value: command.value, owner, expiresMs: nowMs + command.ttlMs })
     if (command.incr === undefined) {
       this.#cell.set(next)
       return { ok: true }

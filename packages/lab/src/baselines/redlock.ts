@@ -49,6 +49,7 @@ export function redlock(world: World, spec: RedlockSpec): LockSystem {
     overlapViolates: true,
     client: (process) => new RedlockClient(process, names, spec),
     start: (name) => nodes.get(name)?.start(),
+    look: (name, lock) => nodes.get(name)?.look(lock),
   }
 }
 
@@ -82,10 +83,11 @@ class RedlockClient implements LockClient {
     const value = [...this.#process.random('redlock.value').bytes(20)]
       .map((x) => x.toString(16).padStart(2, '0'))
       .join('')
+    const owner = this.#process.name
     // Step 1.
     const beganUs = this.#clockUs()
     // Step 2.
-    const granted = await this.#setAll({ do: 'set', key: lock, value, ttlMs: this.#ttlUs / MS })
+    const granted = await this.#setAll({ do: 'set', key: lock, value, ttlMs: this.#ttlUs / MS, owner })
     // Step 3.
     const elapsedUs = this.#clockUs() - beganUs
     const isMajority = granted >= Math.floor(this.#nodes.length / 2) + 1
@@ -103,6 +105,7 @@ class RedlockClient implements LockClient {
       token: undefined,
       guardable: undefined,
       isValid: () => this.#clockUs() < validUntilUs,
+      remainingMs: () => Math.max(0, validUntilUs - this.#clockUs()) / MS,
       release: () => this.#unlockAll(lock, value),
     }
   }

@@ -28,13 +28,20 @@ export class Program {
   readonly #context: ProgramContext
   readonly #rpc: RpcClient
   #held: { readonly by: HeldBy; readonly record: HoldRecord } | undefined
-  #seen: { readonly value: number; readonly version: number } = { value: 0, version: 0 }
+  /** What it has read last, by resource. */
+  readonly #seen = new Map<string, { readonly value: number; readonly version: number }>()
 
   constructor(context: ProgramContext) {
     this.#context = context
     this.#rpc = RpcClient.of(context.process)
   }
 
+  /** The hold that it works under. */
+  get held(): { readonly by: HeldBy; readonly record: HoldRecord } | undefined {
+    return this.#held
+  }
+
+  /** Runs steps, one after the other; what was read and taken before is still there. One call at a time. */
   async run(steps: readonly Step[]): Promise<void> {
     const { process } = this.#context
     try {
@@ -93,8 +100,8 @@ export class Program {
   }
 
   async #read(resource: string | undefined): Promise<void> {
-    const answer = await this.#ask(resource, { action: 'read', ...this.#header(), unit: this.#unit() })
-    this.#seen = { value: answer.value, version: answer.version }
+    const answer = await this.#ask(resource, { action: 'read', ...this.#header(), unit: this.#unit(resource) })
+    this.#seen.set(this.#context.resource(resource), { value: answer.value, version: answer.version })
   }
 
   async #write(resource: string | undefined, check: boolean): Promise<void> {
@@ -102,8 +109,8 @@ export class Program {
     // The header is made before the message leaves: its own check of the hold is the last one.
     const header = this.#header()
     await this.#context.process.point('in write')
-    const value = this.#seen.value + 1
-    await this.#ask(resource, { action: 'write', ...header, value, unit: this.#unit() })
+    const value = this.#seenOf(resource).value + 1
+    await this.#ask(resource, { action: 'write', ...header, value, unit: this.#unit(resource) })
   }
 
   async #effect(resource: string | undefined, check: boolean): Promise<void> {
@@ -111,7 +118,7 @@ export class Program {
     const { process } = this.#context
     await process.point('in effect')
     const to = { machine: this.#context.resource(resource), port: RESOURCE_PORT }
-    const body: ResourceQuestion = { action: 'effect', unit: this.#unit() }
+    const body: ResourceQuestion = { action: 'effect', unit: this.#unit(resource) }
     this.#rpc.tell(to, body, { text: 'effect', ...this.#token() })
   }
 
@@ -152,8 +159,13 @@ export class Program {
     return token === undefined ? {} : { token: String(token) }
   }
 
-  #unit(): ResourceQuestion['unit'] {
-    return { client: this.#context.process.name, hold: this.#held?.record.number ?? 0, readVersion: this.#seen.version }
+  #unit(resource: string | undefined): ResourceQuestion['unit'] {
+    const { version } = this.#seenOf(resource)
+    return { client: this.#context.process.name, hold: this.#held?.record.number ?? 0, readVersion: version }
+  }
+
+  #seenOf(resource: string | undefined): { readonly value: number; readonly version: number } {
+    return this.#seen.get(this.#context.resource(resource)) ?? { value: 0, version: 0 }
   }
 
   #say(text: string, more: { lock?: string; token?: string } = {}): void {

@@ -1,5 +1,6 @@
 import type { GuardableHold } from '@leasehold/fence'
 import type { Process, World } from '../world/index.js'
+import type { Cluster } from '../cluster/index.js'
 import type { Fault, Rule, Step } from './format.js'
 
 /** A lock system in the world, as scenarios use it: the production service, or a baseline. */
@@ -26,6 +27,10 @@ export interface LockSystem {
   violations?(): readonly { readonly rule: Rule; readonly text: string; readonly atUs: number }[]
   /** What else there is to observe at the end; `startUs` is second 0. */
   facts?(startUs: number): Readonly<Record<string, unknown>>
+  /** The production members, for pictures. */
+  readonly cluster?: Cluster
+  /** What a machine of a baseline has in store for a lock, for pictures: whose it is, and for how long by its clock. */
+  look?(member: string, lock: string): { readonly owner: string; readonly remainingMs: number | undefined } | undefined
   /** Lets it become ready before second 0 of the scenario. */
   ready?(): boolean
 }
@@ -44,6 +49,8 @@ export interface HeldBy {
   readonly guardable: GuardableHold | undefined
   /** By the algorithm's own rule and the client's own clocks, at this moment. Without side effects. */
   isValid(): boolean
+  /** How long it stays valid if nothing happens, by the same rule. Without side effects. */
+  remainingMs?(): number
   release(): Promise<void>
 }
 

@@ -151,6 +151,15 @@ export class Process {
     this.#pointOf(name).actions.set(nth, action)
   }
 
+  /** The same for the next time that it passes the point. Returns what takes it back. */
+  atNextPoint(name: string, action: () => void): () => void {
+    const { passed, actions } = this.#pointOf(name)
+    actions.set(passed + 1, action)
+    return () => {
+      if (actions.get(passed + 1) === action) actions.delete(passed + 1)
+    }
+  }
+
   /** @internal */
   end(how: EndOfProcess): void {
     if (!this.#alive) return

@@ -57,6 +57,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
   return {
     members: names,
     overlapViolates: false,
+    cluster: one,
     ready: () => one.leader !== undefined && one.list.every((member) => member.applied > 0),
     client: (process) => {
       startUs ||= world.nowUs

@@ -33,6 +33,7 @@ export function leasehold(world: World, spec: Spec): LockSystem {
   return {
     members: names,
     overlapViolates: false,
+    cluster,
     ready: () => cluster.leader !== undefined,
     client: (process) => new LeaseholdClient(locksOf(process, process.name), process),
     resolve: (who) => (who === 'leader' ? (cluster.leader?.name ?? 'N1') : who),
@@ -89,6 +90,7 @@ class LeaseholdClient implements LockClient {
       token: hold.token,
       guardable: hold,
       isValid: () => !released && remaining() > 0,
+      remainingMs: () => (released ? 0 : remaining()),
       release: async () => {
         released = true
         try {

@@ -50,13 +50,20 @@ export class Datagrams {
     const link = this.#link(from, to.machine)
     const sentUs = this.#world.nowUs
     const fate = link.fate(label?.text)
+    const show = (arriveUs: number | undefined) => {
+      const { text, token } = label ?? {}
+      this.#world.network.onFlight?.({ from, to: to.machine, label: text, token, sentUs, arriveUs })
+    }
     const tell = (outcome: 'arrived' | 'lost') => {
       if (label === undefined) return
       const token = label.token === undefined ? {} : { token: label.token }
       const { text } = label
       this.#world.timeline.add({ kind: 'message', from, to: to.machine, label: text, ...token, sentUs, outcome })
     }
-    if (fate === 'lost') return tell('lost')
+    if (fate === 'lost') {
+      show(undefined)
+      return tell('lost')
+    }
     const content = fate.corrupt === undefined ? payload : corrupted(payload, fate.corrupt)
     if (content === undefined) return tell('lost')
     const detail = content instanceof Uint8Array ? digestOf(content) : hashText(to.port)
@@ -67,7 +74,10 @@ export class Datagrams {
       bound.process.turn('input', () => bound.handler(content, from))
     }
     link.whenOpen(false, () => {
-      for (const delayUs of fate.delaysUs) link.travel(delayUs, DATAGRAM, detail, arrive)
+      for (const delayUs of fate.delaysUs) {
+        show(this.#world.nowUs + delayUs)
+        link.travel(delayUs, DATAGRAM, detail, arrive)
+      }
     })
   }
 }

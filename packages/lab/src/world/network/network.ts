@@ -4,10 +4,24 @@ import { type Address, type Datagram, Datagrams, type DatagramHandler, type Labe
 import { CALM, Link, type LinkProfile, LOOPBACK } from './link.js'
 import { type Connection, type ConnectionEvents, Streams } from './streams.js'
 
+/** A frame that sets out, or that is lost at once. For pictures: looking on changes nothing. */
+export interface Flight {
+  readonly from: string
+  readonly to: string
+  /** Not there: a frame of the members among themselves, or one without a meaning for people. */
+  readonly label: string | undefined
+  readonly token: string | undefined
+  readonly sentUs: number
+  /** Undefined: it is lost. */
+  readonly arriveUs: number | undefined
+}
+
 /** Everything between machines: directed links, frames that stand alone (datagrams), and ordered connections (streams). */
 export class Network {
   /** What new links are like. */
   readonly defaults: LinkProfile = { ...CALM }
+  /** Hears of every frame that sets out. */
+  onFlight: ((flight: Flight) => void) | undefined
   readonly #world: World
   readonly #links = new Map<string, Map<string, Link>>()
   readonly #datagrams: Datagrams

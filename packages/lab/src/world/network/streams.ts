@@ -195,11 +195,19 @@ class End implements Connection {
         return this.broken('a broken record')
       }
       this.#arriveUs = Math.max(this.#arriveUs, world.nowUs + delayUs)
+      if (kind === DATA) this.#show(label, sentUs)
       link.travel(this.#arriveUs - world.nowUs, kind, detail, () => {
         if (label !== undefined) this.#tell(label, sentUs)
         arrive()
       })
     })
+  }
+
+  #show(label: Label | undefined, sentUs: number): void {
+    const { text, token } = label ?? {}
+    const from = this.process.machine.name
+    const { network } = this.#streams.world
+    network.onFlight?.({ from, to: this.peer, label: text, token, sentUs, arriveUs: this.#arriveUs })
   }
 
   #tell(label: Label, sentUs: number): void {
