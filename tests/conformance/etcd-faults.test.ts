@@ -71,24 +71,40 @@ describeWith('etcd', 'faults of an etcd of three members', () => {
     expect(await kept.release()).toEqual({ released: true })
   })
 
-  it('a waiter whose own lease is dead is never told that it won', async () => {
+  it.each([
+    ['before', 0],
+    ['while', 1],
+    ['while', 2],
+    ['while', 3],
+  ])('a waiter whose own lease ends %s the lock is given back is not told that it won (%i)', async (when, round) => {
     const engine = etcdEngine(url)
+    const name = `dead-waiter-${round}`
     const holder = await engine.openSession({ ttlMs: 10_000, client: 'holder', timeoutMs: 5_000 })
     const waiter = await engine.openSession({ ttlMs: 10_000, client: 'waiter', timeoutMs: 5_000 })
     const terms = { lockDelayMs: 0, persistent: false, portable: false, data: new Uint8Array(0) }
-    const locks = [{ name: 'dead-waiter', mode: 'exclusive' as const }]
+    const locks = [{ name, mode: 'exclusive' as const }]
     const hold = await holder.acquire({ ...terms, locks, waitMs: 1_000 })
-    const waits = rejection(waiter.acquire({ ...terms, locks, waitMs: 30_000 }))
+    const waits = waiter.acquire({ ...terms, locks, waitMs: 30_000 }).then(
+      (grant) => grant,
+      (error: unknown) => error,
+    )
     const seen = client(url)
-    await until(async () => (await pendingOf(seen, 'dead-waiter')) === 1, 'it waits')
-    // Both at once: the lease ends while the release looks for the next one.
-    await Promise.all([
-      engine.endSession(waiter.id, { reason: 'test', timeoutMs: 5_000 }),
-      holder.release(hold.id, { timeoutMs: 5_000 }),
-    ])
-    const outcome = await Promise.race([waits, sleep(5_000)])
-    if (outcome !== undefined) expect(outcome).toBeInstanceOf(SessionEndedError)
-    await until(async () => (await seen.query({ name: 'dead-waiter' })).held.length === 0, 'nothing is left')
+    await until(async () => (await pendingOf(seen, name)) === 1, 'it waits')
+    const { at } = await seen.query({ name })
+    const ending = engine.endSession(waiter.id, { reason: 'test', timeoutMs: 5_000 })
+    if (when === 'before') await ending
+    await Promise.all([ending, holder.release(hold.id, { timeoutMs: 5_000 })])
+    const outcome = await waits
+    // Etcd's own history says in which order it was: a grant is told only if it came before the end.
+    const grants: bigint[] = []
+    for await (const event of seen.watch({ from: at })) {
+      if (event.kind === 'held' && event.session === waiter.id) grants.push(event.id)
+      if (event.kind === 'sessionEnded' && event.session === waiter.id) break
+    }
+    if (outcome instanceof Error) expect(outcome).toBeInstanceOf(SessionEndedError)
+    else expect(grants).toEqual([(outcome as { id: bigint }).id])
+    if (when === 'before') expect(outcome).toBeInstanceOf(SessionEndedError)
+    await until(async () => (await seen.query({ name })).held.length === 0, 'nothing is left')
     await engine.close()
   })
 

@@ -11,6 +11,7 @@ import {
   UnavailableError,
 } from '@leasehold/core'
 import { RefusedByEtcd } from './client.js'
+import { CODE } from './grpc.js'
 import { type HoldRecord, idOf, type RequestRecord, recordOf, type Word } from './layout.js'
 import type { Compare, Op, TxnRequest } from './messages.js'
 import { type EtcdSession, hashOf, type OwnHold } from './session.js'
@@ -382,10 +383,10 @@ function busyText(names: readonly string[], views: readonly LockView[]): string 
 }
 
 function asError(error: unknown): LeaseholdError {
-  if (error instanceof LeaseholdError) return error
-  if (error instanceof RefusedByEtcd && /lease/.test(error.message)) {
-    return new SessionEndedError(`etcd: ${error.message}`, { cause: error })
+  if (error instanceof RefusedByEtcd && error.status === CODE.notFound) {
+    return new SessionEndedError(error.message, { cause: error })
   }
+  if (error instanceof LeaseholdError) return error
   return new UnavailableError(`etcd: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
 }
 

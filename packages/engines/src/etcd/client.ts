@@ -1,5 +1,12 @@
 import { type ClientPlatform, type EngineStatus } from '@leasehold/client'
-import { AbortedError, AccessError, EpochChangedError, LimitError, UnavailableError } from '@leasehold/core'
+import {
+  AbortedError,
+  AccessError,
+  EpochChangedError,
+  LimitError,
+  StorageError,
+  UnavailableError,
+} from '@leasehold/core'
 import { CallError, CODE, GrpcConnection } from './grpc.js'
 import {
   type Header,
@@ -30,12 +37,13 @@ export class LostAnswer extends Error {
 }
 
 /** etcd has looked at the request and refused it: it had no effect. */
-export class RefusedByEtcd extends Error {
+export class RefusedByEtcd extends StorageError {
   constructor(
-    readonly code: number,
+    /** Of gRPC. */
+    readonly status: number,
     message: string,
   ) {
-    super(message)
+    super(`etcd has refused: ${message}`)
   }
 }
 
@@ -52,6 +60,7 @@ export interface CallOptions {
 export class EtcdClient {
   readonly watches: WatchStream
   #connection: GrpcConnection | undefined
+  #watching: GrpcConnection | undefined
   #turn = 0
   #token: string | undefined
   #authenticating: Promise<string> | undefined
@@ -72,9 +81,12 @@ export class EtcdClient {
       platform,
       open: async (events) => {
         const headers = await this.#headers(ATTEMPT_TIMEOUT_MS)
-        return this.#use().stream(METHODS.watch.path, { ...headers, hasleader: 'true' }, events)
+        const connection = this.#use()
+        this.#watching = connection
+        return connection.stream(METHODS.watch.path, { ...headers, hasleader: 'true' }, events)
       },
-      failed: (error) => this.#failed(error),
+      // A stream of a connection that was given up already says nothing about the present one.
+      failed: (error) => (this.#watching === this.#connection ? this.#failed(error) : undefined),
     })
   }
 
@@ -110,7 +122,7 @@ export class EtcdClient {
     try {
       await this.#call(METHODS.leaseRevoke, { id }, { timeoutMs, repeatable: true })
     } catch (error) {
-      if (!(error instanceof RefusedByEtcd && error.code === CODE.notFound)) throw error
+      if (!(error instanceof RefusedByEtcd && error.status === CODE.notFound)) throw error
     }
   }
 

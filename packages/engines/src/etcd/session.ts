@@ -19,7 +19,7 @@ import {
   UnavailableError,
 } from '@leasehold/core'
 import { Acquire } from './acquire.js'
-import { LostAnswer } from './client.js'
+import { LostAnswer, RefusedByEtcd } from './client.js'
 import {
   bytesOf,
   type HoldRecord,
@@ -44,6 +44,7 @@ const WORD_TTL_MS = 60_000
 const DELAY_SLACK_MS = 1_000
 const CLEAN_UP_PAUSE_MS = 200
 const CALL_TIMEOUT_MS = 5_000
+const TIMER_MAX_MS = 2 ** 31 - 1
 
 export interface OwnHold {
   readonly request: string
@@ -226,11 +227,34 @@ export class EtcdSession implements EngineSession {
     return this.granted(idOf(record.epoch, created), { request, record, hasWaited: true }, newSecret)
   }
 
+  /** What is not answered in time is sent on until the session ends: a hold must not stay behind in a live session. */
   async release(hold: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { timeoutMs, secret } = options
     const own = this.#holds.get(hold) ?? (await this.#foreign(hold, secret, timeoutMs))
     if (own === undefined) return { released: false }
     this.#holds.delete(hold)
+    const releasing = this.#releaseSurely(own)
+    return new Promise((resolve, reject) => {
+      const late = () => reject(this.store.client.unavailable('the release was not answered in time'))
+      const cancel = this.platform.after(Math.min(timeoutMs, TIMER_MAX_MS), late, true)
+      releasing.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  async #releaseSurely(own: OwnHold): Promise<{ released: boolean }> {
+    const attempts = { repeats: 0 }
+    for (;;) {
+      try {
+        return await this.#releaseNow(own, CALL_TIMEOUT_MS, attempts)
+      } catch (error) {
+        if (!(error instanceof UnavailableError) || this.#ended || this.store.client.closed) throw error
+        attempts.repeats++
+        await new Promise<void>((resolve) => this.platform.after(CLEAN_UP_PAUSE_MS, resolve))
+      }
+    }
+  }
+
+  async #releaseNow(own: OwnHold, timeoutMs: number, attempts: { repeats: number }): Promise<{ released: boolean }> {
     const names = own.record.locks.map(({ name }) => name)
     const ops = this.store.leaveOps(names, own.request, own.record.delayMs > 0, own.hasWaited)
     const isAlone = !own.hasWaited && names.length === 1 && own.record.locks[0]?.mode === 'exclusive'
@@ -241,10 +265,14 @@ export class EtcdSession implements EngineSession {
       // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.
       request = { compare: [this.store.epochHolds, ...compare], success: [...ops, ...success], failure: ops }
     }
-    let repeats = 0
-    const answer = await this.#repeated(request, timeoutMs, () => repeats++)
+    const repeated = () => attempts.repeats++
+    const answer = await this.#repeated(request, timeoutMs, repeated).catch((error: unknown) => {
+      // A lease that a waiter needs is gone: it is not granted, and this hold ends all the same.
+      if (!(error instanceof RefusedByEtcd)) throw error
+      return this.#repeated({ compare: [], success: ops, failure: [] }, timeoutMs, repeated)
+    })
     const deleted = answer.responses.slice(0, names.length).some((one) => (one.delete?.deleted ?? 0) > 0)
-    return { released: deleted || repeats > 0 }
+    return { released: deleted || attempts.repeats > 0 }
   }
 
   put(options: Omit<RegisterWrite, 'value'> & { value: Uint8Array }): Promise<bigint> {
