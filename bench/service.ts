@@ -10,6 +10,8 @@ import { freePort } from './ports.js'
 
 const BIN = fileURLToPath(new URL('../packages/leasehold/bin/leasehold.js', import.meta.url))
 const TTL = '30s'
+/** Flags of Node for the members, such as `--cpu-prof --cpu-prof-dir=DIR`. */
+const NODE_FLAGS = (process.env['LEASEHOLD_BENCH_NODE'] ?? '').split(' ').filter((flag) => flag !== '')
 
 /** A real service in a process of its own, with all its flushes. */
 export async function startLeasehold(folder?: string) {
@@ -73,7 +75,7 @@ export class BenchMember {
 }
 
 function startMember(args: readonly string[]): { child: ChildProcess; url: Promise<string> } {
-  const child = spawn(process.execPath, [BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
+  const child = spawn(process.execPath, [...NODE_FLAGS, BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = new Promise<string>((resolve, reject) => {

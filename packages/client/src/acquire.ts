@@ -54,7 +54,7 @@ async function takeHold(context: AcquireContext, plan: AcquirePlan): Promise<Hol
     }
     try {
       const hold = await attempt(context, plan, endAt)
-      if (hold) return await handedOut(hold, pool)
+      if (hold) return pool.closed ? await handedOut(hold, pool) : hold
     } catch (error) {
       // Once it has waited in the queue, an outage is only a part of the wait.
       const outage = error instanceof UnavailableError && tries > 1
@@ -74,14 +74,15 @@ async function handedOut(hold: Hold, pool: SessionPool): Promise<Hold> {
 
 async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number): Promise<Hold | undefined> {
   const { elapsed } = context
-  let keeper: SessionKeeper
+  let keeper = needsOwnSession(plan) ? undefined : context.pool.ready(plan.ttlMs, plan.marginMs)
   // Between the choice of a session and this line others may have taken its last request numbers.
-  do keeper = await sessionFor(context, plan, Math.max(0, endAt - elapsed.now()))
-  while (keeper.session.congested && keeper.check())
+  while (keeper === undefined || (keeper.session.congested && keeper.check()))
+    keeper = await sessionFor(context, plan, Math.max(0, endAt - elapsed.now()))
+  const home = keeper
   const waitMs = plan.waitMs === Number.POSITIVE_INFINITY ? plan.waitMs : Math.max(0, Math.ceil(endAt - elapsed.now()))
   const acquire = (): Promise<EngineGrant> => {
     const end = begin('wait', () => ({ kind: 'wait', call: plan, names: plan.locks.map(({ name }) => name), waitMs }))
-    const granted = keeper.session.acquire({
+    const granted = home.session.acquire({
       locks: plan.locks,
       waitMs,
       lockDelayMs: plan.lockDelayMs,
@@ -94,6 +95,7 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
   }
   const hold = await keeper.grantHold(acquire, plan)
   if (!hold) return undefined
+  if (!needsOwnSession(plan) && !plan.persistent && !plan.signal?.aborted) return isHeld(hold) ? hold : undefined
   return (await settleTerms(keeper, hold, plan)) ? hold : undefined
 }
 
@@ -115,6 +117,10 @@ export async function settleTerms(
     await hold[Symbol.asyncDispose]()
     throw abortedError('acquire', plan.signal)
   }
+  return isHeld(hold)
+}
+
+function isHeld(hold: Hold): boolean {
   return hold.state === 'held'
 }
 
@@ -128,7 +134,7 @@ async function confirmed(keeper: SessionKeeper): Promise<boolean> {
 
 async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingMs: number): Promise<SessionKeeper> {
   const { platform, pool, connectTimeoutMs } = context
-  const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
+  const dedicated = needsOwnSession(plan)
   const opening = dedicated ? pool.dedicated(plan.ttlMs, plan.marginMs) : pool.get(plan.ttlMs, plan.marginMs)
   const bounds = {
     what: `acquire of ${namesOf(plan)}`,
@@ -143,6 +149,11 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
     if (dedicated) opening.then((late) => late.close(connectTimeoutMs)).catch(() => {})
     throw error
   }
+}
+
+/** Not renewed, or not for ever: its session ends with it. */
+function needsOwnSession(plan: AcquirePlan): boolean {
+  return !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
 }
 
 function worthAnotherTry(error: unknown): boolean {

@@ -90,8 +90,9 @@ export class Hold implements AsyncDisposable {
   readonly persistent: boolean
   readonly #home: HoldHome
   readonly #secret: string | undefined
-  readonly #warnings: Emitter<HoldWarning>
-  readonly #effects = new Set<Promise<unknown>>()
+  /** Made when somebody listens: most holds have neither listeners nor effects. */
+  #warnings: Emitter<HoldWarning> | undefined
+  #effects: Set<Promise<unknown>> | undefined
   #state: HoldState = 'held'
   #lost: HoldLostError | undefined
   #gone: HoldLostError | undefined
@@ -107,7 +108,6 @@ export class Hold implements AsyncDisposable {
     this.locks = grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(home.prefixLength) }))
     this.persistent = persistent
     this.#secret = grant.secret
-    this.#warnings = new Emitter(home.platform)
     this.#observed = begin('hold', () => ({ kind: 'hold', hold: this }))
   }
 
@@ -204,6 +204,7 @@ export class Hold implements AsyncDisposable {
   on(event: 'warning', listener: (warning: HoldWarning) => void): () => void {
     if (event !== 'warning')
       throw new InvalidError(`a hold has no event ${String(event)}`, { hint: "it has 'warning'" })
+    this.#warnings ??= new Emitter(this.#home.platform)
     return this.#warnings.add(listener)
   }
 
@@ -218,7 +219,7 @@ export class Hold implements AsyncDisposable {
   }
 
   async #release(): Promise<{ released: boolean }> {
-    while (this.#effects.size > 0 && this.state === 'held') {
+    while (this.#effects !== undefined && this.#effects.size > 0 && this.state === 'held') {
       await settled(this.#home.platform, Promise.allSettled(this.#effects), this.remaining())
     }
     if (this.state !== 'held') return NOT_RELEASED
@@ -298,7 +299,7 @@ export class Hold implements AsyncDisposable {
 
   /** @internal */
   warn(warning: HoldWarning): void {
-    this.#warnings.emit(warning)
+    this.#warnings?.emit(warning)
   }
 
   /** @internal */
@@ -346,8 +347,10 @@ export class Hold implements AsyncDisposable {
   #track(effect: Promise<unknown>): void {
     this.assertHeld()
     if (this.#releasing) throw new NotHolderError(`the hold of ${quoted(this.names)} is being released`)
-    const done = () => this.#effects.delete(effect)
-    this.#effects.add(effect)
+    this.#effects ??= new Set()
+    const effects = this.#effects
+    const done = () => effects.delete(effect)
+    effects.add(effect)
     effect.then(done, done)
   }
 }

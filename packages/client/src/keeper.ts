@@ -1,4 +1,4 @@
-import { type EndReason, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
+import { type EndReason, FreshMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
 import { Hold, type HoldHome, type HoldWarning, type ReleaseOutcome } from './hold.js'
@@ -71,11 +71,10 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   readonly #leaseMs: number
   readonly #intervalMs: number
   readonly #retryMs: number
-  readonly #holds = new Map<bigint, Hold>()
+  readonly #holds = new FreshMap<bigint, Hold>()
   readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
-  /** Holds whose release is under way, and the ends of them that the service has told of meanwhile. */
-  readonly #releasing = new Map<bigint, ReleaseOutcome['ended']>()
-  readonly #releases = new Set<Promise<unknown>>()
+  /** Holds whose release is under way. */
+  readonly #releasing = new FreshMap<bigint, Releasing>()
   #acquiring = 0
   #ackedSentAt: number
   #nextAttemptAt: number
@@ -120,8 +119,8 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return this.#ended
   }
 
-  get holds(): ReadonlyMap<bigint, Hold> {
-    return this.#holds
+  get holds(): Iterable<Hold> {
+    return this.#holds.values()
   }
 
   fullName(name: string): string {
@@ -193,7 +192,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
       return this.#register(grant, terms)
     } finally {
       this.#acquiring--
-      if (this.#acquiring === 0) this.#earlyEnds.clear()
+      if (this.#acquiring === 0 && this.#earlyEnds.size > 0) this.#earlyEnds.clear()
       this.#closeIfUnused()
     }
   }
@@ -227,26 +226,22 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   }
 
   /** Releases that are under way: a client that closes with `drain` lets them end before its sessions do. */
-  get releases(): ReadonlySet<Promise<unknown>> {
-    return this.#releases
+  get releases(): readonly Promise<unknown>[] {
+    return [...this.#releasing.values()].map(({ outcome }) => outcome)
   }
 
   release(hold: Hold): Promise<ReleaseOutcome> {
-    const releasing = this.#releaseNow(hold)
-    this.#releases.add(releasing)
-    const done = () => {
-      this.#releases.delete(releasing)
-    }
-    releasing.then(done, done)
-    return releasing
+    const releasing: Releasing = { ended: undefined, outcome: NOT_YET }
+    this.#releasing.set(hold.id, releasing)
+    releasing.outcome = this.#releaseNow(hold, releasing)
+    return releasing.outcome
   }
 
-  async #releaseNow(hold: Hold): Promise<ReleaseOutcome> {
-    this.#releasing.set(hold.id, undefined)
+  async #releaseNow(hold: Hold, releasing: Releasing): Promise<ReleaseOutcome> {
     const end = begin('release', () => ({ kind: 'release', hold }))
     try {
       const { released } = await observed(end, this.#release(hold), (outcome) => ({ released: outcome.released }))
-      const ended = this.#releasing.get(hold.id)
+      const { ended } = releasing
       return ended ? { released, ended } : { released }
     } finally {
       this.#releasing.delete(hold.id)
@@ -287,9 +282,9 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
 
   holdEnded(id: bigint, reason: EndReason, text: string): void {
     const hold = this.#holds.get(id)
+    const releasing = this.#releasing.get(id)
     if (hold) hold.lose(LOST_BY_END[reason], endText(reason, text))
-    else if (this.#releasing.has(id))
-      this.#releasing.set(id, { reason: LOST_BY_END[reason], text: endText(reason, text) })
+    else if (releasing) releasing.ended = { reason: LOST_BY_END[reason], text: endText(reason, text) }
     else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX) this.#earlyEnds.set(id, { reason, text })
   }
 
@@ -416,6 +411,14 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
   }
 }
+
+/** A release that is under way, and the end of its hold, if the service has told of one meanwhile. */
+interface Releasing {
+  ended: ReleaseOutcome['ended']
+  outcome: Promise<ReleaseOutcome>
+}
+
+const NOT_YET: Promise<ReleaseOutcome> = Promise.resolve({ released: false })
 
 export interface HoldTerms {
   readonly persistent: boolean

@@ -319,7 +319,7 @@ export class Locks implements AsyncDisposable {
     const endAt = this.#elapsed.now() + drainMs
     for (const watch of this.#watches) watch.abort()
     while (drainMs > 0) {
-      const holds = [...this.#pool.keepers].flatMap((keeper) => [...keeper.holds.values()])
+      const holds = [...this.#pool.keepers].flatMap((keeper) => [...keeper.holds])
       const open: Promise<unknown>[] = holds.filter((hold) => !hold.persistent).map((hold) => hold.lost)
       for (const keeper of this.#pool.keepers) open.push(...keeper.releases)
       const remainingMs = endAt - this.#elapsed.now()

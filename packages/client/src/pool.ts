@@ -19,6 +19,8 @@ export interface PoolOptions {
 const SESSIONS_PER_TTL_MAX = 64
 
 interface Lane {
+  readonly ttlMs: number
+  readonly marginMs: number
   readonly keepers: SessionKeeper[]
   opening: Promise<SessionKeeper> | undefined
 }
@@ -32,6 +34,8 @@ export class SessionPool {
   readonly #lanes = new Map<string, Lane>()
   readonly #all = new Set<SessionKeeper>()
   readonly #openings = new Set<Promise<SessionKeeper>>()
+  /** The one that was used last: mostly there is only one. */
+  #last: Lane | undefined
   #closed = false
 
   constructor(options: PoolOptions) {
@@ -46,15 +50,25 @@ export class SessionPool {
     return this.#closed
   }
 
+  /** A live session with room for a request, if there is one at once. */
+  ready(ttlMs: number, marginMs: number): SessionKeeper | undefined {
+    let lane = this.#last
+    if (lane?.ttlMs !== ttlMs || lane.marginMs !== marginMs) {
+      lane = this.#lanes.get(laneKey(ttlMs, marginMs))
+      this.#last = lane
+    }
+    return lane?.keepers.find(hasRoom)
+  }
+
   /** A live session with room for a request. */
   async get(ttlMs: number, marginMs: number): Promise<SessionKeeper> {
-    const key = `${ttlMs}/${marginMs}`
+    const key = laneKey(ttlMs, marginMs)
     let lane = this.#lanes.get(key)
     if (!lane) {
-      lane = { keepers: [], opening: undefined }
+      lane = { ttlMs, marginMs, keepers: [], opening: undefined }
       this.#lanes.set(key, lane)
     }
-    const free = lane.keepers.find((keeper) => keeper.check() && !keeper.session.congested)
+    const free = lane.keepers.find(hasRoom)
     if (free) return free
     if (lane.opening) return lane.opening
     if (lane.keepers.length >= SESSIONS_PER_TTL_MAX) {
@@ -136,6 +150,14 @@ export class SessionPool {
     const position = lane?.keepers.indexOf(keeper) ?? -1
     if (position >= 0) lane?.keepers.splice(position, 1)
   }
+}
+
+function laneKey(ttlMs: number, marginMs: number): string {
+  return `${ttlMs}/${marginMs}`
+}
+
+function hasRoom(keeper: SessionKeeper): boolean {
+  return keeper.check() && !keeper.session.congested
 }
 
 export function closedError(): AbortedError {

@@ -1,4 +1,4 @@
-import { countsOf, type Event, type HoldId, type LockState, type SessionId } from '@leasehold/core'
+import { countsOf, type Event, FreshMap, type HoldId, type LockState, type SessionId } from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus } from '@leasehold/replica'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 
@@ -27,8 +27,8 @@ export class Metrics {
   readonly #fsync = this.#histogram('fsync_seconds', 'Time of one write to the log until it was durable', FSYNC_BUCKETS)
   readonly #wait = this.#histogram('wait_seconds', 'Time in a queue, of acquires that were granted', TIME_BUCKETS)
   readonly #hold = this.#histogram('hold_seconds', 'Time from the grant of a hold to its end', TIME_BUCKETS)
-  readonly #heldAt = new Map<HoldId, number>()
-  readonly #queuedAt = new Map<string, number>()
+  readonly #heldAt = new FreshMap<HoldId, number>()
+  readonly #queuedAt = new FreshMap<string, number>()
   readonly #stops: (() => void)[]
   #term: number
 
@@ -163,7 +163,7 @@ export class Metrics {
     }
   }
 
-  #observe<K>(histogram: Histogram, begun: Map<K, number>, key: K, now: number): void {
+  #observe<K>(histogram: Histogram, begun: FreshMap<K, number>, key: K, now: number): void {
     const from = begun.get(key)
     if (from === undefined) return
     begun.delete(key)

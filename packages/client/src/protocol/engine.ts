@@ -5,6 +5,8 @@ import {
   EpochChangedError,
   type Event,
   errorOf,
+  FreshMap,
+  FreshSet,
   type Hex128,
   LeaseholdError,
   type Millis,
@@ -75,10 +77,10 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #onClose: (() => Promise<void>) | undefined
   readonly #listeners: Emitter<EngineStatus>
   readonly #sessions = new Map<SessionId, ProtocolSession>()
-  readonly #calls = new Set<Call>()
+  readonly #calls = new FreshSet<Call>()
   readonly #watches = new Set<StreamWatch>()
   /** What answers on the present connection belong to. */
-  #awaited = new Map<number, (message: Answer) => void>()
+  readonly #awaited = new FreshMap<number, (message: Answer) => void>()
   readonly #watchCorrelations = new Map<StreamWatch, number>()
   #correlation = 0
   #cluster = ''
@@ -415,7 +417,7 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   #down(): void {
-    this.#awaited = new Map()
+    this.#awaited.clear()
     this.#watchCorrelations.clear()
     for (const session of this.#sessions.values()) session.detached()
   }

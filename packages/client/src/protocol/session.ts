@@ -4,6 +4,8 @@ import {
   type Change,
   type Command,
   type EndReason,
+  FreshMap,
+  FreshSet,
   type Hex128,
   LimitError,
   type LeaseholdError,
@@ -65,10 +67,10 @@ export class ProtocolSession implements EngineSession {
   readonly #ids: Ids
   readonly #window = new RequestWindow()
   readonly #changes = new ChangeLog()
-  readonly #open = new Map<number, OpenRequest>()
+  readonly #open = new FreshMap<number, OpenRequest>()
   readonly #waiting: (() => void)[] = []
-  readonly #acquires = new Map<number, PendingAcquire>()
-  readonly #renewals = new Set<Renewal>()
+  readonly #acquires = new FreshMap<number, PendingAcquire>()
+  readonly #renewals = new FreshSet<Renewal>()
   #attached = true
   #closing: { send: () => void; done: (result: Result) => void } | undefined
   #ended: LeaseholdError | undefined
@@ -260,8 +262,8 @@ export class ProtocolSession implements EngineSession {
     if (this.#ended || this.#attached) return
     this.#attached = true
     if (this.#renewals.size === 0) this.#sendCatchUp()
-    for (const renewal of this.#renewals) this.#sendRenewal(renewal)
-    for (const request of this.#open.values()) this.#send(request)
+    for (const renewal of [...this.#renewals]) this.#sendRenewal(renewal)
+    for (const request of [...this.#open.values()]) this.#send(request)
     this.#closing?.send()
   }
 

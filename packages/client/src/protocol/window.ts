@@ -1,4 +1,6 @@
-import type { Ack } from '@leasehold/core'
+import { type Ack, FreshSet } from '@leasehold/core'
+
+const NOTHING: readonly number[] = []
 
 /**
  * The request numbers of a session, and what the service may forget of them.
@@ -9,9 +11,9 @@ export class RequestWindow {
   #next = 1
   #lowest = 1
   /** Answered, not below `#lowest`. */
-  readonly #answered = new Set<number>()
+  readonly #answered = new FreshSet<number>()
   /** Answered, and the service was not told on this connection. */
-  readonly #news = new Set<number>()
+  readonly #news = new FreshSet<number>()
   #toldLowest = 1
 
   /** How far the next number is above the lowest open one. */
@@ -25,8 +27,12 @@ export class RequestWindow {
 
   answered(request: number): void {
     if (request < this.#lowest || this.#answered.has(request)) return
-    this.#answered.add(request)
-    this.#news.add(request)
+    if (request !== this.#lowest) {
+      this.#answered.add(request)
+      this.#news.add(request)
+      return
+    }
+    this.#lowest++
     while (this.#answered.delete(this.#lowest)) {
       this.#news.delete(this.#lowest)
       this.#lowest++
@@ -39,8 +45,8 @@ export class RequestWindow {
 
   /** What the next command tells the service; counts as told. */
   tell(): Ack {
-    const also = [...this.#news]
-    this.#news.clear()
+    const also = this.#news.size === 0 ? NOTHING : [...this.#news]
+    if (also.length > 0) this.#news.clear()
     this.#toldLowest = this.#lowest
     return { lowest: this.#lowest, also }
   }

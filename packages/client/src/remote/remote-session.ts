@@ -70,6 +70,8 @@ export class RemoteSession implements EngineSession {
       return await this.#call('acquire', [rest, signal !== undefined], signal)
     } catch (error) {
       if (signal?.aborted && (error as LeaseholdError).code === 'aborted') throw abortedError('acquire', signal)
+      // The other thread has died, and the session with it: the wait may go on in another one.
+      if (this.#ended !== undefined && (error as LeaseholdError).code === 'unreachable') throw this.#ended
       throw error
     }
   }

@@ -183,7 +183,7 @@ const ROWS: readonly Row[] = [
   [
     'what was open is sent again after a reconnect',
     'protocol/session.ts',
-    'for (const request of this.#open.values()) this.#send(request)',
+    'for (const request of [...this.#open.values()]) this.#send(request)',
     '',
     'protocol/reconnect',
     'changes no outcome and doubles no effect',
@@ -248,7 +248,7 @@ const ROWS: readonly Row[] = [
   [
     'release waits for guarded effects',
     'hold.ts',
-    "while (this.#effects.size > 0 && this.state === 'held')",
+    "while (this.#effects !== undefined && this.#effects.size > 0 && this.state === 'held')",
     'while (false)',
     'hold',
     'waits for guarded effects',

@@ -1,5 +1,6 @@
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
+import { FreshMap } from '../fresh.js'
 import { COUNTER_MAX } from '../tokens.js'
 import { assert } from './assert.js'
 import { DueHeap } from './due.js'
@@ -34,14 +35,14 @@ export class Machine {
   arrivals = 0
   level = 1
 
-  readonly sessions = new Map<number, Session>()
-  readonly nonces = new Map<string, Session>()
+  readonly sessions = new FreshMap<number, Session>()
+  readonly nonces = new FreshMap<string, Session>()
   /** In the order of their ids. */
-  readonly holds = new Map<number, Hold>()
+  readonly holds = new FreshMap<number, Hold>()
   /** In the order of arrival. */
-  readonly waiters = new Map<number, Waiter>()
-  readonly delays = new Map<number, Delay>()
-  readonly locks = new Map<string, Lock>()
+  readonly waiters = new FreshMap<number, Waiter>()
+  readonly delays = new FreshMap<number, Delay>()
+  readonly locks = new FreshMap<string, Lock>()
   readonly registers = new Map<string, Register>()
   readonly due = new DueHeap()
   readonly hash = new SetHash()

@@ -1,4 +1,5 @@
 import type { HoldId, Millis, SessionId } from '../brand.js'
+import type { FreshMap, FreshSet } from '../fresh.js'
 import type { Acquire, Change, HeldLock, Hex128, LockRequest, Refused, Result } from '../operations.js'
 import type { Due } from './due.js'
 import type { Queue, QueueNode } from './queue.js'
@@ -29,16 +30,16 @@ export interface Session extends Due {
   /** Every number below is acknowledged. */
   lowest: number
   /** Numbers ≥ `lowest` that are acknowledged. */
-  readonly acknowledged: Set<number>
-  readonly answers: Map<number, Answer>
+  readonly acknowledged: FreshSet<number>
+  readonly answers: FreshMap<number, Answer>
   /** In the order of their ids. */
-  readonly holds: Set<Hold>
+  readonly holds: FreshSet<Hold>
   /** In the order of their arrival. */
-  readonly waiters: Set<Waiter>
+  readonly waiters: FreshSet<Waiter>
   /** Number of the last change. */
   changeNumber: number
   /** Not yet seen by the client, in order of number. */
-  readonly changes: Map<number, Change>
+  readonly changes: FreshMap<number, Change>
 }
 
 /** What an acquire asked for besides its locks, and whether the client knows that it got it. Most ask for nothing, and share {@link PLAIN}. */

@@ -1,4 +1,5 @@
 import type { Millis } from '../brand.js'
+import { FreshMap, FreshSet } from '../fresh.js'
 import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
@@ -38,12 +39,12 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     local: command.local,
     expiresAt: later(machine.now, ttlMs),
     lowest: 1,
-    acknowledged: new Set(),
-    answers: new Map(),
-    holds: new Set(),
-    waiters: new Set(),
+    acknowledged: new FreshSet(),
+    answers: new FreshMap(),
+    holds: new FreshSet(),
+    waiters: new FreshSet(),
     changeNumber: 0,
-    changes: new Map(),
+    changes: new FreshMap(),
     dueAt: later(machine.now, ttlMs),
     dueKind: DUE_SESSION,
     dueId: id,
@@ -88,8 +89,8 @@ export function renew(machine: Machine, command: Renew): Result {
   machine.hashLease(session).take()
   session.expiresAt = later(machine.now, session.ttlMs)
   machine.hashLease(session).add()
-  if (seen !== undefined) {
-    for (const number of session.changes.keys()) {
+  if (seen !== undefined && session.changes.size > 0) {
+    for (const number of [...session.changes.keys()]) {
       if (number > seen) break
       machine.dropChange(session, number)
     }

@@ -4,6 +4,7 @@ import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writ
 import { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
 import { Writer } from '../codec/writer.js'
+import { FreshMap, FreshSet } from '../fresh.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
 import { assert } from './assert.js'
@@ -188,20 +189,24 @@ function readSession(reader: Reader, machine: Machine): Session {
     local,
     expiresAt,
     lowest,
-    acknowledged: new Set(acknowledged),
-    answers: new Map(),
-    holds: new Set(),
-    waiters: new Set(),
+    acknowledged: new FreshSet(),
+    answers: new FreshMap(),
+    holds: new FreshSet(),
+    waiters: new FreshSet(),
     changeNumber,
-    changes: new Map(changes.map((change) => [change.number, change])),
+    changes: new FreshMap(),
     dueAt: expiresAt,
     dueKind: DUE_SESSION,
     dueId: id,
     duePlace: -1,
   }
   addSession(machine, session)
+  for (const request of acknowledged) session.acknowledged.add(request)
   for (const request of session.acknowledged) machine.hashAcknowledged(session, request).add()
-  for (const change of changes) machine.hashChange(session, change).add()
+  for (const change of changes) {
+    session.changes.set(change.number, change)
+    machine.hashChange(session, change).add()
+  }
   return session
 }
 

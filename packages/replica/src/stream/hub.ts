@@ -28,7 +28,8 @@ export class StreamHub<State> {
   readonly #streams = new Set<ServiceStream<State>>()
   readonly #bySession = new Map<SessionId, ServiceStream<State>>()
   readonly #watching = new Set<ServiceStream<State>>()
-  readonly #dirty = new Set<ServiceStream<State>>()
+  /** To be flushed at the end of the burst; each once. */
+  #dirty: ServiceStream<State>[] = []
   readonly #off: (() => void)[]
   #inBurst = false
   #lastIndex: number
@@ -77,14 +78,14 @@ export class StreamHub<State> {
 
   /** The stream has something to send: at the end of the burst of entries, or at once outside one. */
   dirty(stream: ServiceStream<State>): void {
-    if (this.#inBurst) this.#dirty.add(stream)
-    else stream.flush()
+    if (!this.#inBurst) return stream.flush()
+    if (!stream.marked) this.#dirty.push(stream)
+    stream.marked = true
   }
 
   closed(stream: ServiceStream<State>): void {
     this.#streams.delete(stream)
     this.#watching.delete(stream)
-    this.#dirty.delete(stream)
     for (const session of stream.sessions) {
       if (this.#bySession.get(session) === stream) this.#bySession.delete(session)
     }
@@ -104,8 +105,12 @@ export class StreamHub<State> {
 
   #idle(): void {
     this.#inBurst = false
-    const dirty = [...this.#dirty]
-    this.#dirty.clear()
-    for (const stream of dirty) stream.flush()
+    const dirty = this.#dirty
+    if (dirty.length === 0) return
+    this.#dirty = []
+    for (const stream of dirty) {
+      stream.marked = false
+      stream.flush()
+    }
   }
 }

@@ -44,6 +44,8 @@ export class ServiceStream<State> {
   #state: 'new' | 'open' | 'closed' = 'new'
   #openCalls = 0
   #receiving = false
+  /** The hub's own mark: to be flushed at the end of the burst. */
+  marked = false
 
   /** Made by {@link StreamHub.open}. */
   constructor(hub: StreamHub<State>, peer: StreamPeer) {
