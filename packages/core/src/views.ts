@@ -83,6 +83,8 @@ export function registerOf(state: LockState, key: string): RegisterView | undefi
 export interface SessionFacts {
   readonly id: SessionId
   readonly secret: Hex128
+  /** The one that it was opened with. */
+  readonly nonce: Hex128
   readonly ttlMs: Millis
   /** Until its end if nothing renews it. */
   readonly remainingMs: Millis
@@ -109,11 +111,11 @@ export function sessionOf(state: LockState, id: number): SessionFacts | undefine
     if (answer.waiter === undefined) answered.push(request)
     else waiting.push(request)
   }
-  const { secret, ttlMs, local, client } = session
+  const { secret, nonce, ttlMs, local, client } = session
   const remainingMs = left(session.expiresAt, state.machine.now)
   answered.sort((a, b) => a - b)
   waiting.sort((a, b) => a - b)
-  return { id: session.id, secret, ttlMs, remainingMs, local, client, highestRequest, answered, waiting }
+  return { id: session.id, secret, nonce, ttlMs, remainingMs, local, client, highestRequest, answered, waiting }
 }
 
 /** A session's secret alone, or undefined when there is no such session. Costs nothing. */

@@ -29,6 +29,10 @@ export interface AcquireSpec {
   readonly data: Uint8Array
   /** The client's own number. */
   readonly request: number | undefined
+  /** Told once the service has taken it: from then on its state shows whether it waits. */
+  readonly answered: () => void
+  /** Why the caller may not have it any more; undefined: it may. */
+  readonly ends: () => LeaseholdError | undefined
 }
 
 /** What an acquire or adopt came to. `lasting`: a persistent hold, which needs no session any more. */
@@ -70,6 +74,8 @@ export class Acquiring {
     } catch (error) {
       if (owned) this.#abandon(session, 'the acquire was not granted')
       throw error
+    } finally {
+      spec.answered()
     }
   }
 
@@ -138,14 +144,17 @@ export class Acquiring {
     const onGone = () => interrupt(clientGone())
     gone.addEventListener('abort', onGone, { once: true })
     this.#waits.add(interrupt)
-    const renewals = owned ? this.#keepAlive(session) : undefined
+    const renewals = owned ? this.#keepAlive(session, spec.ends, interrupt) : undefined
     let settled = false
     try {
       const outcome = new Promise<Outcome>((resolve) => {
         takeBack = session.await(request, resolve)
       })
-      const result = await Promise.race([this.#submit(session, request, spec), interrupted])
+      const submitted = this.#submit(session, request, spec).finally(spec.answered)
+      const result = await Promise.race([submitted, interrupted])
       const end = result.kind === 'queued' ? await Promise.race([outcome, interrupted]) : result
+      const refused = owned && result.kind === 'queued' ? spec.ends() : undefined
+      if (refused !== undefined) throw refused
       settled = true
       return this.#grantOf(session, end)
     } catch (error) {
@@ -184,10 +193,19 @@ export class Acquiring {
     throw new HoldLostError(lostReason(end.reason), `hold ${end.hold} of this request has ended: ${end.reason}`)
   }
 
-  /** While its client waits, the session of a waiting acquire lives: the open connection is the sign of life. */
-  #keepAlive(session: HttpSession): NodeJS.Timeout {
+  /**
+   * While its client waits, and still may, the session of a waiting acquire lives: the open connection is the sign of
+   * life.
+   */
+  #keepAlive(
+    session: HttpSession,
+    ends: AcquireSpec['ends'],
+    interrupt: (error: LeaseholdError) => void,
+  ): NodeJS.Timeout {
     const every = Math.max(20, Math.floor(session.ttlMs / 3))
     return setInterval(() => {
+      const refused = ends()
+      if (refused !== undefined) return interrupt(refused)
       this.desk.renew(session).catch((error: unknown) => {
         this.log.info('the session of a waiting acquire was not renewed', { session: session.id, error: String(error) })
       })

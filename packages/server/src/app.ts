@@ -139,14 +139,11 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
       if (caller === undefined) throw denied
       services.access.authorize(caller, { verb, names }, cost)
     },
-    mayOpen: () => {
-      if (caller !== undefined) services.clients.checkSessions(caller.principal)
-    },
-    mayWait: () => {
-      if (caller !== undefined) services.clients.checkWaiters(caller.principal)
-    },
+    ends: (verb, names) => caller && services.access.ends(caller, { verb, names }),
+    mayOpen: () => (caller === undefined ? () => {} : services.clients.opens(caller)),
+    mayWait: () => (caller === undefined ? () => {} : services.clients.waits(caller)),
     owns: (session) => {
-      if (caller !== undefined) services.clients.learn(session, caller.principal.id, credentials.remote)
+      if (caller !== undefined) services.clients.learn(session, caller)
     },
     did: (record) =>
       services.audit?.write({

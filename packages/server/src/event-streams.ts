@@ -1,4 +1,12 @@
-import { type Cursor, covers, EpochChangedError, type Event, LAST_ORDINAL, WatchError } from '@leasehold/core'
+import {
+  type Cursor,
+  covers,
+  EpochChangedError,
+  type Event,
+  LAST_ORDINAL,
+  type LeaseholdError,
+  WatchError,
+} from '@leasehold/core'
 import type { AppliedBatch } from '@leasehold/replica'
 import { EVENT_BYTES_MAX, EVENT_HEARTBEAT_MS } from './bounds.js'
 import { formatCursor } from './cursors.js'
@@ -44,13 +52,14 @@ export class EventStreams {
     return this.#open.size
   }
 
-  open(prefix: string, from: Cursor | undefined): ReadableStream<Uint8Array> {
+  /** `ends`: why the caller may see nothing more; the stream ends with that as its last event. */
+  open(prefix: string, from: Cursor | undefined, ends: () => LeaseholdError | undefined): ReadableStream<Uint8Array> {
     let end = (): void => {}
     const strategy = new ByteLengthQueuingStrategy({ highWaterMark: EVENT_BYTES_MAX })
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          end = this.#start(controller, prefix, from)
+          end = this.#start(controller, prefix, from, ends)
         },
         cancel: () => end(),
       },
@@ -67,6 +76,7 @@ export class EventStreams {
     controller: ReadableStreamDefaultController<Uint8Array>,
     prefix: string,
     from: Cursor | undefined,
+    ends: () => LeaseholdError | undefined,
   ): () => void {
     const { member } = this.gateway
     let last = from ?? this.#now()
@@ -90,7 +100,10 @@ export class EventStreams {
         end()
         return
       }
-      controller.enqueue(Buffer.from(text, 'utf8'))
+      const refused = ends()
+      if (refused === undefined) return controller.enqueue(Buffer.from(text, 'utf8'))
+      controller.enqueue(Buffer.from(eventText(refused.code, last, problemOf(refused)), 'utf8'))
+      end()
     }
     const show = (cursor: Cursor, event: Event) => {
       if (!isAfter(cursor, last)) return

@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
-import type { SessionId } from '@leasehold/core'
+import type { LeaseholdError, SessionId } from '@leasehold/core'
 import type { MemberStatus } from '@leasehold/replica'
 import type { Context } from 'hono'
 import type { z } from 'zod'
@@ -21,9 +21,14 @@ export interface Call<Body, Query> {
   readonly gone: AbortSignal
   /** Throws unless the caller may do this to all of these names. */
   readonly allow: (verb: AccessVerb, names: readonly string[], cost?: Cost) => void
-  /** Throws when the caller has as many sessions, or waiting acquires, as it may have. */
-  readonly mayOpen: () => void
-  readonly mayWait: () => void
+  /** Why what was allowed may not go on: the key was revoked, or the web token has ended. Undefined: it may. */
+  readonly ends: (verb: AccessVerb, names: readonly string[]) => LeaseholdError | undefined
+  /**
+   * Throws when the caller has as many sessions, or waiting acquires, as it may have. Returns what tells that the question
+   * was answered; until then it counts.
+   */
+  readonly mayOpen: () => () => void
+  readonly mayWait: () => () => void
   /** The caller has shown that this session is its own. */
   readonly owns: (session: SessionId) => void
   /** Writes a line of the audit. */

@@ -19,6 +19,7 @@ import {
   UNSENT_BYTES_MAX,
 } from './bounds.js'
 import { namesOfHold } from './facts.js'
+import { OpenQuestions } from './open-questions.js'
 import type { Caller, Credentials } from './security/access-control.js'
 import type { Services } from './services.js'
 import { accessOf } from './stream-access.js'
@@ -46,6 +47,7 @@ export class StreamConnection {
   readonly #ping: NodeJS.Timeout
   readonly #hello: NodeJS.Timeout
   #sentSoon: NodeJS.Immediate | undefined
+  readonly #questions = new OpenQuestions()
   /** An error is told by the socket's own event. A turn later: whoever reads fast must not keep the others waiting. */
   readonly #sent = (): void => {
     if (this.#sentSoon !== undefined) return
@@ -67,6 +69,7 @@ export class StreamConnection {
       backlog: () => this.socket.bufferedAmount,
       end: (why) => this.#fail(PROTOCOL_ERROR, why),
       authorize: (message) => this.#authorize(message),
+      watchEnds: (prefix) => this.#watchEnds(prefix),
     })
     this.#ping = setInterval(() => this.#checkPeer(), PING_INTERVAL_MS)
     this.#hello = setTimeout(() => this.#fail(PROTOCOL_ERROR, 'no hello'), HELLO_TIMEOUT_MS)
@@ -83,6 +86,7 @@ export class StreamConnection {
       clearTimeout(this.#hello)
       clearImmediate(this.#sentSoon)
       this.#service.close()
+      this.#questions.close()
       closed()
     })
   }
@@ -179,8 +183,9 @@ export class StreamConnection {
   }
 
   #send(messages: readonly ServerMessage[]): void {
-    if (this.socket.readyState !== this.socket.OPEN) return
     this.#learn(messages)
+    this.#questions.look(messages)
+    if (this.socket.readyState !== this.socket.OPEN) return
     try {
       for (let i = 0; i < messages.length; i += STREAM_FRAME_MESSAGES) {
         this.socket.send(encodeServerMessages(messages.slice(i, i + STREAM_FRAME_MESSAGES)), this.#sent)
@@ -203,18 +208,25 @@ export class StreamConnection {
     try {
       control.authorize(caller, access, access.cost)
       if (message.kind === 'command') {
-        const { command } = message
-        if (command.kind === 'openSession') clients.checkSessions(caller.principal)
-        if (command.kind === 'acquire' && command.waitMs !== 0) clients.checkWaiters(caller.principal)
+        const { command, correlation } = message
+        if (command.kind === 'openSession') {
+          this.#questions.add(correlation, clients.opens(caller, command.nonce), true)
+        } else if (command.kind === 'acquire' && command.waitMs !== 0 && clients.limitsWaiters) {
+          this.#questions.add(correlation, clients.waits(caller), false)
+        }
         this.#audit(command)
       }
       return undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
-      const { code, message: text, hint } = error
-      metrics.refused(code)
-      return { kind: 'refused', code, message: text, ...(hint === undefined ? {} : { hint }) }
+      metrics.refused(error.code)
+      return refusedOf(error)
     }
+  }
+
+  #watchEnds(prefix: string): Refused | undefined {
+    const error = this.services.access.ends(this.#caller as Caller, { verb: 'read', names: [prefix] })
+    return error && refusedOf(error)
   }
 
   /** What operators do is written before it is done. */
@@ -231,8 +243,7 @@ export class StreamConnection {
       (one) => one.kind === 'attached' || (one.kind === 'result' && one.result.kind === 'opened'),
     )
     if (!isBinding || this.#caller === undefined) return
-    const { principal } = this.#caller
-    for (const session of this.#service.sessions) this.services.clients.learn(session, principal.id, this.from.remote)
+    for (const session of this.#service.sessions) this.services.clients.learn(session, this.#caller)
   }
 
   #checkPeer(): void {
@@ -243,4 +254,8 @@ export class StreamConnection {
     this.#alive = false
     this.socket.ping()
   }
+}
+
+function refusedOf({ code, message, hint }: LeaseholdError): Refused {
+  return { kind: 'refused', code, message, ...(hint === undefined ? {} : { hint }) }
 }

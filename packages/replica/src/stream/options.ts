@@ -62,6 +62,8 @@ export interface StreamPeer {
   authenticate?(hello: Hello): Refused | undefined
   /** Decides over every message after `hello`. Default: everything is allowed. */
   authorize?(message: Exclude<ClientMessage, Hello>): Refused | undefined
+  /** Why a watch of this prefix, which was allowed, may see nothing more; it ends with that. Default: it goes on. */
+  watchEnds?(prefix: string): Refused | undefined
 }
 
 export function refusal(code: Refused['code'], message: string, hint?: string): Refused {

@@ -111,9 +111,12 @@ export class ServiceStream<State> {
   }
 
   applied(index: Index, events: readonly Event[]): void {
-    for (const watch of this.#watches.values()) {
+    for (const watch of [...this.#watches.values()]) {
       const message = eventsFor(watch, index, events)
-      if (message) this.#add(message)
+      if (!message) continue
+      const refused = this.#peer.watchEnds?.(watch.prefix)
+      if (refused) this.#endWatch(watch, refused)
+      else this.#add(message)
     }
   }
 

@@ -29,10 +29,14 @@ async function sessionFor(
         hint: 'send the session too, or a nonce instead',
       })
     }
-    mayOpen()
-    const session = await services.desk.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
-    owns(session.id)
-    return { session, owned: true }
+    const answered = mayOpen()
+    try {
+      const session = await services.desk.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
+      owns(session.id)
+      return { session, owned: true }
+    } finally {
+      answered()
+    }
   }
   if (client !== undefined || nonce !== undefined) {
     throw new InvalidError('client and nonce belong to the opening of a session, and this request names one')
@@ -80,12 +84,13 @@ export const acquireRoutes: readonly Route[] = [
     body: acquireBody,
     async handle(call) {
       const { services, body } = call
-      call.allow(
-        'acquire',
-        body.locks.map((lock) => lock.name),
-      )
-      if (body.wait !== 0) call.mayWait()
-      const { session, owned } = await sessionFor(call, body)
+      const names = body.locks.map((lock) => lock.name)
+      call.allow('acquire', names)
+      const answered = body.wait === 0 ? () => {} : call.mayWait()
+      const { session, owned } = await sessionFor(call, body).catch((error: unknown) => {
+        answered()
+        throw error
+      })
       const request = body.nonce === undefined ? body.request : 1
       const spec = {
         locks: body.locks,
@@ -95,6 +100,8 @@ export const acquireRoutes: readonly Route[] = [
         portable: body.portable ?? false,
         data: body.data ?? new Uint8Array(0),
         request,
+        answered,
+        ends: () => call.ends('acquire', names),
       }
       const got = await services.acquiring.acquire(session, owned, spec, call.gone)
       // A client with a number of its own asks again when its answer is lost.

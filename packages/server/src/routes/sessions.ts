@@ -1,5 +1,6 @@
 import { parseToken, splitToken } from '@leasehold/core'
 import { formatSessionHandle, isHandle, otherEpoch, parseSessionHandle } from '../handles.js'
+import type { HttpSession } from '../http-session.js'
 import { sessionAnswer, sessionEndAnswer, sessionsAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { endSessionBody, noQuery, openSessionBody, sessionsQuery } from '../schemas.js'
@@ -16,9 +17,15 @@ export const sessionRoutes: readonly Route[] = [
     body: openSessionBody,
     async handle({ services, body, status, allow, mayOpen, owns }) {
       allow('acquire', [])
-      mayOpen()
-      const session = await services.desk.open({ ttlMs: body.ttl, client: body.client, nonce: body.nonce })
-      owns(session.id)
+      const answered = mayOpen()
+      const { ttl: ttlMs, client, nonce } = body
+      let session: HttpSession
+      try {
+        session = await services.desk.open({ ttlMs, client, nonce })
+        owns(session.id)
+      } finally {
+        answered()
+      }
       return json(status, {
         session: formatSessionHandle(status.epoch, { session: session.id, secret: session.secret }),
         id: idText(status.epoch, session.id),

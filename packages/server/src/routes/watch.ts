@@ -11,7 +11,7 @@ export const watchRoutes: readonly Route[] = [
     summary: 'Watch locks and registers below a prefix, as server-sent events. The id of an event is its cursor.',
     produces: 'text/event-stream',
     query: watchQuery,
-    handle({ services, query, context, allow }) {
+    handle({ services, query, context, allow, ends }) {
       allow('read', [query.prefix])
       // A browser that reconnects says how far it came.
       const resumed = context.req.header('last-event-id')
@@ -24,7 +24,10 @@ export const watchRoutes: readonly Route[] = [
         'x-accel-buffering': 'no',
       }
       if (context.req.method === 'HEAD') return new Response(null, { headers })
-      return new Response(services.streams.open(query.prefix, from), { headers })
+      return new Response(
+        services.streams.open(query.prefix, from, () => ends('read', [query.prefix])),
+        { headers },
+      )
     },
   }),
 ]

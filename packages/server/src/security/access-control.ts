@@ -5,7 +5,7 @@ import type { Audit } from './audit.js'
 import { Budgets, type ClientLimits } from './budget.js'
 import { JwtVerifier, type JwtOptions } from './jwt.js'
 import { KeyRing, readKeys } from './keys.js'
-import { ANONYMOUS, type Principal } from './principal.js'
+import { ANONYMOUS, clientOf, type Principal } from './principal.js'
 import { allows, hasVerb } from './rules.js'
 import { watchFiles } from './watched-file.js'
 
@@ -90,12 +90,28 @@ export class AccessControl {
     try {
       const principal = this.#current(caller)
       if (principal === ANONYMOUS && this.#mayAll) return
-      if (cost !== 'free') this.#budgets.spend(clientOf(principal, credentials), cost)
+      if (cost !== 'free') this.#budgets.spend(clientOf(principal, credentials.remote), cost)
       this.#checkRules(principal, access)
       this.#options.authorize?.({ ...access, apiKey: credentials.key, remote: credentials.remote })
     } catch (error) {
       this.#refused(error, caller.principal.id, credentials, access)
       throw error
+    }
+  }
+
+  /**
+   * Why something that was allowed, and goes on, may not go on: a watch, or a wait. Keys are revoked and web tokens end
+   * meanwhile. Undefined: it may.
+   */
+  ends(caller: Caller, access: { verb: AccessVerb; names: readonly string[] }): LeaseholdError | undefined {
+    if (caller.principal === ANONYMOUS) return undefined
+    try {
+      this.#checkRules(this.#current(caller), access)
+      return undefined
+    } catch (error) {
+      if (!(error instanceof LeaseholdError)) throw error
+      this.#refused(error, caller.principal.id, caller.credentials, access)
+      return error
     }
   }
 
@@ -192,9 +208,4 @@ export class AccessControl {
 function notExpired(principal: Principal): Principal {
   if (principal.expiresAtMs === undefined || Date.now() < principal.expiresAtMs) return principal
   throw new AccessError(`the credentials of ${principal.name || principal.id} have expired`, { hint: 'get new ones' })
-}
-
-/** Who a limit counts for: whoever shows the same key, or comes from the same address. */
-function clientOf(principal: Principal, { remote }: Credentials): string {
-  return principal.id === ANONYMOUS.id ? remote.replace(/:\d+$/, '') : principal.id
 }

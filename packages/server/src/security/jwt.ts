@@ -37,13 +37,18 @@ export class JwtVerifier {
       const settings = { issuer, audience, algorithms: ALGORITHMS, clockTolerance: CLOCK_TOLERANCE_S, requiredClaims }
       ;({ payload } = await jwtVerify(text, this.#keys, settings))
     } catch (cause) {
-      if (cause instanceof errors.JOSEError && !(cause instanceof errors.JWKSTimeout)) {
+      if (cause instanceof errors.JOSEError && !isOfKeySet(cause)) {
         throw new AccessError(`this web token is refused: ${cause.message}`, { cause, hint: 'get a new one' })
       }
       throw new UnavailableError('the keys that sign web tokens cannot be fetched now', { cause })
     }
     return principalOf(payload)
   }
+}
+
+/** The key set could not be had: that says nothing about the token. */
+function isOfKeySet(cause: errors.JOSEError): boolean {
+  return cause instanceof errors.JWKSTimeout || cause instanceof errors.JWKSInvalid || cause.code === 'ERR_JOSE_GENERIC'
 }
 
 function principalOf({ sub, exp, [RULES_CLAIM]: rules }: JWTPayload): Principal {
