@@ -152,7 +152,7 @@ describe('a limit', () => {
     await harness.call('POST', '/v1/acquire', { name: 'a' }, bearer(text))
     const { socket, got } = await stream(harness.url, text, opening(1))
     await until(() => got.length === 2)
-    const opened = got[1] as { result: { session: never } }
+    const opened = got[1] as unknown as { result: { session: never } }
     const acquires = Array.from(
       { length: 10 },
       (_, i): ClientMessage => ({
