@@ -12,6 +12,9 @@ import {
 import { InvalidError } from '@leasehold/core'
 import { publishDiagnostics } from './diagnostics.js'
 import { serviceEngine, type ServiceSettings, type TlsOptions } from './service-engine.js'
+import { defaultUrl } from './url.js'
+
+export { DEFAULT_URL, defaultUrl } from './url.js'
 
 export type {
   AdoptOptions,
@@ -56,14 +59,6 @@ export interface LocksOptions extends ClientOptions {
    * that a long computation keeps its locks. A program that hangs keeps them too, then: see `maxHold`.
    */
   readonly keepAlive?: 'main' | 'worker'
-}
-
-/** Where a service listens when nobody says otherwise. */
-export const DEFAULT_URL = 'http://127.0.0.1:4100'
-
-/** The URL that is meant when none is given: that of the environment, as `leasehold run` sets it, or the default. */
-export function defaultUrl(): string {
-  return process.env.LEASEHOLD_URL ?? DEFAULT_URL
 }
 
 const SCHEMES =

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError } from '@leasehold/core'
 import { type Command, Option } from 'commander'
-import { createLocks, DEFAULT_URL, defaultUrl, type Locks, type LocksOptions } from '../locks.js'
+import type { Locks, LocksOptions } from '../locks.js'
+import { DEFAULT_URL, defaultUrl } from '../url.js'
 
 /** A service that no longer answers does not hold a command up for longer than this at its end. */
 const CLOSE_LIMIT_MS = 1_000
@@ -79,6 +80,8 @@ export async function withLocks<T>(
   more: LocksOptions = {},
 ): Promise<T> {
   const apiKey = apiKeyOf(options)
+  // Loaded here: half of the commands need no client, and all of them start faster without it.
+  const { createLocks } = await import('../locks.js')
   const locks = createLocks(urlOf(options), {
     connectTimeout: CONNECT_TIMEOUT_MS,
     clientName: `leasehold-cli ${process.pid}`,
