@@ -101,7 +101,10 @@ export class ProtocolEngine implements Engine, Wire {
         refused: (error) => this.#refused(error),
         status: (status) => this.#listeners.emit(status),
         needed: () => this.#calls.size + this.#sessions.size + this.#watches.size > 0,
-        wanted: () => this.#calls.size > 0 || [...this.#sessions.values()].some((session) => session.openRequests > 0),
+        // A reader of a watch waits for its next event.
+        wanted: () =>
+          this.#calls.size + this.#watches.size > 0 ||
+          [...this.#sessions.values()].some((session) => session.openRequests > 0),
       },
     )
   }
@@ -241,7 +244,7 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   unavailable(message: string): LeaseholdError {
-    const cause = this.#link.lastError
+    const cause = this.#link.outage
     const text = cause ? `${this.name}: ${message} (${cause.message})` : `${this.name}: ${message}`
     const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
     return new UnavailableError(text, { code, cause, hint: 'says nothing about who holds a lock' })

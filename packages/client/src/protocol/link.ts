@@ -83,7 +83,8 @@ export class Link {
   #redirects = 0
   /** Since when nothing has worked, and whether a member has said since that it does not lead. */
   #outageSince: number | undefined
-  #hasNoLeader = false
+  /** What a member has said since the last connection: that it knows no leader. */
+  #noLeader: LeaseholdError | undefined
   /** When a URL could not be reached. */
   readonly #unreachableAt = new Map<string, number>()
   #epoch = 0
@@ -115,7 +116,12 @@ export class Link {
     return this.#epoch
   }
 
-  /** Why there is no connection, as far as is known. */
+  /** Why there is no connection, for those who wait: a member that answers knows more than one that is away. */
+  get outage(): LeaseholdError | undefined {
+    return this.#noLeader ?? this.#lastError
+  }
+
+  /** Why the last attempt failed. */
   get lastError(): LeaseholdError | undefined {
     return this.#lastError
   }
@@ -140,7 +146,7 @@ export class Link {
     this.#attempt = 0
     this.#redirects = 0
     this.#outageSince = undefined
-    this.#hasNoLeader = false
+    this.#noLeader = undefined
     this.#unreachableAt.clear()
   }
 
@@ -175,7 +181,7 @@ export class Link {
       ...(this.#lastError ? { lastError: this.#lastError } : {}),
     })
     const now = platform.monotonicMs()
-    const isElecting = this.#hasNoLeader && now - (this.#outageSince ?? now) < ELECTION_MS
+    const isElecting = this.#noLeader !== undefined && now - (this.#outageSince ?? now) < ELECTION_MS
     this.#pauseEndsAt = now + backoffMs(platform, this.#attempt, isElecting ? ELECTION_PAUSE_MAX_MS : undefined)
     this.#pause()
   }
@@ -279,7 +285,7 @@ export class Link {
   #failed(error: LeaseholdError, leaderUrl: string): void {
     const now = this.#options.platform.monotonicMs()
     this.#outageSince ??= now
-    if (error.code === 'no-quorum') this.#hasNoLeader = true
+    if (error.code === 'no-quorum') this.#noLeader = error
     this.#lastError = error
     this.#preferred = undefined
     const isGone = now - (this.#unreachableAt.get(leaderUrl) ?? Number.NEGATIVE_INFINITY) < UNREACHABLE_MS

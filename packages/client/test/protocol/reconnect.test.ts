@@ -273,6 +273,24 @@ describe('several members', () => {
   })
 })
 
+describe('members that are away', () => {
+  it.each(['first', 'last'])(
+    'when the member that is left says that there is no quorum, the error says so (%s in the list)',
+    async (place) => {
+      const service = new TestService()
+      service.member.refuse = 'no-quorum'
+      const away = ['http://two', 'http://three']
+      const urls = place === 'first' ? [service.url, ...away] : [...away, service.url]
+      const locks = service.client({ connectTimeout: '2s' }, { urls })
+      for (let i = 0; i < 5; i++) {
+        await expect(service.during(locks.query())).rejects.toMatchObject({ code: 'no-quorum' })
+      }
+      service.member.refuse = undefined
+      await service.end()
+    },
+  )
+})
+
 describe('epochs', () => {
   it('a raised epoch ends every hold: epoch-changed', async () => {
     const service = new TestService()

@@ -1,5 +1,6 @@
 import { ERRORS, LeaseholdError } from '@leasehold/core'
-import pc from 'picocolors'
+import { errorColours } from './colour.js'
+import { harmless } from './text.js'
 
 const EXIT_OTHER = 1
 
@@ -14,11 +15,41 @@ export function report(error: unknown, json: boolean): void {
     process.stderr.write(`${JSON.stringify({ error: facts(error) })}\n`)
     return
   }
-  const message = error instanceof Error ? error.message : String(error)
-  process.stderr.write(`${pc.red('leasehold:')} ${message}\n`)
+  const message = harmless(messageOf(error))
+  process.stderr.write(`${errorColours.red('leasehold:')} ${message}\n`)
   const hint = hintOf(error)
-  if (hint !== undefined) process.stderr.write(`  ${pc.dim('hint:')} ${hint}\n`)
+  if (hint !== undefined) process.stderr.write(`  ${errorColours.dim('hint:')} ${hint}\n`)
   if (process.env.LEASEHOLD_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+}
+
+/** How a connection fails, in words. */
+const CONNECT_FAILURES = new Map([
+  ['ECONNREFUSED', 'nobody listens there'],
+  ['ENOTFOUND', 'there is no host of this name'],
+  ['EAI_AGAIN', 'the name of the host cannot be looked up now'],
+  ['EHOSTUNREACH', 'there is no way to this host'],
+  ['ENETUNREACH', 'there is no way to this network'],
+  ['ETIMEDOUT', 'no answer'],
+])
+
+/** Programs are told what was tried and how long; a person at a command line wants to know what is the matter. */
+function messageOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error)
+  if (!(error instanceof LeaseholdError) || error.code !== 'unreachable') return message
+  const cause = innermost(error)
+  const words = CONNECT_FAILURES.get((cause as NodeJS.ErrnoException).code ?? '')
+  const place = /https?:\/\/[^\s,]+?(?=[,:]? |,|$)/.exec(message)?.[0]
+  if (words === undefined || place === undefined || message.includes(',')) return message
+  return `cannot reach ${place}: ${words}`
+}
+
+const CAUSES_MAX = 5
+
+/** Where a failure began. */
+export function innermost(error: Error): Error {
+  let inner = error
+  for (let depth = 0; depth < CAUSES_MAX && inner.cause instanceof Error; depth++) inner = inner.cause
+  return inner
 }
 
 /** The client's hint for programs that hold locks; somebody at a command line needs another one. */

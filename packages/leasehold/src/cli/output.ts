@@ -1,4 +1,4 @@
-import pc from 'picocolors'
+import { type Cell, type Heading, tableLines } from './table.js'
 
 /** Writes one JSON document as a line; bigints become decimal strings. */
 export function printJson(value: unknown): void {
@@ -14,17 +14,9 @@ export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Lays rows out under headings; colour only on a terminal. */
-export function table(headings: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => (row[column] ?? '').length)),
-  )
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd()
-  return [pc.bold(line(headings)), ...rows.map(line)].join('\n')
+/** Rows under headings; on a terminal with colour, and cut to its width. */
+export function table(headings: readonly Heading[], rows: readonly (readonly Cell[])[]): string {
+  return tableLines(headings, rows, process.stdout.isTTY ? process.stdout.columns : undefined).join('\n')
 }
 
 /** A length of time for people: `850ms`, `9.5s`, `4m 05s`, `3h 12m`, `2d 04h`. */

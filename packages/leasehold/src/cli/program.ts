@@ -3,6 +3,7 @@ import { VERSION } from '../version.js'
 import { acquireCommand } from './commands/acquire.js'
 import { backupCommand } from './commands/backup.js'
 import { clusterCommand } from './commands/cluster.js'
+import { completionCommand } from './commands/completion.js'
 import { demoCommand } from './commands/demo.js'
 import { doctorCommand } from './commands/doctor.js'
 import { enginesCommand } from './commands/engines.js'
@@ -72,6 +73,7 @@ export function createProgram(outcome: Outcome): Command {
     doctorCommand(outcome),
     demoCommand(outcome),
     labCommand(outcome),
+    completionCommand(),
   ]
   for (const command of commands) program.addCommand(command)
   exitByException(program)

@@ -12,6 +12,8 @@ export interface Listing {
   readonly sessions: readonly SessionRow[]
   /** Rows were left out: there are more than a listing shows. */
   readonly more: boolean
+  /** A watch from here on misses nothing of what comes after the first page. */
+  readonly at: string
 }
 
 /** What a listing asks of the client. */
@@ -26,6 +28,7 @@ export async function listing(locks: Queries, query: { prefix?: string; name?: s
   let delays: readonly DelayRow[] = []
   const sessions = new Map<bigint, SessionRow>()
   let cursor: string | undefined
+  let at = ''
   for (let page = 0; page < PAGES_MAX; page++) {
     const answer: LocksView = await locks.query({
       ...query,
@@ -34,12 +37,17 @@ export async function listing(locks: Queries, query: { prefix?: string; name?: s
     })
     held.push(...answer.held)
     pending.push(...answer.pending)
-    if (page === 0) delays = answer.delays
+    if (page === 0) ({ delays, at } = answer)
     for (const session of answer.sessions) sessions.set(session.id, session)
     cursor = answer.next
     if (cursor === undefined) break
   }
-  return { held, pending, delays, sessions: [...sessions.values()], more: cursor !== undefined }
+  return { held, pending, delays, sessions: [...sessions.values()], more: cursor !== undefined, at }
+}
+
+/** What is left of a time after `agoMs`; a lease that has run out is not negative. */
+export function after(ms: number, agoMs: number): number {
+  return Math.max(0, ms - agoMs)
 }
 
 export function modeText(mode: Mode): string {

@@ -1,7 +1,7 @@
 import { AccessError } from '@leasehold/core'
 import { Command } from 'commander'
-import pc from 'picocolors'
 import { VERSION } from '../../version.js'
+import { outColours } from '../colour.js'
 import { duration, print, printJson } from '../output.js'
 import type { Outcome } from '../program.js'
 import { callService } from '../http.js'
@@ -45,8 +45,8 @@ Examples:
       if (checks.some(({ ok }) => !ok) && outcome.code === 0) outcome.code = EXIT_UNWELL
       if (options.json === true) return printJson({ ok: checks.every((check) => check.ok), checks })
       for (const { check, ok, text, hint } of checks) {
-        print(`${ok ? pc.green('ok   ') : pc.red('fails')} ${check.padEnd(10)} ${text}`)
-        if (hint !== undefined) print(`      ${' '.repeat(10)} ${pc.dim(hint)}`)
+        print(`${ok ? outColours.green('ok   ') : outColours.red('fails')} ${check.padEnd(10)} ${text}`)
+        if (hint !== undefined) print(`      ${' '.repeat(10)} ${outColours.dim(hint)}`)
       }
     })
 }

@@ -1,5 +1,5 @@
 import { InvalidError } from '@leasehold/core'
-import { Command } from 'commander'
+import { Argument, Command } from 'commander'
 import { numberOf } from '../numbers.js'
 import { print, printJson, table } from '../output.js'
 import { urlOf } from '../service.js'
@@ -22,7 +22,7 @@ export function enginesCommand(): Command {
   const engines = new Command('engines').description('lock state in a database: its tables and its epoch')
   engines
     .command('sql')
-    .argument('<engine>', 'postgres')
+    .addArgument(new Argument('<engine>', 'which keeps the lock state').choices(['postgres']))
     .description('print the migration for lock state in a database')
     .option('--schema <name>', 'another schema than leasehold')
     .option(
@@ -33,9 +33,6 @@ export function enginesCommand(): Command {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ leasehold engines sql postgres | psql "$DATABASE_URL"')
     .action(async (engine: string, { json, ...options }: SqlOptions) => {
-      if (engine !== 'postgres') {
-        throw new InvalidError(`no migration for ${JSON.stringify(engine)}`, { hint: "it is 'postgres'" })
-      }
       const { postgresSql } = await import('@leasehold/engines/postgres')
       const sql = postgresSql(options)
       if (json === true) printJson({ engine, sql })

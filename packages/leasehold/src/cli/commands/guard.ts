@@ -1,5 +1,5 @@
 import type { GuardKind, GuardSqlOptions } from '@leasehold/fence'
-import { Command } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import { print, printJson } from '../output.js'
 
 /** `guard sql KIND`: the migration that a guard's tables need. */
@@ -7,9 +7,13 @@ export function guardCommand(): Command {
   const guard = new Command('guard').description('what a resource needs to check fencing tokens')
   guard
     .command('sql')
-    .argument('<kind>', 'pg, mysql or sqlite')
+    .addArgument(new Argument('<kind>', 'of database').choices(['pg', 'mysql', 'sqlite']))
     .description('print the migration for the guard of a database')
-    .option('--form <form>', 'table, column, or trigger (pg)', 'table')
+    .addOption(
+      new Option('--form <form>', 'where the marks are; trigger: pg only')
+        .choices(['table', 'column', 'trigger'])
+        .default('table'),
+    )
     .option('--on <table>', 'your table, for column and trigger')
     .option('--resource <template>', "which resource a row of yours belongs to, such as 'billing/{id}', for trigger")
     .option('--schema <schema>', "schema of the guard's own tables")
@@ -17,7 +21,6 @@ export function guardCommand(): Command {
     .addHelpText('after', '\nExample:\n  $ leasehold guard sql pg | psql "$DATABASE_URL"')
     .action(async (kind: string, options: GuardSqlOptions & { json?: boolean }) => {
       const { guardSql } = await import('@leasehold/fence/migrations')
-      // An unknown kind is refused there, with those that exist.
       const { json, ...rest } = options
       const sql = guardSql(kind as GuardKind, rest)
       if (json === true) printJson({ kind, sql })

@@ -1,0 +1,78 @@
+import { isTerminal } from '../colour.js'
+
+const ENTER = '\x1b[?1049h\x1b[?25l'
+const LEAVE = '\x1b[?25h\x1b[?1049l'
+const HOME = '\x1b[H'
+const REST_OF_LINE = '\x1b[K'
+const REST_OF_SCREEN = '\x1b[J'
+/** What a terminal says its size is when it does not know. */
+const COLUMNS = 80
+const ROWS = 24
+
+/** q, Escape, Ctrl-C and Ctrl-D, as raw input. */
+const QUIT = new Set(['q', 'Q', '\x1b', '\x03', '\x04'])
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+export interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** Whether a picture can be drawn in place: somebody looks, and the cursor can be moved. */
+export function canDraw(): boolean {
+  return isTerminal(process.stdout)
+}
+
+/**
+ * The terminal while something live is on it: a screen of its own, so that what was there before is there afterwards.
+ * Ends with q, Ctrl-C or a signal; whatever ends the process, the terminal is given back as it was.
+ */
+export class Screen {
+  /** Aborts when the person wants to leave. */
+  readonly quit: AbortSignal
+  readonly #quit = new AbortController()
+  readonly #isRaw: boolean
+  readonly #leave = (): void => {
+    process.stdout.write(LEAVE)
+    if (this.#isRaw) process.stdin.setRawMode(false)
+  }
+  readonly #end = (): void => this.#quit.abort()
+  readonly #key = (text: string): void => {
+    if (QUIT.has(text)) this.#end()
+  }
+  readonly #resized: () => void
+
+  constructor(resized: () => void) {
+    this.quit = this.#quit.signal
+    this.#resized = resized
+    this.#isRaw = process.stdin.isTTY === true
+    process.once('exit', this.#leave)
+    for (const signal of SIGNALS) process.on(signal, this.#end)
+    process.stdout.on('resize', this.#resized)
+    if (this.#isRaw) {
+      process.stdin.setRawMode(true).setEncoding('utf8').on('data', this.#key)
+      process.stdin.resume()
+    }
+    process.stdout.write(ENTER)
+  }
+
+  get size(): Size {
+    const { columns, rows } = process.stdout
+    return { columns: columns || COLUMNS, rows: rows || ROWS }
+  }
+
+  /** Draws over what is there. Lines fit the size already. */
+  draw(lines: readonly string[]): void {
+    const shown = lines.slice(0, this.size.rows)
+    process.stdout.write(`${HOME}${shown.join(`${REST_OF_LINE}\r\n`)}${REST_OF_LINE}${REST_OF_SCREEN}`)
+  }
+
+  close(): void {
+    process.off('exit', this.#leave)
+    for (const signal of SIGNALS) process.off(signal, this.#end)
+    process.stdout.off('resize', this.#resized)
+    process.stdin.off('data', this.#key)
+    process.stdin.pause()
+    this.#leave()
+  }
+}
