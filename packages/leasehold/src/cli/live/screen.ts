@@ -64,7 +64,7 @@ export class Screen {
   /** Draws over what is there. Lines fit the size already. */
   draw(lines: readonly string[]): void {
     const shown = lines.slice(0, this.size.rows)
-    process.stdout.write(`${HOME}${shown.join(`${REST_OF_LINE}\r\n`)}${REST_OF_LINE}${REST_OF_SCREEN}`)
+    process.stdout.write(`${HOME}${shown.join(`${REST_OF_LINE}\n`)}${REST_OF_LINE}${REST_OF_SCREEN}`)
   }
 
   close(): void {
