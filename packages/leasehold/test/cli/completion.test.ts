@@ -54,8 +54,8 @@ async function typed(shell: string, keys: string): Promise<string> {
   })
   try {
     child.stdin.write(`${setUp(scripts.get(shell) as string)}\r`)
-    // The settings themselves have the prompt in quotes; the prompt stands at the beginning of a line.
-    await until(() => /[\r\n\x1b][^'"\r\n]*NOW> /.test(output), `${shell} was ready: ${output}`)
+    // The settings themselves have the prompt in quotes.
+    await until(() => /(?<!['"])NOW> /.test(output), `${shell} was ready`)
     const from = output.length
     child.stdin.write(`${keys}\r`)
     await until(() => /RAN: .*[\r\n]/.test(output.slice(from)), `${shell} ran it`)

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { widthOf } from '../../src/cli/text.js'
 import { complained, type Service, until, Workshop } from '../support/cli.js'
-import { hasTerminal, TerminalCli } from '../support/terminal.js'
+import { COLOURS, hasTerminal, TerminalCli } from '../support/terminal.js'
 
 const workshop = new Workshop()
 const opened: TerminalCli[] = []
@@ -72,7 +73,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
     const cli = onTerminal(['ls', 'narrow', '--live'], { columns: 70, rows: 6 })
     const lines = await cli.shows(/narrow/)
     expect(lines).toHaveLength(6)
-    for (const line of lines) expect([...line].length).toBeLessThanOrEqual(70)
+    for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(70)
     expect(lines[3]).toContain(` ${held.held[0]?.locks[0]?.token} `)
     await leasehold('release', handle)
   })
@@ -87,7 +88,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
     await leasehold('release', handle)
     await waiter.finished
     await cli.shows(/queue of 0/)
-    expect(cli.output).not.toMatch(/\x1b\[\d+m/)
+    expect(cli.output).not.toMatch(COLOURS)
   })
 
   test('watch --live is a table of the newest events', async () => {
@@ -126,12 +127,9 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
     const handle = await leasehold('acquire', `plain/${'long/'.repeat(30)}a`)
     const cli = onTerminal(['ls', 'plain'], { columns: 90 })
     expect(await cli.finished).toBe(0)
-    const lines = cli.output
-      .replace(/\x1b\[\d+m/g, '')
-      .trimEnd()
-      .split('\r\n')
+    const lines = cli.output.replace(COLOURS, '').trimEnd().split('\r\n')
     expect(lines).toHaveLength(2)
-    for (const line of lines) expect([...line].length).toBeLessThanOrEqual(90)
+    for (const line of lines) expect(widthOf(line)).toBeLessThanOrEqual(90)
     await leasehold('release', handle)
   })
 

@@ -5,8 +5,11 @@ import { BIN, SOON_MS, until } from './cli.js'
 export const hasTerminal =
   spawnSync('script', ['--version'], { encoding: 'utf8' }).stdout?.includes('util-linux') === true
 
-const ESCAPES = /\x1b\[[0-9;?]*[a-zA-Z]/g
 const ESC = '\x1b'
+/** Orders to the terminal: colours, and where to write. */
+const ORDERS = new RegExp(`${ESC}\\[[0-9;?]*[a-zA-Z]`, 'g')
+/** Orders that change a colour or a weight. */
+export const COLOURS = new RegExp(`${ESC}\\[\\d+m`, 'g')
 
 /** The command line in a pseudo terminal. */
 export class TerminalCli {
@@ -38,7 +41,7 @@ export class TerminalCli {
         .split(`${ESC}[H`)
         .slice(1)
         .findLast((text) => text.includes(`${ESC}[J`)) ?? ''
-    return frame.replace(ESCAPES, '').split('\r\n')
+    return frame.replace(ORDERS, '').split('\r\n')
   }
 
   async shows(pattern: RegExp): Promise<string[]> {
