@@ -28,7 +28,8 @@ import { bytesOf, type HoldRecord, recordOf, revisionOf, type SessionRecord } fr
 import type { Op, TxnRequest } from './messages.js'
 import { queryStore } from './query.js'
 import { registerOf } from './registers.js'
-import { EtcdSession, wordOp } from './session.js'
+import { EtcdSession } from './session.js'
+import { wordOp } from './words.js'
 import { Store } from './store.js'
 import { parseEtcdUrl } from './url.js'
 

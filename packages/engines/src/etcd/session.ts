@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import type {
   AcquireOptions,
   ClientPlatform,
@@ -10,7 +9,6 @@ import {
   AbortedError,
   type EndReason,
   EpochChangedError,
-  InvalidError,
   type LeaseholdError,
   LimitError,
   NotHolderError,
@@ -19,6 +17,7 @@ import {
   UnavailableError,
 } from '@leasehold/core'
 import { Acquire } from './acquire.js'
+import { adopt, type AdoptOptions } from './adopt.js'
 import { LostAnswer, RefusedByEtcd } from './client.js'
 import {
   bytesOf,
@@ -33,13 +32,12 @@ import {
 import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
 import { type EpochRecord, kvsOf, type Store } from './store.js'
+import { hashOf } from './words.js'
 
 /** Acquires and writes of one session that may be open at once. */
 const REQUESTS_MAX = 10_000
 /** etcd takes 128 operations in a transaction; a hold has up to three keys per lock. */
 export const LOCKS_MAX = 32
-/** How long the word about the end of a hold that has no session stays. */
-const WORD_TTL_MS = 60_000
 /** A lease for a delay lives this much longer than the session and the delay together. */
 const DELAY_SLACK_MS = 1_000
 const CLEAN_UP_PAUSE_MS = 200
@@ -184,47 +182,9 @@ export class EtcdSession implements EngineSession {
     return false
   }
 
-  async adopt({ id, secret, timeoutMs }: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
+  adopt(options: AdoptOptions): Promise<EngineGrant> {
     this.#check()
-    const { revision, ordinal } = revisionOf(splitToken(id).serial)
-    const found = await this.store.findHold(id, revision, ordinal, timeoutMs)
-    const gone = new NotHolderError(`hold ${id} does not exist (any more)`)
-    if (found === undefined) throw gone
-    if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
-    const number = this.nextRequest()
-    const request = `${this.sid}.${number}`
-    const newSecret = Buffer.from(this.platform.randomBytes(16)).toString('hex')
-    const terms = heldView(found.record, revision).locks.map(({ mode, slot, token }) => {
-      if (slot !== undefined) return { slot }
-      return mode === 'shared' ? { token: String(token) } : {}
-    })
-    const { persistent, delayMs } = found.record
-    const delayLease = delayMs === 0 || persistent ? '0' : String(await this.delayLease(delayMs, timeoutMs))
-    const grantedAt = this.platform.wallMs()
-    const own = { sid: this.sid, session: String(this.id), client: this.client, number, epoch: this.store.epoch }
-    const record = { ...found.record, ...own, secret: hashOf(newSecret), delayLease, ordinal: 0, terms, grantedAt }
-    const { layout } = this.store
-    const names = record.locks.map(({ name }) => name)
-    const held = layout.hold(names[0] as string, request)
-    const word = await this.word(
-      found,
-      { what: 'moved', request: found.request, actor: this.client, text: '' },
-      timeoutMs,
-    )
-    const answer = await this.guarded(timeoutMs, () => ({
-      compare: names.map((name) => {
-        return { result: 0, target: 1, key: layout.hold(name, found.request), createRevision: revision }
-      }),
-      success: [
-        ...this.store.leaveOps(names, found.request, delayMs > 0),
-        ...this.store.grantOps(record, request, persistent ? 0n : this.leaseId),
-        word,
-      ],
-      failure: [{ range: { key: held } }],
-    }))
-    const created = answer.inner.succeeded ? answer.revision : kvsOf(answer.inner.responses[0])[0]?.createRevision
-    if (created === undefined) throw gone
-    return this.granted(idOf(record.epoch, created), { request, record, hasWaited: true }, newSecret)
+    return adopt(this, options)
   }
 
   /** What is not answered in time is sent on until the session ends: a hold must not stay behind in a live session. */
@@ -406,11 +366,6 @@ export class EtcdSession implements EngineSession {
     }
   }
 
-  /** The operation that tells the owner of a hold, and all who watch, why it ends. */
-  async word(found: { record: HoldRecord; lease: bigint }, word: Word, timeoutMs: number): Promise<Op> {
-    return wordOp(this.store, found, word, timeoutMs)
-  }
-
   async #write(write: RegisterWrite): Promise<bigint> {
     this.#check()
     if (this.congested) throw new LimitError(`${REQUESTS_MAX} requests of this session are open`)
@@ -517,20 +472,4 @@ export class EtcdSession implements EngineSession {
       if (error instanceof UnavailableError) this.platform.after(CLEAN_UP_PAUSE_MS, () => void this.#resync())
     }
   }
-}
-
-export async function wordOp(
-  store: Store,
-  found: { readonly record: HoldRecord; readonly lease: bigint },
-  word: Word,
-  timeoutMs: number,
-): Promise<Op> {
-  const lease = found.lease === 0n ? await store.client.leaseGrant(WORD_TTL_MS, timeoutMs) : found.lease
-  return { put: { key: store.layout.word(found.record.sid), value: bytesOf(word), lease } }
-}
-
-/** What lies in etcd can be read by all who may read etcd: never a secret itself. */
-export function hashOf(secret: string): string {
-  if (!/^[0-9a-f]{32}$/.test(secret)) throw new InvalidError('a secret has 32 hex digits')
-  return createHash('sha256').update(secret).digest('hex')
 }
