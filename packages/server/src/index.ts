@@ -7,11 +7,12 @@ export { followTls, readTls, type TlsFiles } from './security/tls.js'
 export { openApiDocument } from './app.js'
 export { asksForCredentials, DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
 export { isLoopback } from './origin.js'
-export { createServer, type LeaseholdServer } from './server.js'
+export { checkListen, createServer, type LeaseholdServer } from './server.js'
 export type { ClusterMember } from './cluster.js'
 export {
   answerAsMember,
   giveUpFolder,
+  foundingIsOver,
   keptFounding,
   muster,
   type MusterOptions,

@@ -1,6 +1,6 @@
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, createServer as createProbe, type Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Acquiring } from './acquiring.js'
@@ -173,6 +173,16 @@ async function listen(http: HttpServer, { host, port }: Checked): Promise<number
     })
   })
   return (http.address() as AddressInfo).port
+}
+
+/** Whether the address can be listened on, before anything is made or opened. @throws UnavailableError, InvalidError */
+export async function checkListen({ host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+  const probe = createProbe()
+  await new Promise<void>((resolve, reject) => {
+    probe.once('error', (error) => reject(listenError(error, host, port)))
+    probe.listen({ host, port }, resolve)
+  })
+  await new Promise<void>((resolve) => probe.close(() => resolve()))
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {

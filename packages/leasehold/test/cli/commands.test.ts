@@ -85,6 +85,12 @@ describe('ls, inspect, steal, session', () => {
     expect((await leasehold('session', 'end', id)).code).toBe(0)
     expect((await json('inspect', 'session/a')).held).toEqual([])
   })
+
+  test.each(['1', '0', 'abc', '9223372036854775807'])('what is no session id is called so: %s', async (text) => {
+    const end = await leasehold('session', 'end', text)
+    expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`${text} is no id of a session`)])
+    expect(end.stderr).toContain('leasehold session ls')
+  })
 })
 
 describe('get, put, watch', () => {

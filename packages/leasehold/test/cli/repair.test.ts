@@ -1,4 +1,14 @@
-import { existsSync, openSync, closeSync, readdirSync, readSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  existsSync,
+  openSync,
+  closeSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Cli, complained, until, Workshop } from '../support/cli.js'
@@ -109,6 +119,21 @@ describe('a member that lost its data', () => {
     start(third, '--repair')
     await until(() => isVoter(third), 'the member is a voter again', LIMIT_MS)
     expect(aside(third)).toEqual([])
+  })
+
+  test('so does one whose folder was emptied but for the record of its founding, as a new member', async () => {
+    const [, second] = members as [Member, Member]
+    const record = join(second.data, 'muster.json')
+    const numberOf = () => (JSON.parse(readFileSync(record, 'utf8')) as { node: number }).node
+    const before = numberOf()
+    await kill(second)
+    for (const name of readdirSync(second.data)) {
+      if (name !== 'muster.json') rmSync(join(second.data, name), { recursive: true })
+    }
+    start(second, '--repair')
+    await complained(second.cli, 'was emptied')
+    await until(() => isVoter(second), 'the member is a voter again', LIMIT_MS)
+    expect(numberOf()).not.toBe(before)
   })
 
   test('does not take the place of a living member', async () => {

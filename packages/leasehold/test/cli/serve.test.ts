@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Service, until, Workshop } from '../support/cli.js'
@@ -37,13 +37,14 @@ describe('leasehold serve', () => {
     expect((await post(first, '/v1/acquire', { name: 'still-here' })).token).toMatch(/^\d+$/)
   })
 
-  test('a port that is taken is refused with a clear message, and the data folder is given back', async () => {
+  test('a port that is taken is refused with a clear message, and no data folder is made', async () => {
     const first = await workshop.serve(workshop.folder())
-    const data = workshop.folder()
+    const data = join(workshop.folder(), 'new')
     const listen = new URL(first.url).host
     const second = await workshop.run(['serve', '--data', data, '--listen', listen])
     expect(second.code).toBe(69)
     expect(second.stderr).toContain(listen)
+    expect(existsSync(data)).toBe(false)
     await workshop.serve(data)
   })
 

@@ -37,6 +37,8 @@ export interface MusterOptions {
 interface Kept {
   readonly node: number
   readonly founding?: FoundingRecord
+  /** It has begun with this record: from then on the folder has an identity, or has lost everything. */
+  readonly begun?: true
   /** It had data that was lost: it may get everything from a cluster, and never begin one. */
   readonly lost?: true
 }
@@ -111,10 +113,10 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
  * What is known about the member of a folder, which must be the one that is started. A service of one (such as a restored
  * one) becomes the only founder of its cluster: now it is told where it listens to others.
  */
-function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
+function keptOf({ dir, name, url, list, log }: MusterOptions): Kept | undefined {
   const kept = readKept(dir)
   const identity = folderIdentity(dir)
-  if (identity === undefined) return kept
+  if (identity === undefined) return kept?.begun === true ? emptied(dir, log) : kept
   if (identity.name !== name) {
     throw new InvalidError(`${dir} belongs to the member ${identity.name}, and it is started as ${name}`, {
       hint: `use --name ${identity.name}, or another folder`,
@@ -132,12 +134,31 @@ function keptOf({ dir, name, url, list }: MusterOptions): Kept | undefined {
       hint: 'bring it back, or remove this member and add it again with an empty folder',
     })
   }
-  const alone = {
+  const alone: Kept = {
     node,
+    begun: true,
     founding: { id: cluster, epoch, founders: [{ node, name, peer: list.get(name) as string, url }] },
   }
   writeKept(dir, alone)
   return alone
+}
+
+/**
+ * Everything has gone from the folder of a member that had begun, but for this file: a wiped disk is a new member. Under its
+ * old number it would vote again in terms in which it has voted.
+ */
+function emptied(dir: string, log: Logger): Kept {
+  const kept: Kept = { node: mintNode(RANDOM), lost: true }
+  writeKept(dir, kept)
+  log.warn(`${dir} was emptied: what this member had is lost, and it is a new one now`, { node: kept.node })
+  return kept
+}
+
+/** The member of this folder has an identity now: its founding is over. Durable when it returns. */
+export function foundingIsOver(dir: string): void {
+  const kept = readKept(dir)
+  if (kept?.founding === undefined || kept.begun === true) return
+  writeKept(dir, { ...kept, begun: true })
 }
 
 /** Goes on answering those that begin, once this member runs. */

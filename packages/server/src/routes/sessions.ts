@@ -1,5 +1,5 @@
-import { parseToken, splitToken } from '@leasehold/core'
-import { formatSessionHandle, isHandle, otherEpoch, parseSessionHandle } from '../handles.js'
+import { InvalidError, parseToken, SessionEndedError, splitToken } from '@leasehold/core'
+import { formatSessionHandle, isHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { sessionAnswer, sessionEndAnswer, sessionsAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
@@ -67,10 +67,18 @@ export const sessionRoutes: readonly Route[] = [
       }
       allow('admin', [''])
       const { epoch, serial } = splitToken(parseToken(body.session))
-      if (epoch !== status.epoch) throw otherEpoch('this session id', epoch, status.epoch)
+      checkSessionId(body.session, epoch, status.epoch)
       await gateway.submit({ kind: 'closeSession', session: serial, by: 'operator', reason: body.reason }, 'closed')
       did({ event: 'admin', verb: 'end a session', session: idText(status.epoch, serial), why: body.reason })
       return json(status, { ended: idText(status.epoch, serial) })
     },
   }),
 ]
+
+/** An operator has the id from a list, or has mistyped it. @throws InvalidError, SessionEndedError */
+function checkSessionId(text: string, epoch: number, current: number): void {
+  const hint = 'leasehold session ls shows the sessions that there are'
+  if (epoch === current) return
+  if (epoch === 0 || epoch > current) throw new InvalidError(`${text} is no id of a session of this service`, { hint })
+  throw new SessionEndedError(`session ${text} was of epoch ${epoch}, and has ended with it`, { hint })
+}

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { parseToken } from '@leasehold/core'
+import { InvalidError, parseToken } from '@leasehold/core'
 import { callService, isService } from '../http.js'
 import { duration, print, printJson, table } from '../output.js'
 import { listing } from '../rows.js'
@@ -31,6 +31,11 @@ export function sessionCommand(): Command {
     .addHelpText('after', "\nExample:\n  $ leasehold session end 42 --reason 'host is gone'")
     .action(async (id: string, options: ServiceOptions & { reason: string }) => {
       const { reason } = options
+      if (!/^[1-9]\d{0,18}$/.test(id)) {
+        throw new InvalidError(`${id} is no id of a session`, {
+          hint: 'it is a decimal number: leasehold session ls shows them',
+        })
+      }
       if (isService(options)) await callService(options, '/v1/sessions/end', { session: id, reason })
       else await withLocks(options, (locks) => locks.endSession(parseToken(id), { reason }))
       if (options.json === true) printJson({ session: id, ended: true })

@@ -5,6 +5,7 @@ import {
   answerAsMember,
   becomeVoter,
   type Dialer,
+  foundingIsOver,
   muster,
   parseAddress,
   parseClusterList,
@@ -78,6 +79,7 @@ export async function joinCluster(
       }
     }
     const began = async (member: Replica): Promise<void> => {
+      foundingIsOver(options.data)
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const record = { id: founding.id, epoch, founders: founding.founders }
       answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, member)

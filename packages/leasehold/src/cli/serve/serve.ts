@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Logger, MemberStatus } from '@leasehold/replica'
 import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
-import { createLogger, createServer, giveUpFolder, type LeaseholdServer } from '@leasehold/server'
+import { checkListen, createLogger, createServer, giveUpFolder, type LeaseholdServer } from '@leasehold/server'
 import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
 import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'
@@ -63,6 +63,8 @@ export async function serve(options: ServeOptions): Promise<void> {
   let member: Member | undefined
   let server: LeaseholdServer | undefined
   try {
+    // Before there is a data folder that nobody has asked for.
+    await checkListen(options.listen)
     ;({ place, member } = await begin({ ...options, synced: fsyncs.tell }, url, log, stopping.signal))
     checkEpoch(member.status, options.epoch)
     if (place === undefined) {
