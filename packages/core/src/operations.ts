@@ -339,6 +339,15 @@ export interface QueryResult {
   readonly at: Cursor
 }
 
+/** A register without its value. */
+export interface RegisterFacts {
+  readonly key: string
+  readonly version: bigint
+  /** The lock that fences it. */
+  readonly lock: string | undefined
+  readonly bytes: number
+}
+
 export interface RegisterView {
   readonly key: string
   readonly value: Uint8Array

@@ -8,11 +8,12 @@ import type {
   HoldView,
   Query,
   QueryResult,
+  RegisterFacts,
   RegisterView,
   SessionView,
   WaiterView,
 } from './operations.js'
-import type { Delay, Hold, Lock, Session, Waiter } from './state/model.js'
+import type { Delay, Hold, Lock, Register, Session, Waiter } from './state/model.js'
 import type { LockState } from './state.js'
 
 export const QUERY_LIMIT_DEFAULT = 100
@@ -77,6 +78,46 @@ export function registerOf(state: LockState, key: string): RegisterView | undefi
   const register = state.machine.registers.get(key)
   if (register === undefined) return undefined
   return { key, value: register.value, version: register.version, lock: register.lock }
+}
+
+/**
+ * Registers below a prefix (whole path segments) in the order of their keys, without their values; `after`: from behind
+ * this key on.
+ * @throws InvalidError for a limit that makes no sense
+ */
+export function registersOf(
+  state: LockState,
+  query: {
+    readonly prefix?: string | undefined
+    readonly limit?: number | undefined
+    readonly after?: string | undefined
+  },
+): { registers: RegisterFacts[]; next: string | undefined } {
+  const { prefix, limit = QUERY_LIMIT_DEFAULT, after } = query
+  if (!Number.isSafeInteger(limit) || limit < 1 || limit > QUERY_LIMIT_MAX) {
+    throw new InvalidError(`a query's limit is 1 to ${QUERY_LIMIT_MAX}, not ${limit}`)
+  }
+  const { registers } = state.machine
+  const keys: string[] = []
+  for (const key of registers.keys()) {
+    if ((after !== undefined && key <= after) || (prefix && !covers(prefix, key))) continue
+    keys.push(key)
+    // No more than a few pages are ever sorted, however many there are.
+    if (keys.length > limit * 4 + 1) lowest(keys, limit + 1)
+  }
+  lowest(keys, limit + 1)
+  const page = keys.slice(0, limit)
+  const facts = page.map((key) => {
+    const { version, lock, value } = registers.get(key) as Register
+    return { key, version, lock, bytes: value.length }
+  })
+  return { registers: facts, next: keys.length > limit ? page.at(-1) : undefined }
+}
+
+/** Keeps the first `count` in the order of their code units. */
+function lowest(keys: string[], count: number): void {
+  keys.sort((a, b) => (a < b ? -1 : 1))
+  keys.length = Math.min(keys.length, count)
 }
 
 /** What the border that checks who may speak for a session, and numbers its requests, needs to know of it. */

@@ -100,6 +100,13 @@ export const registerAnswer = z.strictObject({
   encoding: z.enum(['json', 'text', 'base64']),
   ...every,
 })
+export const registersAnswer = z.strictObject({
+  registers: z.array(
+    z.strictObject({ key: z.string(), version: id, lock: z.string().optional(), bytes: z.number().int() }),
+  ),
+  next: z.string().nullable().meta({ description: 'send it as `after` for the next page' }),
+  ...every,
+})
 export const putAnswer = z.strictObject({ key: z.string(), version: id, ...every })
 export const deleteAnswer = z.strictObject({ key: z.string(), deleted: z.literal(true), ...every })
 

@@ -239,13 +239,15 @@ export const endSessionBody = z.strictObject({
   reason: text('reason').default(''),
 })
 
+const limit = z
+  .string()
+  .regex(/^[0-9]{1,4}$/, `limit is a number up to ${PAGE_MAX}`)
+  .transform(Number)
+  .refine((value) => value >= 1 && value <= PAGE_MAX, `limit is 1 to ${PAGE_MAX}`)
+  .optional()
+
 const page = {
-  limit: z
-    .string()
-    .regex(/^[0-9]{1,4}$/, `limit is a number up to ${PAGE_MAX}`)
-    .transform(Number)
-    .refine((value) => value >= 1 && value <= PAGE_MAX, `limit is 1 to ${PAGE_MAX}`)
-    .optional(),
+  limit,
   cursor: z.string().max(2_048).optional(),
   stale: queryFlag.optional(),
 }
@@ -253,6 +255,13 @@ const page = {
 export const locksQuery = z.strictObject({ prefix: prefix.optional(), name: name.optional(), ...page })
 
 export const sessionsQuery = z.strictObject(page)
+
+export const registersQuery = z.strictObject({
+  prefix: prefix.optional(),
+  limit,
+  after: name.optional(),
+  stale: queryFlag.optional(),
+})
 
 export const registerQuery = z.strictObject({ key: name, stale: queryFlag.optional() })
 

@@ -387,6 +387,19 @@ describe('registers', () => {
     expect((await call('GET', '/v1/registers?key=k')).body).toMatchObject({ value: 2 })
   })
 
+  it('are listed below a prefix, a page at a time', async () => {
+    const { call, get, post } = await serve()
+    const { hold } = (await post('/v1/acquire', { name: 'a' })).body
+    await call('PUT', `/v1/registers?key=config/b&ifVersion=0&fence=${encodeURIComponent(hold)}`, 'two')
+    for (const key of ['config/a', 'config2', 'config/c']) await call('PUT', `/v1/registers?key=${key}`, 'x')
+    const { registers, next } = (await get('/v1/registers/list?prefix=config&limit=2')).body
+    expect(registers).toMatchObject([{ key: 'config/a' }, { key: 'config/b', lock: 'a', bytes: 3 }])
+    expect(next).toBe('config/b')
+    const rest = await get(`/v1/registers/list?prefix=config&limit=2&after=${encodeURIComponent(next)}&stale=true`)
+    expect(rest.body).toMatchObject({ registers: [{ key: 'config/c', bytes: 1 }], next: null })
+    expect((await get('/v1/registers/list?limit=0')).status).toBe(400)
+  })
+
   it('leave no session behind', async () => {
     const { call, get } = await serve()
     await call('PUT', '/v1/registers?key=k', { value: 1 })

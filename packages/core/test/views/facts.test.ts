@@ -7,6 +7,7 @@ import {
   localSessions,
   oldestLiveSerial,
   registerOf,
+  registersOf,
   sessionOf,
   sessionSecretOf,
 } from '../../src/index.js'
@@ -122,5 +123,30 @@ describe('facts for the border', () => {
     expect(bench.state.localSessions()).toEqual([1])
     expect(registerOf(bench.state, 'k')).toMatchObject({ key: 'k', value: new Uint8Array([1]), lock: undefined })
     expect(registerOf(bench.state, 'l')).toBeUndefined()
+  })
+
+  it('registers in the order of their keys, below a prefix, a page at a time', () => {
+    const bench = new Bench()
+    const session = bench.open()
+    const keys = Array.from({ length: 90 }, (_, i) => `k/${(i * 37) % 90}`)
+    for (const [i, key] of [...keys, 'kind', 'a'].entries()) {
+      const put = { kind: 'put', key, value: new Uint8Array(i), ifVersion: 0n } as const
+      const request = bench.next(session)
+      const numbered = { session, request, ack: { lowest: request, also: [] } }
+      bench.one({ ...put, ...numbered })
+    }
+    const sorted = [...keys].sort()
+    const seen: string[] = []
+    let after: string | undefined
+    for (let page = 0; page < 20; page++) {
+      const { registers, next } = registersOf(bench.state, { prefix: 'k', limit: 7, after })
+      seen.push(...registers.map((one) => one.key))
+      after = next
+      if (next === undefined) break
+    }
+    expect(seen).toEqual(sorted)
+    expect(registersOf(bench.state, {}).registers[0]).toMatchObject({ key: 'a', lock: undefined, bytes: 91 })
+    expect(registersOf(bench.state, { prefix: 'none' })).toEqual({ registers: [], next: undefined })
+    expect(() => registersOf(bench.state, { limit: 0 })).toThrow(/limit/)
   })
 })

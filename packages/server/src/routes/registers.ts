@@ -1,13 +1,21 @@
-import { type Fence, type HeldLock, InvalidError, NotHolderError, type Numbered, registerOf } from '@leasehold/core'
+import {
+  type Fence,
+  type HeldLock,
+  InvalidError,
+  NotHolderError,
+  type Numbered,
+  registerOf,
+  registersOf,
+} from '@leasehold/core'
 import { isJson, readBody, readJson } from '../body.js'
 import { WRITE_TTL_MS } from '../bounds.js'
 import { parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { findHold } from '../holding.js'
 import { HttpError } from '../problems.js'
-import { deleteAnswer, putAnswer, registerAnswer } from '../answers.js'
+import { deleteAnswer, putAnswer, registerAnswer, registersAnswer } from '../answers.js'
 import { type Call, json, type Route, route } from '../route.js'
-import { check, registerPutBody, registerQuery, registerWriteQuery } from '../schemas.js'
+import { check, registerPutBody, registerQuery, registersQuery, registerWriteQuery } from '../schemas.js'
 import { registerJson } from '../views.js'
 
 interface WriteOptions {
@@ -110,6 +118,25 @@ function closeLater(call: Call<unknown, unknown>, session: HttpSession): void {
 const etag = (version: bigint) => ({ etag: `"${version}"`, 'leasehold-version': String(version) })
 
 export const registerRoutes: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/v1/registers/list',
+    summary: 'List registers below a prefix, in the order of their keys, without their values.',
+    answer: registersAnswer,
+    query: registersQuery,
+    async handle({ services, query, status, allow }) {
+      const { stale, ...asked } = query
+      allow('read', [asked.prefix ?? ''])
+      const { registers, next } = await services.gateway.read(stale ?? false, ({ state }) => registersOf(state, asked))
+      const shown = registers.map(({ key, version, lock, bytes }) => ({
+        key,
+        version: String(version),
+        ...(lock === undefined ? {} : { lock }),
+        bytes,
+      }))
+      return json(status, { registers: shown, next: next ?? null })
+    },
+  }),
   route({
     method: 'GET',
     path: '/v1/registers',
