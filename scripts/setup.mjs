@@ -1,7 +1,8 @@
 // What every npm script does first: install and build what is missing, and nothing twice.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
@@ -52,6 +53,32 @@ function fits(lock) {
 export function ensureBuilt() {
   if (!existsSync(`${root}packages/leasehold/dist/cli.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
+  ensureConsole()
+}
+
+/** Builds the page that the server shows at `/` when a source of it has changed. */
+export function ensureConsole() {
+  const folder = `${root}packages/console/`
+  const page = `${root}packages/server/dist/console/index.html`
+  const stampFile = `${folder}dist/.built`
+  const stamp = consoleStamp(folder)
+  if (existsSync(page) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
+  const child = spawnSync(process.execPath, [`${folder}build.mjs`], { stdio: ['ignore', 'inherit', 'inherit'] })
+  if (child.status !== 0) throw new Error('the build of the console failed: see above')
+  mkdirSync(`${folder}dist`, { recursive: true })
+  writeFileSync(stampFile, stamp)
+}
+
+/** Changes with every source of the console, and with the packages in it. */
+function consoleStamp(folder) {
+  const sources = readdirSync(`${folder}src`, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+  const hash = createHash('sha256').update(readFileSync(`${root}package-lock.json`))
+  for (const file of [`${folder}build.mjs`, `${folder}index.html`, ...sources.sort()]) {
+    hash.update(file.slice(root.length)).update(readFileSync(file))
+  }
+  return hash.digest('hex')
 }
 
 /** For scripts: `main` with errors as one line and exit code 1. */

@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import { AccessError, UnavailableError } from '@leasehold/core'
 import { Hono } from 'hono'
 import { readJson, readQuery } from './body.js'
-import { type OriginRules, originProblem } from './origin.js'
+import { isAllowed, type OriginRules, originProblem } from './origin.js'
 import { openApi } from './openapi.js'
 import { HttpError, isForeseen, problemOf } from './problems.js'
 import { VERSION } from './version.js'
@@ -10,12 +10,12 @@ import type { Call, HttpContext, Route } from './route.js'
 import { acquireRoutes } from './routes/acquire.js'
 import { backupRoutes } from './routes/backup.js'
 import { clusterRoutes } from './routes/cluster.js'
+import { consoleAnswer } from './routes/console.js'
 import { healthRoutes } from './routes/health.js'
 import { holdRoutes } from './routes/holds.js'
 import { lockRoutes } from './routes/locks.js'
 import { registerRoutes } from './routes/registers.js'
 import { sessionRoutes } from './routes/sessions.js'
-import { statusPage } from './routes/status.js'
 import { watchRoutes } from './routes/watch.js'
 import { check } from './schemas.js'
 import type { Caller, Credentials } from './security/access-control.js'
@@ -69,7 +69,7 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
     const problem = originProblem(headers, origins)
     if (problem !== undefined)
       throw new AccessError(problem, { code: 'forbidden', hint: 'origins are allowed by the options of the server' })
-    const isForeign = origin !== undefined && origins.allowed.includes(origin)
+    const isForeign = origin !== undefined && isAllowed(origin, origins)
     if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
     if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })
     await next()
@@ -81,7 +81,7 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
   return app
 }
 
-/** For pages of the origins that the options allow. */
+/** For pages of the origins that are allowed. */
 function corsHeaders(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
@@ -95,7 +95,7 @@ function corsHeaders(origin: string): Record<string, string> {
 
 function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
   for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
-  app.get('/', () => statusPage())
+  app.get('/', ({ req }) => consoleAnswer(services, req.raw.headers))
   app.get('/openapi.json', () => Response.json(openApiDocument()))
   app.get('/metrics', async (context) => {
     const { caller, denied } = await callerOf(services, undefined, credentialsOf(services, context))

@@ -11,6 +11,8 @@ export interface OriginRules {
   readonly loopback: boolean
   /** Origins (`https://app.example:8443`) that may use the service from their pages. */
   readonly allowed: readonly string[]
+  /** Origins of the cluster's members, now: the console of one asks the others, too. */
+  readonly members?: () => readonly string[]
   /** Host of the advertised URL, '' when there is none. */
   readonly advertisedHost: string
 }
@@ -29,13 +31,23 @@ export function originProblem(headers: OriginHeaders, rules: OriginRules): strin
     return `the service listens on loopback only, and ${JSON.stringify(host.slice(0, 80))} is not a name of it`
   }
   if (origin !== undefined) {
-    if (rules.allowed.includes(origin)) return undefined
+    if (isAllowed(origin, rules)) return undefined
     return originHost(origin) === host.toLowerCase() ? undefined : 'requests from pages of other origins are refused'
   }
   if (fetchSite !== undefined && fetchSite !== 'same-origin' && fetchSite !== 'none') {
     return 'requests from pages of other sites are refused'
   }
   return undefined
+}
+
+/** Whether pages of another origin may use the service. */
+export function isAllowed(origin: string, { allowed, members }: OriginRules): boolean {
+  return allowed.includes(origin) || (members?.().includes(origin) ?? false)
+}
+
+/** The origins of URLs; what is none is left out. */
+export function originsOf(urls: readonly string[]): string[] {
+  return urls.flatMap((url) => (originHost(url) === undefined ? [] : [new URL(url).origin]))
 }
 
 function originHost(origin: string): string | undefined {

@@ -12,7 +12,7 @@ import { Gateway } from './gateway.js'
 import type { Logger } from '@leasehold/replica'
 import { silent } from './logger.js'
 import { asksForCredentials, checkOptions, type Checked, type ServerOptions } from './options.js'
-import { isLoopback, type OriginRules } from './origin.js'
+import { isLoopback, type OriginRules, originsOf } from './origin.js'
 import { Metrics } from './metrics.js'
 import { HttpError, problemOf, rawResponse } from './problems.js'
 import { AccessControl } from './security/access-control.js'
@@ -38,7 +38,7 @@ export interface LeaseholdServer {
 }
 
 /**
- * Opens the network face of a replica: HTTP under `/v1`, the stream of the SDK, health and the status page.
+ * Opens the network face of a replica: HTTP under `/v1`, the stream of the SDK, health and the console.
  * @throws AccessError when the address can be reached by other machines and nobody is asked for credentials;
  *   UnavailableError when the address is taken; InvalidError for wrong options
  * @example
@@ -90,6 +90,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const origins: OriginRules = {
     loopback: isLoopback(checked.host),
     allowed: options.allowedOrigins ?? [],
+    members: () => originsOf(options.cluster?.members.map((member) => member.url) ?? []),
     advertisedHost: checked.advertised?.host.toLowerCase() ?? '',
   }
   const door = new StreamDoor(services, origins)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isLoopback, originProblem } from '../src/origin.js'
+import { isLoopback, originProblem, originsOf } from '../src/origin.js'
 import { rawSocket, readAll, serve } from './support/harness.js'
 
 async function send(port: number, headers: string, path = '/v1/locks'): Promise<string> {
@@ -62,6 +62,19 @@ describe('browsers', () => {
     expect(await readAll(socket)).toMatch(/ 204 [\s\S]*access-control-allow-methods: GET, POST/)
     expect(await send(server.port, 'host: 127.0.0.1\r\norigin: https://other.example')).toMatch(/ 403 /)
   })
+})
+
+it('pages of members may use each other, as long as they are members', () => {
+  let urls = ['http://10.0.0.1:4100', 'https://n2.example/', '']
+  const rules = { loopback: false, allowed: [], advertisedHost: '', members: () => originsOf(urls) }
+  const ask = (origin: string) => originProblem({ host: 'n3.example', origin, fetchSite: 'cross-site' }, rules)
+  expect(ask('http://10.0.0.1:4100')).toBeUndefined()
+  expect(ask('https://n2.example')).toBeUndefined()
+  expect(ask('http://n2.example')).toBeDefined()
+  expect(ask('http://10.0.0.1')).toBeDefined()
+  expect(ask('null')).toBeDefined()
+  urls = ['http://10.0.0.1:4100']
+  expect(ask('https://n2.example')).toBeDefined()
 })
 
 it('the rules in a table', () => {

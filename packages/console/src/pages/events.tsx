@@ -1,0 +1,96 @@
+import { computed, signal } from '@preact/signals'
+import type { JSX } from 'preact'
+import { timeOfDay } from '../model/durations.js'
+import { eventText, type Seen, subjects } from '../model/events.js'
+import { EVENTS_MAX, events, listening, listeningSince } from '../state/feed.js'
+import { hrefOf, search } from '../state/route.js'
+import { Search } from '../ui/search.js'
+import { Empty, LockLink, Tag } from '../ui/words.js'
+
+const DRAWN = 300
+
+const FILTERS = {
+  all: () => true,
+  grants: ({ kind }: Seen) => kind === 'held' || kind === 'freed',
+  queues: ({ kind }: Seen) => kind === 'queued' || kind === 'unqueued',
+  sessions: ({ kind }: Seen) => kind.startsWith('session'),
+  registers: ({ kind }: Seen) => kind === 'put' || kind === 'deleted',
+} as const
+
+type Filter = keyof typeof FILTERS
+
+const filter = signal<Filter>('all')
+/** Number of the last event that is shown; undefined: all that come. */
+const heldAt = signal<number | undefined>(undefined)
+
+const found = computed(() => {
+  const text = search.value.trim().toLowerCase()
+  const until = heldAt.value ?? Number.POSITIVE_INFINITY
+  const wanted = FILTERS[filter.value]
+  return events.value
+    .filter((event) => event.number <= until && wanted(event))
+    .filter((event) => text === '' || `${subjects(event).join(' ')} ${eventText(event)}`.toLowerCase().includes(text))
+    .toReversed()
+})
+
+/** What happens, as it happens. */
+export function EventsPage(): JSX.Element {
+  const held = heldAt.value
+  const newer = held === undefined ? 0 : events.value.filter((event) => event.number > held).length
+  const pause = () => (heldAt.value = held === undefined ? (events.value.at(-1)?.number ?? 0) : undefined)
+  return (
+    <>
+      <div class="head">
+        <h1>Events</h1>
+        <Search label="Search events" hint="lock, register, client or reason" />
+        <button type="button" aria-pressed={held !== undefined} onClick={pause}>
+          {held === undefined ? 'Hold still' : `Go on (${newer} new)`}
+        </button>
+      </div>
+      <div class="filters" role="group" aria-label="Kinds of events">
+        {(Object.keys(FILTERS) as Filter[]).map((one) => (
+          <button key={one} type="button" aria-pressed={filter.value === one} onClick={() => (filter.value = one)}>
+            {one}
+          </button>
+        ))}
+        <span class="soft">
+          since {timeOfDay(listeningSince.value)}
+          {listening.value ? '' : ', not listening now'}, at most {EVENTS_MAX}
+        </span>
+      </div>
+      {found.value.length === 0 ? (
+        <Empty
+          title={events.value.length === 0 ? 'Nothing has happened since this page was opened' : 'No event matches'}
+        />
+      ) : (
+        <ol class="events" aria-label="Events, newest first">
+          {found.value.slice(0, DRAWN).map((event) => (
+            <Line key={event.number} event={event} />
+          ))}
+        </ol>
+      )}
+    </>
+  )
+}
+
+function Line({ event }: { event: Seen }): JSX.Element {
+  const names = subjects(event)
+  const { key } = event.data
+  return (
+    <li data-kind={event.kind}>
+      <span class="number soft" title={event.cursor}>
+        {timeOfDay(event.at)}
+      </span>
+      <Tag kind={event.kind === 'freed' ? event.data.reason : event.kind}>{event.kind}</Tag>
+      <span class="cell-names">
+        {key !== undefined && (
+          <a class="name" href={hrefOf('registers', key)}>
+            {key}
+          </a>
+        )}
+        {key === undefined && names.map((name) => <LockLink key={name} name={name} />)}
+      </span>
+      <span class="why">{eventText(event)}</span>
+    </li>
+  )
+}

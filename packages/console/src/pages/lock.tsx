@@ -1,0 +1,213 @@
+import type { JSX } from 'preact'
+import { length, span, timeOfDay, took } from '../model/durations.js'
+import { type GrantSeen, grantsOf } from '../model/events.js'
+import { kindOf, type LockRow, modeText } from '../model/rows.js'
+import { events, listening, listeningSince } from '../state/feed.js'
+import { now } from '../state/health.js'
+import { picture } from '../state/locks.js'
+import { hrefOf } from '../state/route.js'
+import { stealAll, stealHold } from '../ui/steal.js'
+import { Lease, Since, Until } from '../ui/times.js'
+import { Client, Empty, LockLink, Section, Tag, Token } from '../ui/words.js'
+
+const GRANTS_SHOWN = 200
+
+/** One lock: who has it, who waits, and what happened since this page listens. */
+export function LockPage({ name }: { name: string }): JSX.Element {
+  const known = picture.value
+  const row = known?.locks.find((one) => one.name === name) ?? { name, holds: [], queue: [], delays: [] }
+  const kind = kindOf(row)
+  return (
+    <>
+      <nav class="crumbs" aria-label="Way back">
+        <a href={hrefOf('locks')}>Locks</a>
+      </nav>
+      <div class="head">
+        <h1 class="name">{name}</h1>
+        <Tag kind={kind}>{kind}</Tag>
+        {row.holds.length > 0 && (
+          <button type="button" class="danger-quiet" data-press="steal" onClick={() => stealAll(row)}>
+            Steal…
+          </button>
+        )}
+      </div>
+      <Holds row={row} />
+      <Delays row={row} />
+      <Queue row={row} />
+      <History name={name} />
+    </>
+  )
+}
+
+function Holds({ row }: { row: LockRow }): JSX.Element {
+  const { name, holds, queue } = row
+  return (
+    <Section title={holds.length > 1 ? 'Holders' : 'Holder'} note={holds.length > 1 ? holds.length : undefined}>
+      {holds.length === 0 && (
+        <Empty title={queue.length > 0 ? 'Nobody holds it yet' : 'It is free'}>
+          {queue.length === 0 && <p>Nobody holds it and nobody waits. The next grant shows up here.</p>}
+        </Empty>
+      )}
+      {holds.map((hold) => (
+        <div class="card hold" key={hold.hold}>
+          <div class="hold-who">
+            <Client client={hold.client} session={hold.session} />
+            {hold.persistent && <Tag>persistent</Tag>}
+            {holds.length > 1 && (
+              <button type="button" class="danger-quiet small" onClick={() => stealHold(hold)}>
+                Steal…
+              </button>
+            )}
+          </div>
+          <dl class="facts">
+            <Fact what="token">
+              <Token value={hold.lock.token} />
+            </Fact>
+            <Fact what="mode">{modeText(hold.lock.mode, hold.lock.slot)}</Fact>
+            <Fact what="held for">
+              <Since moment={hold.since} />
+            </Fact>
+            <Fact what={hold.ttlMs === undefined ? 'time left' : `time left of ${length(hold.ttlMs)}`}>
+              <Lease until={hold.until} ttlMs={hold.ttlMs} />
+            </Fact>
+            {hold.hold !== hold.lock.token && (
+              <Fact what="hold">
+                <Token value={hold.hold} />
+              </Fact>
+            )}
+            {hold.session !== null && (
+              <Fact what="session">
+                <Token value={hold.session} />
+              </Fact>
+            )}
+            {hold.names.length > 1 && (
+              <Fact what="together with">
+                {hold.names
+                  .filter((other) => other !== name)
+                  .map((other) => (
+                    <LockLink key={other} name={other} />
+                  ))}
+              </Fact>
+            )}
+            {hold.data !== '' && (
+              <Fact what="data">
+                <code class="data">{hold.data}</code>
+              </Fact>
+            )}
+          </dl>
+        </div>
+      ))}
+    </Section>
+  )
+}
+
+function Fact({ what, children }: { what: string; children: preact.ComponentChildren }): JSX.Element {
+  return (
+    <div>
+      <dt>{what}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+function Delays({ row }: { row: LockRow }): JSX.Element | null {
+  if (row.delays.length === 0) return null
+  return (
+    <Section title="Lock delay" note="blocked, so that work of the last holder can run out">
+      {row.delays.map((delay) => (
+        <p class="card" key={`${delay.slot}`}>
+          {modeText(delay.mode, delay.slot)}: blocked for <Until moment={delay.until} />
+        </p>
+      ))}
+    </Section>
+  )
+}
+
+function Queue({ row }: { row: LockRow }): JSX.Element {
+  const { queue } = row
+  return (
+    <Section title="Queue" note={queue.length === 0 ? undefined : `${queue.length}, first come, first served`}>
+      {queue.length === 0 ? (
+        <p class="soft pad">Nobody waits.</p>
+      ) : (
+        <table class="queue" aria-label="Queue">
+          <thead>
+            <tr>
+              <th scope="col" class="right">
+                #
+              </th>
+              <th scope="col">Waiter</th>
+              <th scope="col">Wants</th>
+              <th scope="col" class="right">
+                Waits
+              </th>
+              <th scope="col" class="right">
+                Gives up in
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {queue.map((waiter, i) => (
+              <tr key={waiter.key}>
+                <td class="right number cell-place">{i + 1}</td>
+                <th scope="row">
+                  <Client client={waiter.client} session={waiter.session} />
+                </th>
+                <td data-label="wants">
+                  {modeText(waiter.mode)}
+                  {waiter.names.length > 1 && <span class="more">and {waiter.names.length - 1} more locks</span>}
+                </td>
+                <td class="right" data-label="waits">
+                  <Since moment={waiter.since} />
+                </td>
+                <td class="right" data-label="gives up in">
+                  <Until moment={waiter.until} none="never" />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Section>
+  )
+}
+
+function History({ name }: { name: string }): JSX.Element {
+  const grants = grantsOf(name, events.value).slice(0, GRANTS_SHOWN)
+  const since = `since ${timeOfDay(listeningSince.value)}${listening.value ? '' : ', not listening now'}`
+  return (
+    <Section title="Grants" note={since}>
+      {grants.length === 0 ? (
+        <p class="soft pad">None was seen to begin or end yet. The history begins when this page is opened.</p>
+      ) : (
+        <ol class="grants">
+          {grants.map((grant) => (
+            <Grant key={grant.hold} grant={grant} />
+          ))}
+        </ol>
+      )}
+    </Section>
+  )
+}
+
+/** The time of day at the last tick. */
+function clockNow(): number {
+  return Date.now() - (performance.now() - now.value)
+}
+
+function Grant({ grant }: { grant: GrantSeen }): JSX.Element {
+  const { token, client, from, to, end, by } = grant
+  const began = from === undefined ? 'before' : timeOfDay(from)
+  const lasted = from === undefined ? '' : to === undefined ? span(clockNow() - from) : took(to - from)
+  return (
+    <li data-end={end ?? 'held'}>
+      <span class="number soft">{began}</span>
+      <Token value={token} />
+      <span class="client">{client || <span class="soft">a client without a name</span>}</span>
+      <span class="number">{lasted}</span>
+      <span>
+        <Tag kind={end ?? 'held'}>{end ?? 'held'}</Tag> {by !== '' && <span class="why">{by}</span>}
+      </span>
+    </li>
+  )
+}

@@ -1,0 +1,104 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { JSX } from 'preact'
+import { Refusal } from '../api/ask.js'
+import { carryOut, type Intent, intent } from '../state/commands.js'
+import { actor } from '../state/settings.js'
+
+const REASON_MAX = 200
+
+/** Asks before it takes something from somebody: says from whom, and wants a reason. */
+export function IntentDialog(): JSX.Element | null {
+  const wanted = intent.value
+  return wanted === undefined ? null : <Dialog wanted={wanted} key={wanted.body.hold ?? wanted.subject} />
+}
+
+function close(): void {
+  intent.value = undefined
+}
+
+function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [reason, setReason] = useState('')
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
+  useEffect(() => {
+    const before = document.activeElement
+    dialog.current?.showModal()
+    return () => {
+      if (before instanceof HTMLElement && before.isConnected) before.focus()
+    }
+  }, [])
+  const submit = async (event: Event) => {
+    event.preventDefault()
+    if (reason.trim() === '' || busy) return
+    setBusy(true)
+    setProblem('')
+    try {
+      await carryOut(wanted, reason.trim())
+      close()
+    } catch (error) {
+      setProblem(problemText(error as Error))
+      setBusy(false)
+    }
+  }
+  return (
+    <dialog ref={dialog} aria-labelledby="intent-title" onClose={close}>
+      <form onSubmit={submit}>
+        <h1 id="intent-title">{wanted.title}</h1>
+        <p class="subject">{wanted.subject}</p>
+        <dl class="facts">
+          {wanted.facts.map(([what, value]) => (
+            <div key={what}>
+              <dt>{what}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+        <p class="warning">{wanted.consequence}</p>
+        <label for="reason">Reason (the holder, the events and the audit will show it)</label>
+        <input
+          id="reason"
+          autofocus
+          required
+          maxLength={REASON_MAX}
+          autocomplete="off"
+          value={reason}
+          onInput={(event) => setReason(event.currentTarget.value)}
+        />
+        {wanted.path === '/v1/steal' && (
+          <>
+            <label for="actor">Your name</label>
+            <input
+              id="actor"
+              maxLength={REASON_MAX}
+              autocomplete="off"
+              placeholder="console"
+              value={actor.value}
+              onInput={(event) => (actor.value = event.currentTarget.value)}
+            />
+          </>
+        )}
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+        <div class="actions">
+          <button type="button" onClick={close}>
+            Cancel
+          </button>
+          <button type="submit" class="danger" disabled={reason.trim() === '' || busy}>
+            {busy ? 'Asking the leader…' : wanted.action}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+function problemText(error: Error): string {
+  if (!(error instanceof Refusal))
+    return `Not done, or not known to be done: ${error.message}. Look before you try again.`
+  const { status, code, detail, hint } = error.problem
+  if (code === 'not-holder') return 'It had ended already: somebody released it, or it expired.'
+  if (status === 403) return `Not allowed: ${detail}.`
+  return `${detail}.${hint === undefined ? '' : ` ${hint}.`}`
+}
