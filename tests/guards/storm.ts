@@ -14,6 +14,8 @@ export interface StormOptions {
   readonly seed: number
   /** How long a holder keeps the lock at most. Pauses of up to 2.5 times that happen. */
   readonly leaseMs: number
+  /** Default 16. */
+  readonly processes?: number
 }
 
 export interface StormResult {
@@ -28,9 +30,9 @@ interface Message {
   readonly why?: string
 }
 
-/** Sixteen processes at one resource, under a lock that passes on while its holders pause. */
+/** Many processes at one resource, under a lock that passes on while its holders pause. */
 export async function storm(options: StormOptions): Promise<StormResult> {
-  const { store, guarded, target, units, seed, leaseMs } = options
+  const { store, guarded, target, units, seed, leaseMs, processes = WORKERS } = options
   const lock = new LapsingLock(leaseMs)
   const count = { acknowledged: 0, refused: 0, unknown: 0 }
   let begun = 0
@@ -59,7 +61,7 @@ export async function storm(options: StormOptions): Promise<StormResult> {
       })
     })
 
-  const children = Array.from({ length: WORKERS }, (_, i) =>
+  const children = Array.from({ length: processes }, (_, i) =>
     fork(WORKER, [JSON.stringify({ store, guarded, target, seed: seed + i, leaseMs })]),
   )
   try {

@@ -21,7 +21,7 @@ const LEASE_MS = { redis: 6, fs: 20, register: 25 } as const
 /** Runs a storm on a fresh store. Answers also the value that is there at the end. */
 export async function stormOn(
   store: Store,
-  options: Pick<StormOptions, 'guarded' | 'units' | 'seed'>,
+  options: Pick<StormOptions, 'guarded' | 'units' | 'seed' | 'processes'>,
 ): Promise<StormResult & { readonly value: number }> {
   const all = { ...options, store, leaseMs: LEASE_MS[store] }
   if (store === 'redis') return await onRedis(all)
