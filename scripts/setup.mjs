@@ -49,11 +49,12 @@ function fits(lock) {
   })
 }
 
-/** Builds all packages with project references; does nothing when nothing has changed. Throws when a package has errors. */
+/** Builds all packages with project references, and the page of the lab; does nothing when nothing has changed. Throws when a package has errors. */
 export function ensureBuilt() {
   if (!existsSync(`${root}packages/leasehold/dist/cli.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
   ensureConsole()
+  if (runTool('../packages/lab/page/build.mjs', []) !== 0) throw new Error('the page of the lab was not built: see above')
 }
 
 /** Builds the page that the server shows at `/` when a source of it has changed. */

@@ -70,7 +70,13 @@ export type Step =
   /** Computes for some seconds. */
   | { readonly do: 'work'; readonly for: number }
   /** Writes the number read + 1. Looks first whether the hold is valid here, unless `check` is false. */
-  | { readonly do: 'write'; readonly resource?: string; readonly check?: boolean }
+  | {
+      readonly do: 'write'
+      readonly resource?: string
+      /** To several at once, instead of one. */
+      readonly resources?: readonly string[]
+      readonly check?: boolean
+    }
   /** An effect at a resource of kind `X`; the client does not wait for it. */
   | { readonly do: 'effect'; readonly resource?: string; readonly check?: boolean }
   | { readonly do: 'release' }

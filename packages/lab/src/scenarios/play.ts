@@ -36,6 +36,7 @@ export class Play {
     readonly startUs: number,
     /** How long holds are looked at from outside. */
     lookUntilUs: number,
+    private readonly answerWaitUs: number | undefined,
   ) {
     this.world = world
     this.system = system
@@ -101,7 +102,14 @@ export class Play {
   private begin(name: string, process: Process): { run(steps: Scenario['clients'][string]): void } {
     const { book, startUs, system, world } = this
     const resource = (given: string | undefined) => given ?? this.onlyResource()
-    const program = new Program({ process, client: system.client(process), book, startUs, resource })
+    const program = new Program({
+      process,
+      client: system.client(process),
+      book,
+      startUs,
+      resource,
+      ...(this.answerWaitUs === undefined ? {} : { answerWaitUs: this.answerWaitUs }),
+    })
     this.programs.set(name, program)
     return {
       run: (steps) => {
@@ -134,16 +142,23 @@ export class Play {
 
 /**
  * Builds the world of a scenario and lets its system become ready. `endless`: holds are looked at for as long as the world
- * goes on, not only until the scenario's end.
+ * goes on, not only until the scenario's end. `answerWait`: seconds for which clients wait for a resource.
  */
 export async function openScenario(
   scenario: Scenario,
-  options: { readonly seed: number; readonly endless?: boolean },
+  options: { readonly seed: number; readonly endless?: boolean; readonly answerWait?: number },
 ): Promise<Play> {
   const world = new World({ seed: options.seed })
   const system = systemOf(world, scenario.system)
   await world.run(READY_US, () => system.ready?.() ?? true)
   const startUs = Math.ceil((world.nowUs + 1) / ROUND_US) * ROUND_US
   const lookUntilUs = options.endless === true ? Number.POSITIVE_INFINITY : startUs + seconds(scenario.until)
-  return new Play(scenario, world, system, startUs, lookUntilUs)
+  return new Play(
+    scenario,
+    world,
+    system,
+    startUs,
+    lookUntilUs,
+    options.answerWait === undefined ? undefined : seconds(options.answerWait),
+  )
 }

@@ -12,6 +12,8 @@ export interface ProgramContext {
   readonly startUs: number
   /** The resource that a step means. */
   readonly resource: (name: string | undefined) => string
+  /** How long it waits for a resource; default {@link ANSWER_WAIT_US}. */
+  readonly answerWaitUs?: number
 }
 
 /** How long a client waits for a resource. */
@@ -25,6 +27,8 @@ class Outcome {
 /** Runs a client's program; every step can be stopped at its points. */
 export class Program {
   outcome: UnitOutcome = 'unfinished'
+  /** The step that it is at; undefined: none. */
+  doing: Step | undefined
   readonly #context: ProgramContext
   readonly #rpc: RpcClient
   #held: { readonly by: HeldBy; readonly record: HoldRecord } | undefined
@@ -46,6 +50,7 @@ export class Program {
     const { process } = this.#context
     try {
       for (const step of steps) {
+        this.doing = step
         await process.point(`before ${step.do}`)
         await this.#step(step)
         await process.point(`after ${step.do}`)
@@ -56,6 +61,8 @@ export class Program {
       this.outcome = error.outcome
       this.#say(WORDS[error.outcome])
       if (this.#held) await this.#release()
+    } finally {
+      this.doing = undefined
     }
   }
 
@@ -71,7 +78,7 @@ export class Program {
       case 'read':
         return this.#read(step.resource)
       case 'write':
-        return this.#write(step.resource, step.check !== false)
+        return this.#write(step.resources ?? [step.resource], step.check !== false)
       case 'effect':
         return this.#effect(step.resource, step.check !== false)
       case 'release':
@@ -104,13 +111,17 @@ export class Program {
     this.#seen.set(this.#context.resource(resource), { value: answer.value, version: answer.version })
   }
 
-  async #write(resource: string | undefined, check: boolean): Promise<void> {
+  async #write(resources: readonly (string | undefined)[], check: boolean): Promise<void> {
     if (check) this.#check()
     // The header is made before the message leaves: its own check of the hold is the last one.
     const header = this.#header()
     await this.#context.process.point('in write')
-    const value = this.#seenOf(resource).value + 1
-    await this.#ask(resource, { action: 'write', ...header, value, unit: this.#unit(resource) })
+    const asked = resources.map((resource) => {
+      const value = this.#seenOf(resource).value + 1
+      return this.#ask(resource, { action: 'write', ...header, value, unit: this.#unit(resource) })
+    })
+    const failed = (await Promise.allSettled(asked)).find((one) => one.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
   }
 
   async #effect(resource: string | undefined, check: boolean): Promise<void> {
@@ -134,7 +145,10 @@ export class Program {
   async #ask(resource: string | undefined, body: ResourceQuestion): Promise<ResourceAnswer & { ok: true }> {
     const to = { machine: this.#context.resource(resource), port: RESOURCE_PORT }
     const text = body.action === 'write' ? `write ${body.value}` : body.action
-    const answer = await this.#rpc.ask<ResourceAnswer>(to, body, ANSWER_WAIT_US, { text, ...this.#token() })
+    const answer = await this.#rpc.ask<ResourceAnswer>(to, body, this.#context.answerWaitUs ?? ANSWER_WAIT_US, {
+      text,
+      ...this.#token(),
+    })
     if (answer === undefined) throw new Outcome('unknown')
     if (!answer.ok) throw new Outcome('refused')
     return answer

@@ -31,6 +31,8 @@ export interface LockSystem {
   readonly cluster?: Cluster
   /** What a machine of a baseline has in store for a lock, for pictures: whose it is, and for how long by its clock. */
   look?(member: string, lock: string): { readonly owner: string; readonly remainingMs: number | undefined } | undefined
+  /** From now on messages of a kind, such as `renew`, get lost between the client and its connection; or no more. */
+  loses?(client: string, message: string, lost: boolean): void
   /** Lets it become ready before second 0 of the scenario. */
   ready?(): boolean
 }

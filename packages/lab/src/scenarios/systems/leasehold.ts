@@ -1,9 +1,10 @@
 import { createLocksOn, type Hold, holdInternals, type Locks, ProtocolEngine } from '@leasehold/client'
-import { AcquireTimeoutError, BusyError, type LeaseholdError } from '@leasehold/core'
+import { AcquireTimeoutError, BusyError, InvalidError, LeaseholdError } from '@leasehold/core'
 import { parseFencingHeader } from '@leasehold/fence/http'
 import { Cluster } from '../../cluster/index.js'
 import { clientPlatform, type Process, StreamConnector, type World } from '../../world/index.js'
 import type { HeldBy, LockClient, LockSystem } from '../system.js'
+import { type Drop, DroppingConnector } from './cluster/drops.js'
 
 /** `{ "kind": "leasehold", "members": 3, "ttl": 10, "margin": 1 }` */
 interface Spec {
@@ -19,11 +20,17 @@ export function leasehold(world: World, spec: Spec): LockSystem {
   const cluster = new Cluster(world, { names })
   cluster.start()
   const { ttl = 10, margin = 1 } = spec
+  const drops = new Map<string, Drop[]>()
+  const dropsOf = (name: string): Drop[] => {
+    const known = drops.get(name) ?? []
+    drops.set(name, known)
+    return known
+  }
   const locksOf = (process: Process, name: string): Locks => {
     const platform = clientPlatform(process)
     const engine = new ProtocolEngine({
       urls: cluster.urls,
-      connector: new StreamConnector(process),
+      connector: new DroppingConnector(new StreamConnector(process), dropsOf(name)),
       platform,
       clientName: name,
     })
@@ -39,6 +46,11 @@ export function leasehold(world: World, spec: Spec): LockSystem {
     resolve: (who) => (who === 'leader' ? (cluster.leader?.name ?? 'N1') : who),
     start: (name) => cluster.member(name).start(),
     kill: (name) => cluster.member(name).kill(),
+    loses: (client, message, lost) => {
+      const known = dropsOf(client)
+      known.splice(0, known.length, ...known.filter((drop) => drop.message !== message))
+      if (lost) known.push({ message })
+    },
     verify: async (process, header) => {
       let locks = askers.get(process)
       if (locks === undefined) {
@@ -73,7 +85,11 @@ class LeaseholdClient implements LockClient {
       return this.#held(await this.#locks.acquire(lock, options))
     } catch (error) {
       if (error instanceof BusyError || error instanceof AcquireTimeoutError) return undefined
-      throw error
+      // Its own mistake.
+      if (!(error instanceof LeaseholdError) || error instanceof InvalidError) throw error
+      const { name: who, world } = this.#process
+      world.timeline.add({ kind: 'client', who, text: `is told: ${error.message}`, lock })
+      return undefined
     }
   }
 

@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import type { Outcome } from '../program.js'
 import { exploreSubcommand, replaySubcommand } from './lab-explore.js'
+import { labServeSubcommand } from './lab-serve.js'
 import { listSubcommand, runSubcommand } from './lab-run.js'
 
 /** `lab`: the deterministic world. */
@@ -11,4 +12,5 @@ export function labCommand(outcome: Outcome): Command {
     .addCommand(runSubcommand(outcome))
     .addCommand(exploreSubcommand(outcome))
     .addCommand(replaySubcommand(outcome))
+    .addCommand(labServeSubcommand())
 }

@@ -181,7 +181,7 @@ export function configSchema(): object {
 }
 
 /** `127.0.0.1:4100`, `[::1]:4100`, `localhost:0`. */
-function readListen(text: string): Listen {
+export function readListen(text: string): Listen {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
   const port = Number(match?.[3])

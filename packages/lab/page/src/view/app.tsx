@@ -1,0 +1,200 @@
+import type { ScenarioResult } from '@leasehold/lab/scenarios/index'
+import type { JSX } from 'preact'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { Action } from '../stage/actions.js'
+import { type Scene, sceneOf } from '../stage/scenes.js'
+import { addressOf, isSeed, readAddress } from './address.js'
+import { Controls, Gallery } from './controls.js'
+import { Driver } from './driver.js'
+import { NARROW_PX } from './layout.js'
+import { Announcer, Log } from './log.js'
+import { choicesFor, Mischief, Panel } from './panel.js'
+import { Picture } from './picture.js'
+
+const COPIED_MS = 1500
+
+/** The whole page. `onDriver` gets what drives it, for scripts. */
+export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void }): JSX.Element {
+  const [, draw] = useState(0)
+  const [address, setAddress] = useState(() => readAddress(location.hash))
+  const [selected, select] = useState<string>()
+  const [copied, setCopied] = useState(false)
+  const driver = useMemo(() => new Driver(() => draw((n) => n + 1)), [])
+  const narrow = useNarrow()
+
+  useEffect(() => onDriver(driver), [driver])
+  useEffect(() => {
+    select(undefined)
+    void driver.open(address.scene, address.seed, address.deeds)
+  }, [address])
+  useEffect(() => {
+    const changed = (): void => setAddress(readAddress(location.hash))
+    addEventListener('hashchange', changed)
+    return () => removeEventListener('hashchange', changed)
+  }, [])
+
+  const go = (scene: Scene, seed: number): void => {
+    const next = { scene, seed, deeds: [] }
+    history.replaceState(null, '', addressOf(next))
+    driver.playing = true
+    setAddress(next)
+  }
+  const act = (action: Action): void => driver.act(action)
+  const onLink = (a: string, b: string): void => {
+    const ours = driver.stage?.hands.isOurCut(a, b) === true
+    act({ do: ours ? 'heal' : 'cut', who: a, to: b })
+  }
+  const copy = async (): Promise<void> => {
+    const hash = addressOf({ ...address, deeds: driver.stage?.deeds ?? [] })
+    history.replaceState(null, '', hash)
+    // Without leave to write the clipboard, the address bar has it.
+    await navigator.clipboard?.writeText(location.href).catch(() => {})
+    setCopied(true)
+    setTimeout(() => setCopied(false), COPIED_MS)
+  }
+  const { stage } = driver
+  const view = stage?.look()
+  useKeys({
+    ' ': () => driver.toggle(),
+    '.': () => driver.step(),
+    ArrowRight: () => driver.jump(1),
+    Escape: () => select(undefined),
+    ...Object.fromEntries(
+      view === undefined || selected === undefined
+        ? []
+        : choicesFor(view, selected).map(({ key, action }) => [key, () => act(action)]),
+    ),
+  })
+
+  const { scene, seed, problem = driver.problem } = address
+  const beside = scene.beside === undefined ? undefined : sceneOf(scene.beside)
+  return (
+    <>
+      <header class="top">
+        <h1>
+          Leasehold <span>lab</span>
+        </h1>
+        <p>
+          The production code of members, clients and guards, in a simulated world in this page. Time moves from event
+          to event; every draw comes from the seed.
+        </p>
+      </header>
+      <Gallery scene={scene} onScene={(one) => go(one, seed)} />
+      <main>
+        <div class="stage">
+          <section class="caption">
+            <h2>{scene.scenario.title}</h2>
+            <p>{scene.scenario.text}</p>
+            <p class="hint">
+              {scene.hint}{' '}
+              {beside !== undefined && (
+                <button type="button" class="beside" onClick={() => go(beside, seed)}>
+                  Compare: {beside.scenario.title}
+                </button>
+              )}
+            </p>
+          </section>
+          <Controls
+            driver={driver}
+            seed={seed}
+            at={stage?.at ?? 0}
+            onSeed={(given) => isSeed(given) && go(scene, given)}
+            onAgain={() => go(scene, seed)}
+            onCopy={() => void copy()}
+            copied={copied}
+          />
+          {problem !== undefined && (
+            <p class="problem" role="alert">
+              {problem}
+            </p>
+          )}
+          {stage?.result !== undefined && <Verdict result={stage.result} />}
+          {stage !== undefined && view !== undefined && (
+            <>
+              <div class="frame">
+                <Picture
+                  stage={stage}
+                  view={view}
+                  pictureMs={driver.pictureMs}
+                  narrow={narrow}
+                  selected={selected}
+                  onSelect={(name) => select(name === selected ? undefined : name)}
+                  onLink={onLink}
+                />
+              </div>
+              <Mischief view={view} onAct={act} />
+              <Legend traceHash={stage.traceHash} />
+            </>
+          )}
+        </div>
+        <aside>
+          {view !== undefined && (
+            <Panel view={view} selected={selected} onAct={act} onClose={() => select(undefined)} />
+          )}
+          {stage !== undefined && <Log entries={stage.journal.entries} />}
+          {stage !== undefined && <Announcer entries={stage.journal.entries} />}
+        </aside>
+      </main>
+    </>
+  )
+}
+
+function Verdict({ result }: { readonly result: ScenarioResult }): JSX.Element {
+  const { violations } = result.observed
+  const shown = violations.length > 0
+  const text = !result.ok
+    ? `Not as expected: ${result.differences.join('; ')}`
+    : shown
+      ? `Violation, as expected: ${violations.join(', ')}.`
+      : 'No violation, as expected.'
+  return (
+    <p class={`verdict ${result.ok ? (shown ? 'shown' : 'clean') : 'wrong'}`} role="status">
+      <b>{text}</b> Trace {result.traceHash}, the same as <code>leasehold lab run</code> gives. Play on, and take over
+      by hand.
+    </p>
+  )
+}
+
+function Legend({ traceHash }: { readonly traceHash: string }): JSX.Element {
+  return (
+    <p class="legend">
+      Dots are messages, thinned and drawn slower than they travel: <i class="members" /> between members,{' '}
+      <i class="client" /> of clients, <i class="grant" /> grants, <i class="refusal" /> refusals. Cells are the end of
+      a member's log: <i class="cell committed" /> committed, <i class="cell written" /> written,{' '}
+      <i class="cell missing" /> not there. Keys: tab and enter select, letters act on what is selected. Trace so far:{' '}
+      <code id="hash">{traceHash}</code>, equal for equal seeds and deeds, here and in Node.
+    </p>
+  )
+}
+
+function useNarrow(): boolean {
+  const query = useMemo(() => matchMedia(`(max-width: ${NARROW_PX}px)`), [])
+  const [narrow, set] = useState(query.matches)
+  useEffect(() => {
+    const changed = (): void => set(query.matches)
+    query.addEventListener('change', changed)
+    return () => query.removeEventListener('change', changed)
+  }, [query])
+  return narrow
+}
+
+/** Keys of the page; not while somebody types. */
+function useKeys(keys: Readonly<Record<string, () => void>>): void {
+  const present = useRef(keys)
+  present.current = keys
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return
+      const { target } = event
+      if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return
+      // A button has its own space.
+      if (event.key === ' ' && target instanceof HTMLButtonElement) return
+      const action = present.current[event.key]
+      if (action === undefined) return
+      event.preventDefault()
+      action()
+    }
+    addEventListener('keydown', pressed)
+    return () => removeEventListener('keydown', pressed)
+  }, [])
+}

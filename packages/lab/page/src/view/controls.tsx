@@ -1,0 +1,97 @@
+import type { JSX } from 'preact'
+import { type Scene, SCENES } from '../stage/scenes.js'
+import { type Driver, SPEEDS } from './driver.js'
+
+interface GalleryProps {
+  readonly scene: Scene
+  readonly onScene: (scene: Scene) => void
+}
+
+/** Scenes, one click each. */
+export function Gallery({ scene, onScene }: GalleryProps): JSX.Element {
+  return (
+    <nav class="gallery" aria-label="scenes">
+      {SCENES.map((one) => (
+        <button
+          type="button"
+          key={one.id}
+          data-scene={one.id}
+          aria-current={one.id === scene.id ? 'true' : undefined}
+          onClick={() => onScene(one)}
+        >
+          {one.free !== true && <small>{one.id}</small>}
+          {one.name}
+        </button>
+      ))}
+    </nav>
+  )
+}
+
+interface ControlsProps {
+  readonly driver: Driver
+  readonly seed: number
+  readonly at: number
+  readonly onSeed: (seed: number) => void
+  readonly onAgain: () => void
+  readonly onCopy: () => void
+  readonly copied: boolean
+}
+
+/** Time, and what the run is. */
+export function Controls(props: ControlsProps): JSX.Element {
+  const { driver, seed, at, onSeed, onAgain, onCopy, copied } = props
+  const { playing, speed } = driver
+  return (
+    <div class="controls" role="toolbar" aria-label="time">
+      <button type="button" class="primary" id="play" aria-pressed={playing} onClick={() => driver.toggle()}>
+        {playing ? 'Pause' : 'Play'} <kbd>space</kbd>
+      </button>
+      <button type="button" id="step" onClick={() => driver.step()}>
+        Step <kbd>.</kbd>
+      </button>
+      <button type="button" id="jump" onClick={() => driver.jump(1)}>
+        +1 s <kbd>→</kbd>
+      </button>
+      <label>
+        Speed{' '}
+        <select
+          id="speed"
+          value={String(speed)}
+          onChange={(event) => driver.setSpeed(Number((event.target as HTMLSelectElement).value))}
+        >
+          {SPEEDS.map((one) => (
+            <option key={one} value={String(one)}>
+              {one}×
+            </option>
+          ))}
+        </select>
+      </label>
+      <output class="clock" id="clock" aria-label="second of the scene">
+        {at.toFixed(at < 100 ? 2 : 1)} s{driver.slow ? ' (slower than asked)' : ''}
+      </output>
+      <span class="spring" />
+      <label>
+        Seed{' '}
+        <input
+          id="seed"
+          type="number"
+          min="0"
+          max="4294967295"
+          value={seed}
+          onChange={(event) => onSeed(Number((event.target as HTMLInputElement).value))}
+        />
+      </label>
+      <button type="button" id="again" onClick={onAgain}>
+        Again
+      </button>
+      <button
+        type="button"
+        id="copy"
+        onClick={onCopy}
+        title="The address does all of this again, what was done by hand included"
+      >
+        {copied ? 'Copied' : 'Copy address'}
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,127 @@
+import type { Action, Deed } from '../stage/actions.js'
+import type { Scene } from '../stage/scenes.js'
+import { Stage } from '../stage/stage.js'
+
+/** Simulated time per time of the reader. */
+export const SPEEDS = [0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10] as const
+/** The world may take so much of a frame. */
+const BUDGET_MS = 14
+/** A page that was hidden does not try to catch up. */
+const FRAME_MAX_MS = 100
+/** After a step, dots go on for so long. */
+const AFTER_STEP_MS = 600
+const STEP_MAX_US = 2_000_000
+const BUDGET_LOOK = 16
+
+/** Keeps a stage going with the frames of the page. One loop; whatever is wanted of the world is done inside it. */
+export class Driver {
+  playing = true
+  speed = 1
+  /** The clock of the picture. */
+  pictureMs = 0
+  /** The world cannot keep up with the speed that was asked for. */
+  slow = false
+  stage: Stage | undefined
+  problem: string | undefined
+  private movesUntil = 0
+  private lastFrame = 0
+  private steps = 0
+  private jumpUs = 0
+  private behind = 0
+  private opening = 0
+  private seenResult = false
+
+  constructor(private readonly changed: () => void) {
+    const frame = (now: number): void => {
+      void this.frame(now).then(() => requestAnimationFrame(frame))
+    }
+    requestAnimationFrame(frame)
+  }
+
+  async open(scene: Scene, seed: number, deeds: readonly Deed[] = []): Promise<void> {
+    const turn = ++this.opening
+    try {
+      const stage = await Stage.open({ scene, seed, deeds, pictureMs: () => this.pictureMs })
+      if (turn !== this.opening) return
+      this.stage = stage
+      this.problem = undefined
+      this.seenResult = false
+      // The world stands right before second 0.
+      this.jumpUs = Math.max(0, stage.play.startUs - stage.nowUs)
+    } catch (error) {
+      this.problem = error instanceof Error ? error.message : String(error)
+    }
+    this.changed()
+  }
+
+  act(action: Action): void {
+    this.stage?.act(action)
+    this.movesUntil = Math.max(this.movesUntil, this.pictureMs + AFTER_STEP_MS)
+  }
+
+  toggle(): void {
+    this.playing = !this.playing
+    this.changed()
+  }
+
+  setSpeed(speed: number): void {
+    this.speed = speed
+    this.changed()
+  }
+
+  /** To the next thing that there is to tell. */
+  step(): void {
+    this.playing = false
+    this.steps++
+    this.movesUntil = this.pictureMs + AFTER_STEP_MS
+  }
+
+  /** Ahead by so many seconds, as fast as it goes. */
+  jump(seconds: number): void {
+    this.jumpUs += Math.round(seconds * 1_000_000)
+  }
+
+  private async frame(now: number): Promise<void> {
+    const dt = Math.min(FRAME_MAX_MS, now - this.lastFrame)
+    this.lastFrame = now
+    const { stage } = this
+    if (stage === undefined) return
+    try {
+      const moves = this.playing || this.pictureMs < this.movesUntil
+      if (moves) this.pictureMs += dt
+      const before = stage.nowUs
+      await this.goOn(stage, dt)
+      if (moves || stage.nowUs !== before) stage.flights.prune(stage.nowUs)
+      if (stage.result !== undefined && !this.seenResult) {
+        this.seenResult = true
+        this.playing = false
+      }
+    } catch (error) {
+      this.playing = false
+      this.problem = error instanceof Error ? error.message : String(error)
+    }
+    if (this.stage === stage) this.changed()
+  }
+
+  private async goOn(stage: Stage, dt: number): Promise<void> {
+    const end = performance.now() + BUDGET_MS
+    let events = 0
+    const late = (): boolean => ++events % BUDGET_LOOK === 0 && performance.now() > end
+    if (this.jumpUs > 0) {
+      const goal = stage.nowUs + this.jumpUs
+      await stage.advance(goal, late)
+      this.jumpUs = Math.max(0, goal - stage.nowUs)
+      return
+    }
+    if (this.steps > 0) {
+      this.steps--
+      const told = stage.flights.told + stage.journal.count
+      await stage.advance(stage.nowUs + STEP_MAX_US, () => stage.flights.told + stage.journal.count !== told)
+      return
+    }
+    const goal = stage.nowUs + (this.playing ? Math.round(dt * 1000 * this.speed) + this.behind : 0)
+    this.behind = 0
+    await stage.advance(goal, late)
+    this.slow = this.playing && stage.nowUs < goal
+  }
+}

@@ -1,0 +1,74 @@
+/** Where things are in the picture. */
+export interface Spot {
+  readonly x: number
+  readonly y: number
+  readonly w: number
+  readonly h: number
+}
+
+export interface Layout {
+  readonly narrow: boolean
+  readonly width: number
+  readonly height: number
+  readonly spots: ReadonlyMap<string, Spot>
+}
+
+export interface Names {
+  readonly members: readonly string[]
+  readonly clients: readonly string[]
+  readonly resources: readonly string[]
+}
+
+/** Width of the page below which the narrow layout is taken. */
+export const NARROW_PX = 640
+
+const WIDE = {
+  width: 1000,
+  height: 640,
+  member: [166, 98],
+  client: [232, 124],
+  resource: [270, 92],
+  rows: [62, 352, 580],
+}
+const SLIM = {
+  width: 400,
+  height: 600,
+  member: [118, 92],
+  client: [124, 132],
+  resource: [180, 96],
+  rows: [54, 322, 540],
+}
+
+/** Members on an arc at the top, clients in the middle, resources at the bottom. */
+export function layoutOf(names: Names, narrow: boolean): Layout {
+  const look = narrow ? SLIM : WIDE
+  const { width, height } = look
+  const spots = new Map<string, Spot>()
+  const row = (list: readonly string[], [w, h]: readonly number[], y: (t: number) => number): void => {
+    const count = list.length
+    const wide = Math.min(w as number, width / count - (narrow ? 6 : 16))
+    const edge = wide / 2 + (narrow ? 4 : Math.max(14, 150 - 28 * count))
+    list.forEach((name, i) => {
+      const t = count === 1 ? 0.5 : i / (count - 1)
+      spots.set(name, { x: edge + (width - 2 * edge) * t, y: y(t), w: wide, h: h as number })
+    })
+  }
+  const [top = 0, middle = 0, bottom = 0] = look.rows
+  const drop = narrow ? 62 : 70
+  row(names.members, look.member, (t) => top + drop * (1 - Math.sin(Math.PI * t)))
+  row(names.clients, look.client, () => middle)
+  row(names.resources, look.resource, () => bottom)
+  return { narrow, width, height, spots }
+}
+
+/** All pairs that speak with each other. */
+export function linksOf({ members, clients, resources }: Names, membersTalk: boolean): [string, string][] {
+  const pairs: [string, string][] = []
+  if (membersTalk) {
+    members.forEach((a, i) => {
+      for (const b of members.slice(i + 1)) pairs.push([a, b])
+    })
+  }
+  for (const client of clients) for (const other of [...members, ...resources]) pairs.push([client, other])
+  return pairs
+}

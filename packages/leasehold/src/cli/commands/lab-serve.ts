@@ -1,0 +1,32 @@
+import { Command } from 'commander'
+import { note, print } from '../output.js'
+import type { Listen } from '../serve/serve.js'
+import { readListen } from '../serve/settings.js'
+
+/** `lab serve`: the lab as a page. */
+export function labServeSubcommand(): Command {
+  return new Command('serve')
+    .description('serve the lab as a page: pause, kill, cut and turn clocks with the mouse')
+    .option('--listen <host:port>', 'where to listen; port 0 takes a free one', readListen, {
+      host: '127.0.0.1',
+      port: 0,
+    })
+    .addHelpText(
+      'after',
+      `
+The page runs the production code in the browser and asks nothing of this machine but its own files.
+Prints one line with its address when it is ready; stop it with Ctrl-C.
+
+Example:
+  $ leasehold lab serve --listen 127.0.0.1:4110`,
+    )
+    .action(async ({ listen }: { readonly listen: Listen }) => {
+      const { preparePage, servePage } = await import('../lab-page.js')
+      const served = await servePage(await preparePage(note), listen)
+      print(`the lab is at ${served.url} (stop with Ctrl-C)`)
+      await new Promise<void>((stop) => {
+        process.once('SIGINT', () => stop()).once('SIGTERM', () => stop())
+      })
+      await served.close()
+    })
+}
