@@ -54,7 +54,8 @@ export function ensureBuilt() {
   if (!existsSync(`${root}packages/leasehold/dist/cli.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
   ensureConsole()
-  if (runTool('../packages/lab/page/build.mjs', []) !== 0) throw new Error('the page of the lab was not built: see above')
+  if (runTool('../packages/lab/page/build.mjs', []) !== 0)
+    throw new Error('the page of the lab was not built: see above')
 }
 
 /** Builds the page that the server shows at `/` when a source of it has changed. */
