@@ -1,7 +1,7 @@
 import { StaleTokenError, TOKEN_MAX, UnavailableError, UnknownOutcomeError } from '@leasehold/core'
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { type CasGuard, type CasOptions, decodeEnvelope, encodeEnvelope, fence } from '../src/cas.js'
+import { type CasGuard, type CasOptions, type CasStore, decodeEnvelope, encodeEnvelope, fence } from '../src/cas.js'
 import { provesFencing } from '../src/testkit.js'
 import { randomOf, turns } from '../src/testkit/turns.js'
 import { type Fate, FATES, FaultyStore } from './support/faulty-store.js'
@@ -210,6 +210,30 @@ describe('answers that are lost', () => {
     const overwritten = await open((other) => other.write(holdOf(34n), 'later'))
     expect(overwritten.outcome).toBeInstanceOf(UnknownOutcomeError)
     expect(overwritten.value).toBe('later')
+  })
+
+  it('does not know after a refusal that may be of its own repetition, when it cannot look', async () => {
+    let isAway = false
+    const objects = new Map<string, { bytes: Uint8Array; version: number }>()
+    // A client that repeats by itself: the first sending is written, its answer lost, and the repetition refused.
+    const store: CasStore<number> = {
+      async read(key) {
+        if (isAway) throw new Error('away')
+        return objects.get(key) ?? null
+      },
+      async write(key, bytes) {
+        const version = (objects.get(key)?.version ?? 0) + 1
+        objects.set(key, { bytes, version })
+        // The opening is answered.
+        if (version === 1) return { version }
+        isAway = true
+        return false
+      },
+    }
+    const writing = fence(store, { platform }).with(holdOf(33n), (object) => object.put('mine'))
+    await expect(writing).rejects.toMatchObject({ code: 'unknown-outcome' })
+    isAway = false
+    expect(text(await fence(store).latest(LOCK))).toBe('mine')
   })
 
   it('says when others are always faster', async () => {

@@ -46,6 +46,11 @@ const PAUSE_MAX_MS = 1_000
 interface Attempts {
   /** The error of an attempt that may have taken effect. */
   unknown: { readonly error: unknown } | undefined
+  /**
+   * An attempt of a write was refused: that of another, or, where the store's client repeats by itself, the repetition of
+   * our own. Only reading can tell.
+   */
+  refused: boolean
 }
 
 /** One object of the store while one hold works on it. */
@@ -140,7 +145,7 @@ export class CasObject<Version> {
    * in the object then.
    */
   async #change(decide: (now: Envelope, attempts: Attempts) => Envelope | undefined, write?: string): Promise<void> {
-    const attempts: Attempts = { unknown: undefined }
+    const attempts: Attempts = { unknown: undefined, refused: false }
     for (let n = 1; n <= this.#attempts; n++) {
       const { now, version } = await this.#look(attempts)
       if (write !== undefined && now.write === write) return
@@ -148,6 +153,7 @@ export class CasObject<Version> {
       const next = decide(now, attempts)
       if (next === undefined) return
       if (await this.#send(next, version, attempts)) return
+      attempts.refused = write !== undefined
       if (n < this.#attempts) await this.#pause(n)
     }
     if (attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
@@ -161,7 +167,8 @@ export class CasObject<Version> {
     try {
       found = await read(this.#store, key)
     } catch (error) {
-      throw attempts.unknown === undefined ? error : unknownOutcome(attempts.unknown.error)
+      if (attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
+      throw attempts.refused ? unknownOutcome(error) : error
     }
     const plain = { mark: 0n, kind, lock, write: '' } as const
     let now: Envelope
