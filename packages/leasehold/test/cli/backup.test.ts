@@ -7,6 +7,7 @@ import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
 import { connect, EpochChangedError, HoldLostError, StaleTokenError, type Locks } from '../../src/index.js'
 import { type Finished, type Service, until, Workshop } from '../support/cli.js'
+import { hasTerminal, TerminalCli } from '../support/terminal.js'
 
 const workshop = new Workshop()
 const clients: Locks[] = []
@@ -233,7 +234,7 @@ describe('leasehold backup', () => {
     expect(readdirSync(folder)).toEqual(['locks.backup'])
   })
 
-  test('tells how far it is when the state is large', async () => {
+  test('a large state goes into a file and back; nothing is told where nobody looks', async () => {
     const service = await workshop.serve(workshop.folder())
     const value = Buffer.alloc(65_000, 1)
     for (let i = 0; i < 700; i += 20) {
@@ -248,11 +249,38 @@ describe('leasehold backup', () => {
     }
     const file = join(workshop.folder(), 'large.backup')
     const end = await workshop.run(['backup', file, '--url', service.url])
-    expect([end.code, end.stderr]).toEqual([0, expect.stringMatching(/^32\.\d MiB of 43\.\d MiB\n$/)])
+    expect([end.code, end.stderr]).toEqual([0, ''])
     const data = join(workshop.folder(), 'restored')
     await ok('restore', file, '--data', data, '--epoch', '2')
     expect((await json('verify', '--data', data)).counts).toMatchObject({ registers: 700 })
   })
+
+  test.skipIf(!hasTerminal)(
+    'on a terminal long work says how far it is, and takes that away (needs script of util-linux)',
+    async () => {
+      const service = await workshop.serve(workshop.folder())
+      const folder = workshop.folder()
+      const [file, data] = [join(folder, 'a.backup'), join(folder, 'restored')]
+      const works: [string[], RegExp][] = [
+        [['backup', file, '--url', service.url], /\[=* *\] +\d+ % .*bytes/],
+        [['restore', file, '--data', data, '--epoch', '2'], /reading the backup/],
+        [['verify', '--data', data], /\[=* *\] +\d+ % reading the snapshots/],
+        [['recover', '--force-single', '--data', data, '--epoch', '3'], /reading the snapshots/],
+      ]
+      for (const [args, told] of works) {
+        const cli = new TerminalCli(args)
+        expect([args, await cli.finished]).toEqual([args, 0])
+        // What is left stands behind the last time that the line was cleared.
+        const parts = cli.output.split('\r\x1b[K')
+        const answer = parts.pop()
+        expect([args, parts.join('\n')]).toEqual([args, expect.stringMatching(told)])
+        expect([args, answer]).toEqual([args, expect.not.stringMatching(told)])
+      }
+      const quiet = new TerminalCli(['verify', '--data', data, '--json'])
+      expect(await quiet.finished).toBe(0)
+      expect(quiet.output).not.toContain('reading')
+    },
+  )
 })
 
 describe('leasehold verify', () => {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { callService } from '../http.js'
 import { note, print, printJson } from '../output.js'
 import { numberOf } from '../numbers.js'
+import { withProgress } from '../progress.js'
 import { type ServiceOptions, serviceCommand } from '../service.js'
 
 /** With the same nonce the same request, sent again after its answer was lost, takes nothing twice. */
@@ -59,7 +60,10 @@ async function acquire(name: string, options: Options): Promise<void> {
     ...permits,
     ...data,
   }
-  const answer = (await callService(options, '/v1/acquire', request, { repeatable: true })) as Answer
+  const answer = await withProgress(options, async (progress) => {
+    progress.wait(`waiting for ${name}`)
+    return (await callService(options, '/v1/acquire', request, { repeatable: true })) as Answer
+  })
   if (options.json === true) return printJson(answer)
   note(`token ${answer.token}, for ${answer.expiresInMs} ms`)
   print(answer.hold)

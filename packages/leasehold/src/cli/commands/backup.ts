@@ -2,11 +2,9 @@ import { countsOf } from '@leasehold/core'
 import { Command } from 'commander'
 import { downloadBackup, type DownloadOptions } from '../backup/download.js'
 import { count, size } from '../backup/texts.js'
-import { note, print, printJson } from '../output.js'
+import { print, printJson } from '../output.js'
+import { withProgress } from '../progress.js'
 import { serviceCommand } from '../service.js'
-
-/** A large backup says every so many bytes how far it is. */
-const PROGRESS_BYTES = 32 * 1024 * 1024
 
 /** `backup`: the whole state of the service in one file. */
 export function backupCommand(): Command {
@@ -24,12 +22,9 @@ Example:
   $ leasehold backup locks.backup`,
     )
     .action(async (file: string, options: DownloadOptions) => {
-      let said = 0
-      const { header, state, bytes } = await downloadBackup(file, options, (got, total) => {
-        if (options.json === true || got - said < PROGRESS_BYTES) return
-        said = got
-        note(`${size(got)} of ${size(total)}`)
-      })
+      const { header, state, bytes } = await withProgress(options, ({ step }) =>
+        downloadBackup(file, options, (got, total) => step(`${size(got)} of ${size(total)}`, got, total)),
+      )
       const counts = countsOf(state)
       const { cluster, epoch, index, member, read, hash } = header
       if (options.json === true) return printJson({ file, bytes, cluster, epoch, index, member, read, hash, counts })

@@ -5,6 +5,7 @@ import { outColours } from '../colour.js'
 import { duration, print, printJson } from '../output.js'
 import type { Outcome } from '../program.js'
 import { callService } from '../http.js'
+import { withProgress } from '../progress.js'
 import { stateAt } from '../ready.js'
 import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service.js'
 import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor-machine.js'
@@ -35,13 +36,16 @@ Examples:
   $ leasehold doctor --data /var/lib/leasehold`,
     )
     .action(async (options: DoctorOptions) => {
-      const checks: Check[] = [
-        { check: 'version', ok: true, text: `leasehold ${VERSION}, node ${process.versions.node}` },
-        ...(options.data === undefined ? [] : diskChecks(options.data)),
-        ...[filesCheck()].filter((one) => one !== undefined),
-        ...(await clockChecks()),
-        ...(await serviceChecks(options, outcome)),
-      ]
+      const checks = await withProgress(options, async (progress): Promise<Check[]> => {
+        progress.wait('looking at this machine, its clocks and the service')
+        return [
+          { check: 'version', ok: true, text: `leasehold ${VERSION}, node ${process.versions.node}` },
+          ...(options.data === undefined ? [] : diskChecks(options.data)),
+          ...[filesCheck()].filter((one) => one !== undefined),
+          ...(await clockChecks()),
+          ...(await serviceChecks(options, outcome)),
+        ]
+      })
       if (checks.some(({ ok }) => !ok) && outcome.code === 0) outcome.code = EXIT_UNWELL
       if (options.json === true) return printJson({ ok: checks.every((check) => check.ok), checks })
       for (const { check, ok, text, hint } of checks) {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { epochLines, holdLines } from '../backup/texts.js'
 import { numberOf } from '../numbers.js'
 import { print, printJson } from '../output.js'
+import { withProgress } from '../progress.js'
 
 interface Options {
   readonly data: string
@@ -39,7 +40,9 @@ Example:
         })
       }
       const { recoverFolder } = await import('@leasehold/replica/node')
-      const report = await recoverFolder({ dir: data, epoch, takeOver: takeOver === true })
+      const report = await withProgress({ json }, ({ step: steps }) =>
+        recoverFolder({ dir: data, epoch, takeOver: takeOver === true, steps }),
+      )
       if (json === true) return printJson({ data, ...report })
       print(`${data} is now a service of one, as member ${report.member} of a new cluster`)
       print(

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { epochLines, holdLines } from '../backup/texts.js'
 import { numberOf } from '../numbers.js'
 import { print, printJson } from '../output.js'
+import { withProgress } from '../progress.js'
 
 interface Options {
   readonly data: string
@@ -33,7 +34,9 @@ Examples:
     )
     .action(async (file: string, { data, epoch, name, json }: Options) => {
       const { restoreBackup } = await import('@leasehold/replica/node')
-      const report = await restoreBackup({ file, dir: data, epoch, ...(name === undefined ? {} : { name }) })
+      const report = await withProgress({ json }, ({ step: steps }) =>
+        restoreBackup({ file, dir: data, epoch, steps, ...(name === undefined ? {} : { name }) }),
+      )
       if (json === true) return printJson({ data, ...report })
       const { backup } = report
       print(

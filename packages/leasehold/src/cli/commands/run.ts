@@ -7,6 +7,7 @@ import { report } from '../failure.js'
 import { numberOf } from '../numbers.js'
 import { note } from '../output.js'
 import type { Outcome } from '../program.js'
+import { Progress } from '../progress.js'
 import { deadlineIn } from '../run/messages.js'
 import { killAfterOf } from '../run/settings.js'
 import { type Ended, Supervised } from '../run/supervised.js'
@@ -109,7 +110,9 @@ async function acquire(
   const wait = options.wait === 'Infinity' ? Number.POSITIVE_INFINITY : options.wait === '0' ? 0 : options.wait
   const mode = options.shared === true ? { mode: 'shared' as const } : {}
   const permits = options.permits === undefined ? {} : { permits: options.permits }
+  const progress = new Progress(options)
   try {
+    progress.wait(`waiting for ${name}`)
     return await locks.acquire(name, { ttl: ttlMs, wait, signal: signals.abort.signal, ...mode, ...permits })
   } catch (error) {
     if (signals.first !== undefined) return EXIT_SIGNAL_BASE + constants.signals[signals.first]
@@ -117,6 +120,8 @@ async function acquire(
     if (!late || options.conflictExitCode === undefined) throw error
     report(error, options.json === true)
     return options.conflictExitCode
+  } finally {
+    progress.end()
   }
 }
 

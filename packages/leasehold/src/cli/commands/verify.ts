@@ -1,6 +1,7 @@
 import { Command } from 'commander'
 import { count, size } from '../backup/texts.js'
 import { print, printJson } from '../output.js'
+import { withProgress } from '../progress.js'
 
 interface Options {
   readonly data: string
@@ -26,7 +27,9 @@ Example:
     )
     .action(async ({ data, takeOver, json }: Options) => {
       const { verifyFolder } = await import('@leasehold/replica/node')
-      const content = await verifyFolder({ dir: data, takeOver: takeOver === true })
+      const content = await withProgress({ json }, ({ step: steps }) =>
+        verifyFolder({ dir: data, takeOver: takeOver === true, steps }),
+      )
       const { identity, meta, snapshots, log, commit, index, term, state, counts } = content
       const hash = state.hash()
       if (json === true) {

@@ -8,6 +8,7 @@ import type { Disk } from '../../platform.js'
 import { readSnapshot, type Snapshot, snapshotNames } from '../../snapshots/snapshots.js'
 import { damaged } from '../../storage-errors.js'
 import { foreignSnapshot, isFounded } from '../../storage.js'
+import { STEP_ENTRIES, type Steps } from './steps.js'
 
 /** What a member's folder holds, all of it checked. */
 export interface FolderContent {
@@ -43,29 +44,33 @@ export interface FolderContent {
  * to the older snapshot, it must make the newer one of it.
  * @throws StorageError that names file and offset
  */
-export function examineFolder(disk: Disk): FolderContent {
+export function examineFolder(disk: Disk, steps: Steps = () => {}): FolderContent {
   if (!isFounded(disk)) {
     throw new StorageError(`${disk.path} is empty`, { hint: 'check the path: no service has ever run on this folder' })
   }
   const identity = readIdentity(disk) as Identity
   const names = snapshotNames(disk)
-  const snapshots = names.map((name) => readSnapshot(disk, name))
+  const snapshots = names.map((name, i) => {
+    steps('reading the snapshots', i, names.length)
+    return readSnapshot(disk, name)
+  })
   const newest = snapshots.at(-1)
   const newestName = names.at(-1)
   if (!newest || newestName === undefined) throw new StorageError(`${disk.path} has no snapshot`)
   const foreign = snapshots.map((one) => foreignSnapshot(disk, identity, one)).find((problem) => problem !== undefined)
   if (foreign) throw foreign
+  steps('reading the log')
   const log = readLog(disk, identitySeed(identity), newest)
   const state = stateOf(disk, newestName, newest)
   const hash = state.hash()
   for (const [i, older] of snapshots.slice(0, -1).entries()) {
     const between = entriesBetween(log.recovered.entries, older, newest)
-    if (between && replay(disk, stateOf(disk, names[i] as string, older), between).hash() !== hash) {
+    if (between && replay(disk, stateOf(disk, names[i] as string, older), between, steps).hash() !== hash) {
       throw damaged(`${disk.path}/${newestName}`, 0, `its state is not what the log makes of ${names[i]}`)
     }
   }
   const last = log.entries.at(-1)
-  replay(disk, state, log.entries)
+  replay(disk, state, log.entries, steps)
   return {
     identity,
     meta: decodeMeta(newest.meta),
@@ -98,8 +103,9 @@ function stateOf(disk: Disk, name: string, snapshot: Snapshot): LockState {
   throw damaged(`${disk.path}/${name}`, 0, `its state is that after entry ${state.index}`)
 }
 
-function replay(disk: Disk, state: LockState, entries: readonly Entry[]): LockState {
-  for (const entry of entries) {
+function replay(disk: Disk, state: LockState, entries: readonly Entry[], steps: Steps): LockState {
+  for (const [i, entry] of entries.entries()) {
+    if (i % STEP_ENTRIES === 0) steps('replaying the log', i, entries.length)
     try {
       state.apply(lockEntryOf(entry), entry.index as LockState['index'])
     } catch (cause) {

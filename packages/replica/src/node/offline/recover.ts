@@ -9,6 +9,7 @@ import { type Backup, backupHeader, backupPieces, readBackup } from './backup-fi
 import { checkEpoch, type KnownEpoch } from './epochs.js'
 import { examineFolder } from './examine.js'
 import { syncFolder, writeWhole } from './files.js'
+import type { Steps } from './steps.js'
 import { type MovedHold, raise } from './raise.js'
 import { foundRaised } from './restore.js'
 import { asOwner, type OfflineOptions } from './verify.js'
@@ -59,7 +60,8 @@ export async function recoverFolder(options: RecoverOptions): Promise<RecoverRep
         hint: 'repeat it with the same epoch',
       })
     }
-    const backup = begun ?? begin(disk, file, epoch)
+    const backup = begun ?? begin(disk, file, epoch, options.steps)
+    options.steps?.('making the new service')
     const keptIn = join(dir, `before-epoch-${epoch}`)
     const { header } = backup
     setAside(dir, keptIn, header.cluster)
@@ -94,8 +96,9 @@ function knownEpochs(disk: NodeDisk): KnownEpoch[] {
 }
 
 /** Checks the folder, and writes what it holds into one file. From then on there is no way back. */
-function begin(disk: NodeDisk, file: string, epoch: number): Backup {
-  const { identity, meta, state, term } = examineFolder(disk)
+function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undefined): Backup {
+  const { identity, meta, state, term } = examineFolder(disk, steps)
+  steps?.('writing the state')
   const bytes = state.snapshot()
   const header = backupHeader(state, bytes, {
     cluster: identity.cluster,

@@ -12,6 +12,7 @@ import { readBackup } from './backup-file.js'
 import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './epochs.js'
 import { appendDurably, syncFolder } from './files.js'
 import { type MovedHold, type Raised, raise } from './raise.js'
+import type { Steps } from './steps.js'
 
 export interface RestoreOptions {
   readonly file: string
@@ -21,6 +22,7 @@ export interface RestoreOptions {
   readonly epoch: number | undefined
   /** Name of the new member; default `n1`. */
   readonly name?: string
+  readonly steps?: Steps
 }
 
 export interface RestoreReport {
@@ -52,6 +54,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const { file, name = 'n1' } = options
   const dir = resolve(options.dir)
   checkMemberName(name)
+  const { steps } = options
+  steps?.('reading the backup')
   const { header, state } = readBackup(file)
   const known = [{ epoch: header.epoch, from: 'the backup' }, ...notedEpochs(file), ...folderEpochs(dir)]
   const epoch = checkEpoch(options.epoch, known)
@@ -65,6 +69,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const at = new Date().toISOString()
     mark(dir, `${JSON.stringify({ epoch, file: resolve(file), at })}\n`)
     noteEpoch(file, { epoch, at, data: dir, cluster })
+    steps?.('writing the state')
     await foundRaised(dir, raised)
     const disk = new NodeDisk(dir)
     disk.remove(RESTORING)

@@ -4,11 +4,13 @@ import { StorageError } from '@leasehold/core'
 import { NodeDisk } from '../disk.js'
 import { claimFolder } from '../owner.js'
 import { examineFolder, type FolderContent } from './examine.js'
+import type { Steps } from './steps.js'
 
 export interface OfflineOptions {
   readonly dir: string
   /** Takes the folder from an owner on another machine, when you know that it is dead. */
   readonly takeOver?: boolean
+  readonly steps?: Steps
 }
 
 /**
@@ -16,7 +18,7 @@ export interface OfflineOptions {
  * @throws StorageError on damage, with file and offset, or when the folder has an owner
  */
 export async function verifyFolder(options: OfflineOptions): Promise<FolderContent> {
-  return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir)))
+  return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir), options.steps))
 }
 
 /** Does something with a folder that must exist, as its only owner. */

@@ -1,0 +1,68 @@
+import { errorColours, isTerminal } from './colour.js'
+import { duration } from './output.js'
+import { cut, harmless } from './text.js'
+
+const LINE = '\r\x1b[K'
+/** The line is drawn no more often than this. */
+const DRAW_MS = 100
+/** Waiting is told this often, and not at all when it is shorter. */
+const WAIT_MS = 500
+const BAR = 24
+const COLUMNS = 80
+
+/**
+ * One line on stderr that says how far long work is, and goes away with its end. Only for people: nothing is written when
+ * stderr is no terminal, or when the answer is JSON.
+ */
+export class Progress {
+  readonly #isOn: boolean
+  readonly #begun = performance.now()
+  #drawnAt = Number.NEGATIVE_INFINITY
+  #isDrawn = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor({ json }: { readonly json?: boolean | undefined }) {
+    this.#isOn = json !== true && isTerminal(process.stderr)
+  }
+
+  /** What is being done, and how much of it is done where that is known. */
+  readonly step = (what: string, done?: number, total?: number): void => {
+    const now = performance.now()
+    if (!this.#isOn || now - this.#drawnAt < DRAW_MS) return
+    this.#drawnAt = now
+    this.#isDrawn = true
+    const part = done === undefined || total === undefined || total <= 0 ? undefined : Math.min(1, done / total)
+    const since = duration(Math.floor((now - this.#begun) / 1000) * 1000)
+    const text = `${part === undefined ? '' : `${bar(part)} `}${harmless(what)}  ${now - this.#begun < 1000 ? '' : since}`
+    process.stderr.write(LINE + errorColours.dim(cut(text.trimEnd(), (process.stderr.columns || COLUMNS) - 1)))
+  }
+
+  /** For waiting, in which nothing is done: says again and again for how long. */
+  wait(what: string): void {
+    if (this.#isOn) this.#timer = setInterval(() => this.step(what), WAIT_MS).unref()
+  }
+
+  end(): void {
+    clearInterval(this.#timer)
+    if (this.#isDrawn) process.stderr.write(LINE)
+    this.#isDrawn = false
+  }
+}
+
+/** Runs long work with a line that says how far it is. */
+export async function withProgress<T>(
+  options: { readonly json?: boolean | undefined },
+  work: (progress: Progress) => T | Promise<T>,
+): Promise<T> {
+  const progress = new Progress(options)
+  try {
+    return await work(progress)
+  } finally {
+    progress.end()
+  }
+}
+
+function bar(part: number): string {
+  const full = Math.floor(part * BAR)
+  return `[${'='.repeat(full)}${' '.repeat(BAR - full)}] ${String(Math.floor(part * 100)).padStart(3)} %`
+}
