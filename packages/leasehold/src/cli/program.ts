@@ -34,6 +34,7 @@ const EXIT_CODES = `
 Exit codes:
   0 done · 1 other failure or conflict · 64 wrong usage · 69 service unreachable, no quorum or outcome unknown
   74 storage · 75 not acquired in time or limit reached · 76 hold lost or gone · 77 not allowed
+  130 interrupted while waiting
 
 Examples:
   $ leasehold serve --data ./data

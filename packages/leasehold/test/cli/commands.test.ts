@@ -1,6 +1,9 @@
-import { existsSync, readFileSync, statfsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { ERRORS, type ErrorCode, errorOf } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { exitCodeOf } from '../../src/cli/failure.js'
 import { createProgram } from '../../src/cli/program.js'
 import { VERSION } from '../../src/version.js'
 import { type Finished, type Service, until, Workshop } from '../support/cli.js'
@@ -177,6 +180,22 @@ describe('doctor', () => {
   })
 })
 
+/** Packages of which a command has loaded something. */
+async function loadedBy(...args: string[]): Promise<string[]> {
+  const folder = workshop.folder()
+  const { code } = await workshop.run(args, { env: { LEASEHOLD_URL: service.url, NODE_V8_COVERAGE: folder } })
+  expect(code).toBe(0)
+  const packages = new Set<string>()
+  for (const file of readdirSync(folder)) {
+    const { result } = JSON.parse(readFileSync(join(folder, file), 'utf8')) as { result: { url: string }[] }
+    for (const { url } of result) {
+      const name = /\/(?:node_modules|packages)\/((?:@[^/]+\/)?[^/]+)\/(?!.*\/node_modules\/)/.exec(url)?.[1]
+      if (name !== undefined) packages.add(name)
+    }
+  }
+  return [...packages].sort()
+}
+
 describe('every command', () => {
   test('--version is that of package.json', async () => {
     const file = fileURLToPath(new URL('../../package.json', import.meta.url))
@@ -197,6 +216,37 @@ describe('every command', () => {
     }
   })
 
+  test('the exit codes of all errors are documented, in the guide and in the help, and no others', async () => {
+    const exits = [...new Set([0, 1, ...Object.values(ERRORS).map(({ exit }) => exit as number)])].sort((a, b) => a - b)
+    const guide = readFileSync(fileURLToPath(new URL('../../../../docs/cli.md', import.meta.url)), 'utf8')
+    const table = guide.slice(guide.indexOf('| exit code |'), guide.indexOf('Most commands give up'))
+    expect([...table.matchAll(/^\| (\d+) \|/gm)].map((row) => Number(row[1]))).toEqual(exits)
+    const { stdout } = await leasehold('--help')
+    const help = stdout.slice(stdout.indexOf('Exit codes:'), stdout.indexOf('Examples:'))
+    expect([...help.matchAll(/(?:^|· |  )(\d+) /gm)].map((row) => Number(row[1]))).toEqual(exits)
+  })
+
+  test('every error ends the command line with the exit code of its row', () => {
+    for (const [code, { exit }] of Object.entries(ERRORS)) {
+      expect([code, exitCodeOf(errorOf(code as ErrorCode, 'x'))]).toEqual([code, exit])
+    }
+    expect(exitCodeOf(new Error('x'))).toBe(1)
+  })
+
+  test.each([
+    ['clutser status', 'cluster'],
+    ['cluster stats', 'status'],
+    ['ls --jso', '--json'],
+  ])('a slip is refused with what was meant: %s', async (line, meant) => {
+    const end = await leasehold(...line.split(' '))
+    expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`Did you mean ${meant}?`)])
+  })
+
+  test('the commands that scripts call most load no client and no server', async () => {
+    expect(await loadedBy('acquire', 'loaded', '--ttl', '1s')).toEqual(['commander', 'core', 'leasehold', 'picocolors'])
+    expect(await loadedBy('ls')).toEqual(['client', 'commander', 'core', 'leasehold', 'picocolors', 'ws'])
+  })
+
   test('wrong usage is 64, also for an unknown command; a service that is away is 69', async () => {
     const wrong = await Promise.all([
       leasehold('bogus'),
@@ -213,5 +263,17 @@ describe('every command', () => {
   test('with --json an error is one JSON line on stderr', async () => {
     const end = await workshop.run(['ls', '--json', '--url', 'http://127.0.0.1:1'])
     expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'unreachable', retryable: true } })
+    for (const args of [
+      ['ls', '--bogus', '--json'],
+      ['steal', 'x', '--json'],
+      ['acquire', 'x', '--ttl', '30', '--json'],
+    ]) {
+      const { code, stderr } = await leasehold(...args)
+      expect([code, JSON.parse(stderr)]).toEqual([
+        64,
+        { error: expect.objectContaining({ code: 'invalid' }) as unknown },
+      ])
+    }
+    expect((await leasehold('run', 'x', '--bogus', '--', 'echo', '--json')).stderr).toContain('unknown option')
   })
 })

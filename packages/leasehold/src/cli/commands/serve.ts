@@ -17,7 +17,7 @@ export function serveCommand(): Command {
     .option('--config <file>', 'a JSON file with settings; options and environment variables come before it')
     .option('--check-config', 'check all settings and the files that they name, and start nothing')
     .option('--config-schema', 'print the JSON Schema of the config file')
-    .option('--json', 'print the ready line as JSON')
+    .option('--json', 'print the ready line, or what a check finds, as JSON')
     .addHelpText(
       'after',
       `
@@ -37,6 +37,7 @@ Examples:
       const { checkServe, serve } = await import('../serve/serve.js')
       if (how.checkConfig !== true) return await serve(options)
       await checkServe(options)
+      if (options.json === true) return printJson({ ok: true })
       return print('the settings can be used')
     })
 }
