@@ -152,6 +152,37 @@ for (const kind of KINDS) {
       expect(await n()).toBe(6)
     })
 
+    it('acknowledges nothing when the body has ended the transaction, and perhaps begun another one', async () => {
+      // PostgreSQL takes a second BEGIN for none; MySQL commits, and begins another transaction.
+      const begins =
+        kind.needs === 'MariaDB'
+          ? [
+              ['BEGIN', 'DO 0'],
+              ['/* a helper */ START TRANSACTION', 'DO 0'],
+            ]
+          : []
+      for (const texts of [['ROLLBACK'], ['COMMIT'], ['ROLLBACK', 'BEGIN'], ['COMMIT', 'BEGIN'], ...begins]) {
+        const ending = guard.with(holdOf(33n), async (tx) => {
+          await store.write(tx, 6)
+          for (const text of texts) await store.raw(tx, text)
+          if (texts.length > 1) await store.write(tx, 66)
+        })
+        await expect(ending, texts.join()).rejects.toThrow()
+        expect(await n(), texts.join()).not.toBe(66)
+        await guard.with(holdOf(33n), set(5))
+      }
+      const nested = guard.with(holdOf(33n), async (tx) => {
+        await store.write(tx, 6)
+        for (const text of ['BEGIN', 'COMMIT']) await store.raw(tx, text)
+      })
+      await expect(nested).rejects.toThrow()
+      await guard.with(holdOf(33n), async (tx) => {
+        for (const text of ['SAVEPOINT s', 'ROLLBACK TO SAVEPOINT s', 'RELEASE SAVEPOINT s']) await store.raw(tx, text)
+        await store.write(tx, 7)
+      })
+      expect(await n()).toBe(7)
+    })
+
     it('rolls back with a transaction of the caller, and enters none that is not there', async () => {
       const failing = store.transaction(async (tx) => {
         await store.write(await guard.enter(tx, holdOf(34n)), 9)

@@ -42,6 +42,8 @@ export interface Store {
   /** The store's own statements, in a transaction of a guard. */
   read(tx: unknown): Promise<number>
   write(tx: unknown, n: number): Promise<unknown>
+  /** Any text, in a transaction of a guard. */
+  raw(tx: unknown, text: string): Promise<unknown>
   /** One statement without a transaction. */
   query(text: string, connection?: number): Promise<Record<string, unknown>[]>
   /** The same for a change, which waits for other writers. */
@@ -88,6 +90,7 @@ const pgKind: Kind = {
       fencedUpdate: (hold, row) => fencePg.fencedUpdate(pool, hold, row),
       read: async (tx) => Number((await (tx as pg.PoolClient).query(READ)).rows[0].n),
       write: (tx, n) => (tx as pg.PoolClient).query(`${WRITE}$1 WHERE id = 1`, [n]),
+      raw: (tx, text) => (tx as pg.PoolClient).query(text),
       query: async (text) => (await pool.query(text)).rows,
       change: (text) => pool.query(text),
       async transaction(body) {
@@ -137,6 +140,7 @@ const postgresJsKind: Kind = {
       fencedUpdate: (hold, row) => fencePostgresJs.fencedUpdate(sql, hold, row),
       read: async (tx) => Number((await (tx as postgres.Sql).unsafe(READ))[0]?.n),
       write: async (tx, n) => await (tx as postgres.Sql)`UPDATE counter SET n = ${n} WHERE id = 1`,
+      raw: async (tx, text) => await (tx as postgres.Sql).unsafe(text),
       query: async (text) => [...(await sql.unsafe(text))],
       change: async (text) => await sql.unsafe(text),
       transaction: (body) => sql.begin((tx) => body(tx as never)) as Promise<never>,
@@ -176,6 +180,7 @@ const mysqlKind = (name: string, flags: string[]): Kind => ({
       fencedUpdate: (hold, row) => fenceMysql.fencedUpdate(pool, hold, row),
       read: async (tx) => Number(((await (tx as mysql.Connection).query(READ))[0] as { n: number }[])[0]?.n),
       write: (tx, n) => (tx as mysql.Connection).execute(`${WRITE}? WHERE id = 1`, [n]),
+      raw: (tx, text) => (tx as mysql.Connection).query(text),
       query: async (text) => (await pool.query(text))[0] as Record<string, unknown>[],
       change: (text) => pool.query(text),
       async transaction(body) {
@@ -223,6 +228,7 @@ const sqliteKind: Kind = {
       fencedUpdate: async (hold, row, connection) => fenceSqlite.fencedUpdate(at(connection), hold, row),
       read: async (tx) => Number(((tx as Database.Database).prepare(READ).get() as { n: number }).n),
       write: async (tx, n) => (tx as Database.Database).prepare(`${WRITE}? WHERE id = 1`).run(n),
+      raw: async (tx, text) => (tx as Database.Database).exec(text),
       query: async (text, connection) => at(connection).prepare(text).all() as Record<string, unknown>[],
       async change(text, connection) {
         for (const end = performance.now() + 5_000; ; await new Promise((resolve) => setTimeout(resolve, 1))) {

@@ -104,6 +104,18 @@ describe('guards on top of mappers', () => {
         await expect(mapped.guard.open(holdOf(49n))).rejects.toMatchObject({ code: 'stale-token', mark: 50n })
       })
 
+      it('acknowledges nothing after a statement has failed and its error was swallowed, when nothing was written', async () => {
+        const swallowed = mapped.guard.with(holdOf(33n), async (tx) => {
+          await mapped.write(tx, 6)
+          await mapped.guard.enter(tx, holdOf(1n)).catch(() => {})
+        })
+        const outcome = await swallowed.then(
+          () => 'acknowledged',
+          () => 'refused',
+        )
+        expect([outcome, await n()]).toEqual(database === 'pg' ? ['refused', 5] : ['acknowledged', 6])
+      })
+
       it('refuses to enter without a transaction, and permits where a lock was', async () => {
         await expect(mapped.guard.enter(mapped.outside, holdOf(33n))).rejects.toMatchObject({
           code: 'invalid',

@@ -1,5 +1,6 @@
-import { InvalidError, UnknownOutcomeError } from '@leasehold/core'
+import { UnknownOutcomeError } from '@leasehold/core'
 import { isRolledBack, isUnavailable, unavailable } from './mysql-errors.js'
+import { endedInside } from './sql/open.js'
 
 /** What a guard uses of a connection or pool of `mysql2/promise`. */
 export interface MysqlQueries {
@@ -15,6 +16,13 @@ export interface MysqlConnection extends MysqlQueries {
 export interface MysqlPool {
   getConnection(): Promise<MysqlConnection>
 }
+
+/** A statement that begins a transaction, and so commits the one that is open. Comments may stand before it. */
+const BEGINS = /^(?:\s|\/\*(?!!)[^]*?\*\/|(?:--\s|#)[^\n]*\n)*(?:start\s+transaction|begin(?!\s+not\b))\b/i
+/** Methods of the driver's connection that begin or end a transaction, or the session with it. */
+const ENDING_METHODS: ReadonlySet<string | symbol> = new Set([
+  ...['beginTransaction', 'commit', 'rollback', 'changeUser', 'reset'],
+])
 
 /** The bit of the server's status that says that a transaction is open. */
 const IN_TRANSACTION = 1
@@ -78,9 +86,11 @@ function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen
   }
   const call = async (method: 'query' | 'execute', args: unknown[]) => {
     assertOpen()
+    // It would end this transaction and begin another one, which looks the same from here.
+    if (BEGINS.test(textOf(args[0]))) throw (ended = endedInside())
     try {
       const answer = (await Reflect.apply(Reflect.get(connection, method), connection, args)) as [unknown]
-      if (isInside(answer[0]) === false) ended = endedByStatement()
+      if (isInside(answer[0]) === false) ended = endedInside()
       assertOpen()
       return answer
     } catch (error) {
@@ -91,6 +101,11 @@ function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen
   const tx = new Proxy(connection, {
     get(target, property) {
       if (property === 'query' || property === 'execute') return (...args: unknown[]) => call(property, args)
+      if (ENDING_METHODS.has(property)) {
+        return async () => {
+          throw (ended ??= endedInside())
+        }
+      }
       const value: unknown = Reflect.get(target, property, target)
       return typeof value === 'function' ? value.bind(target) : value
     },
@@ -98,10 +113,9 @@ function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen
   return { tx, assertOpen }
 }
 
-function endedByStatement(): InvalidError {
-  return new InvalidError('a statement has ended the guarded transaction: what came before it is committed', {
-    hint: 'no COMMIT, ROLLBACK or DDL inside a guarded transaction',
-  })
+/** The driver takes a text, or an object with one. */
+function textOf(statement: unknown): string {
+  return String((statement as { sql?: unknown } | null)?.sql ?? statement)
 }
 
 /** Answers whether the connection can be used again. */

@@ -1,5 +1,7 @@
 import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
 import { type Opening, staleToken } from './resource.js'
+import { ENDED_INSIDE } from './sql/dialects/pg.js'
+import { endedInside } from './sql/open.js'
 
 /** SQLSTATEs after which the same transaction, begun anew, may succeed: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01'])
@@ -82,6 +84,10 @@ export function explain(error: unknown, opening?: Opening): unknown {
         cause: error,
         hint: 'open the lock of the row that is written',
       })
+    case '22P02':
+      return message.includes(ENDED_INSIDE) ? endedInside(error) : error
+    case '25P02':
+      return rolledBack(error)
     case '25006':
       if (opening?.readOnly !== true) return error
       return new InvalidError('a shared hold can only read', {
@@ -103,6 +109,13 @@ export function explain(error: unknown, opening?: Opening): unknown {
     default:
       return isUnavailable(error) ? unavailable('the database is not available', error) : error
   }
+}
+
+export function rolledBack(cause?: unknown): InvalidError {
+  return new InvalidError(
+    'nothing was written: a statement of the transaction had failed, so its commit was a rollback',
+    { cause, hint: 'let errors of statements reach the guard, or use a savepoint around what may fail' },
+  )
 }
 
 /** The trigger tells in its detail what it has compared. */

@@ -1,5 +1,5 @@
-import { InvalidError, UnknownOutcomeError } from '@leasehold/core'
-import { isUnavailable, unavailable } from './pg-errors.js'
+import { UnknownOutcomeError } from '@leasehold/core'
+import { isUnavailable, rolledBack, unavailable } from './pg-errors.js'
 
 /** What a guard uses of `pg`'s `Client`, `PoolClient` or `Pool`. */
 export interface PgQueries {
@@ -24,7 +24,8 @@ export interface PgPool {
 }
 
 /**
- * One transaction on a connection of its own. `check` runs right before BEGIN and right before COMMIT.
+ * One transaction on a connection of its own. `check` runs right before BEGIN and right before COMMIT; `proof` is a statement
+ * that goes with the COMMIT, and fails when the transaction is not the one that was begun.
  * A connection that is lost before the COMMIT is sent means that nothing was written; afterwards nobody knows.
  */
 export async function transaction<T>(
@@ -32,6 +33,7 @@ export async function transaction<T>(
   begin: string,
   check: () => void,
   body: (tx: PgClient, answers: unknown) => Promise<T>,
+  proof?: string,
 ): Promise<T> {
   let client: PgClient
   try {
@@ -51,9 +53,10 @@ export async function transaction<T>(
     const value = await body(client, answers)
     check()
     stage = 'committing'
-    const answer = await client.query('COMMIT')
+    const answer = await client.query(proof === undefined ? 'COMMIT' : `${proof}; COMMIT`)
     stage = 'idle'
-    if (answer.command === 'ROLLBACK') throw rolledBack()
+    const { command } = Array.isArray(answer) ? (answer.at(-1) as PgResult) : answer
+    if (command === 'ROLLBACK') throw rolledBack()
     return value
   } catch (error) {
     if (stage === 'committing' && isUnavailable(error)) {
@@ -78,15 +81,6 @@ async function rollback(client: PgClient): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-function rolledBack(): InvalidError {
-  return new InvalidError(
-    'nothing was written: a statement of the transaction had failed, so its commit was a rollback',
-    {
-      hint: 'let errors of statements reach the guard, or use a savepoint around what may fail',
-    },
-  )
 }
 
 export function unknownOutcome(cause: unknown): UnknownOutcomeError {

@@ -4,7 +4,7 @@ import type { GuardableHold } from './hold.js'
 import { explain, isAnswerLost, isRetryable } from './pg-errors.js'
 import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './pg-transaction.js'
 import type { RowChange } from './sql/column.js'
-import { pgDialect } from './sql/dialects/pg.js'
+import { PG_STILL_INSIDE, pgDialect } from './sql/dialects/pg.js'
 import {
   fencedUpdateWith,
   PRUNE_LOCK_TIMEOUT_MS,
@@ -73,15 +73,21 @@ function pgDriver(pool: PgPool, begin: string, schema: string | undefined): SqlD
       // One message, one answer: a server far away is asked as often as for the same transaction without a guard.
       const head = `${begin}; ${dialect.lockShared}`
       const first = once === undefined ? head : `${head}; ${inlined(once, dialect.literal)}`
-      return transaction(pool, first, check, async (tx, answers) => {
-        const step = (statement: Statement) => run(tx, statement)
-        if (once === undefined) await runSteps(openLockedSteps(dialect, opening), step)
-        else {
-          await runSteps(checkRaised(dialect, opening, lastRows(answers)), step)
-          await runSteps(setReadOnly(dialect, opening), step)
-        }
-        return await body(tx)
-      })
+      return transaction(
+        pool,
+        first,
+        check,
+        async (tx, answers) => {
+          const step = (statement: Statement) => run(tx, statement)
+          if (once === undefined) await runSteps(openLockedSteps(dialect, opening), step)
+          else {
+            await runSteps(checkRaised(dialect, opening, lastRows(answers)), step)
+            await runSteps(setReadOnly(dialect, opening), step)
+          }
+          return await body(tx)
+        },
+        PG_STILL_INSIDE,
+      )
     },
     maintain: (alone, steps) => {
       const keepAway = `; SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}; ${dialect.lockExclusive}`

@@ -7,7 +7,7 @@ import { unknownOutcome } from './pg-transaction.js'
 import type { RowChange } from './sql/column.js'
 import { pgDialect } from './sql/dialects/pg.js'
 import { fencedUpdateWith, PRUNE_LOCK_TIMEOUT_MS, type SqlDriver, type SqlGuard, sqlGuard } from './sql/guard.js'
-import { checkRaised, openLockedSteps, raiseAtOnce, setReadOnly } from './sql/open.js'
+import { checkRaised, endedInside, openLockedSteps, raiseAtOnce, setReadOnly } from './sql/open.js'
 import { bound, inlined, type Statement } from './sql/statement.js'
 import { type Row, runSteps } from './sql/steps.js'
 
@@ -142,6 +142,13 @@ async function settled<T>(isOver: () => boolean, body: () => Promise<T>): Promis
   }
 }
 
+/** Ends the transaction; a rollback to a savepoint does not. postgres.js itself refuses to begin another one. */
+const ENDS = /^(?:\s|\/\*[^]*?\*\/|--[^\n]*\n)*(?:commit|end|abort|rollback(?!\s+(?:(?:work|transaction)\s+)?to\b))\b/i
+
+function assertGoesOn(text: unknown): void {
+  if (typeof text === 'string' && ENDS.test(text)) throw endedInside()
+}
+
 /**
  * The transaction's `sql` until the transaction is over. When the connection is lost, postgres.js connects anew under the same
  * `sql`, and a body that goes on would write outside of every transaction.
@@ -160,10 +167,17 @@ function guardedTx(tx: Callable, isOver: () => boolean): Callable {
   return new Proxy(tx, {
     apply(target, self, args) {
       assertOpen()
+      assertGoesOn((args[0] as { raw?: readonly string[] } | undefined)?.raw?.[0])
       return Reflect.apply(target, self, args) as unknown
     },
     get(target, property) {
       assertOpen()
+      if (property === 'unsafe') {
+        return (...args: Parameters<Callable['unsafe']>) => {
+          assertGoesOn(args[0])
+          return target.unsafe(...args)
+        }
+      }
       return Reflect.get(target, property, target) as unknown
     },
   })

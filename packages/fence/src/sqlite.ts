@@ -20,7 +20,7 @@ import { type Opening, openingOf } from './resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
 import { sqliteDialect } from './sql/dialects/sqlite.js'
 import { onlyTarget } from './sql/guard.js'
-import { openLockedSteps, openSteps } from './sql/open.js'
+import { endedInside, openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
 import { bound, type Statement } from './sql/statement.js'
 import { type Row, runStepsSync, type Steps } from './sql/steps.js'
@@ -216,6 +216,8 @@ async function withTimeout(turn: Promise<void>, timeoutMs: number): Promise<void
   }
 }
 
+const SAVEPOINT = 'leasehold_unit'
+
 interface Unit<Db, T> {
   readonly db: Db
   readonly hold: GuardableHold
@@ -236,10 +238,12 @@ async function unit<Db extends SqliteDatabase, T>({
   await begin(db, busyTimeoutMs, () => hold.assertHeld())
   try {
     runStepsSync(steps, runner(db))
+    // It is gone when the body has ended the transaction, whether or not it has begun another one.
+    db.exec(`SAVEPOINT ${SAVEPOINT}`)
     if (opening.readOnly) db.exec('PRAGMA query_only = ON')
     const result = body(db)
     const value = isPromise(result) ? await result : result
-    if (!isOpen(db)) throw new InvalidError('the body of a guarded unit has ended its transaction')
+    checkInside(db)
     hold.assertHeld()
     commit(db)
     return value
@@ -287,6 +291,14 @@ function commit(db: SqliteDatabase): void {
 
 function isOpen(db: SqliteDatabase): boolean {
   return db.inTransaction ?? db.isTransaction ?? false
+}
+
+function checkInside(db: SqliteDatabase): void {
+  try {
+    db.exec(`RELEASE ${SAVEPOINT}`)
+  } catch (error) {
+    throw endedInside(error)
+  }
 }
 
 function rollback(db: SqliteDatabase): void {

@@ -8,9 +8,9 @@ import { unknownOutcome } from '../pg-transaction.js'
 import { type Opening, openingOf } from '../resource.js'
 import type { Dialect } from './dialect.js'
 import { mysqlDialect } from './dialects/mysql.js'
-import { pgDialect } from './dialects/pg.js'
+import { PG_STILL_INSIDE, pgDialect } from './dialects/pg.js'
 import { assertCanRead, type EnterDriver, enterWith, repeated } from './guard.js'
-import { openLockedSteps, outside } from './open.js'
+import { endedInside, openLockedSteps, outside } from './open.js'
 import { inlined, raw, type Statement, sql } from './statement.js'
 import { type Row, runSteps } from './steps.js'
 
@@ -45,6 +45,12 @@ export interface Mapper<Tx> {
 }
 
 const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
+
+/**
+ * Mappers commit what their callback answers, also when a statement of it has failed, and its error was caught: the commit is
+ * a rollback then, and no mapper says so.
+ */
+const STILL_INSIDE = { pg: sql`${raw(PG_STILL_INSIDE)}`, mysql: sql`DO 0` } as const
 
 export function mapperGuard<Tx extends AnyTx, AnyTx>(
   mapper: Mapper<Tx>,
@@ -82,6 +88,8 @@ export function mapperGuard<Tx extends AnyTx, AnyTx>(
         if (dialect.lockShared !== undefined) await run(sql`${raw(dialect.lockShared)}`)
         await runSteps(openLockedSteps(dialect, opening), run)
         const value = await body(tx)
+        const [answer] = await run(STILL_INSIDE[database])
+        if (answer?.inside === false) throw endedInside()
         hold.assertHeld()
         committing = true
         return value

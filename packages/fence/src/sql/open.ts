@@ -144,6 +144,14 @@ function checkInside(raised: readonly Row[]): void {
   if (!raised.every((row) => typeof row.inside === 'string' && row.inside !== '')) throw outside()
 }
 
+/** The body of a unit has ended the unit's transaction: what came later was not guarded. */
+export function endedInside(cause?: unknown): InvalidError {
+  return new InvalidError('a statement has ended the guarded transaction: what came before it is committed or undone', {
+    cause,
+    hint: 'no BEGIN, COMMIT, ROLLBACK or DDL that commits inside a guarded transaction; savepoints are fine',
+  })
+}
+
 /** The refusal to open without a transaction: the mark would be raised, and nothing would hold it for what comes next. */
 export function outside(): InvalidError {
   return new InvalidError('a resource can only be opened inside a transaction, and none is open on this connection', {

@@ -16,6 +16,15 @@ function aboveFloor(floor: Fragment, targets: readonly Target[]): Statement {
   return sql`SELECT ${mark}, ${text}::bigint, ${kind}, ${lock} FROM ${floor} AS f WHERE f.token <= ${text}::bigint`
 }
 
+/** What the error of {@link PG_STILL_INSIDE} says. */
+export const ENDED_INSIDE = 'a statement has ended the guarded transaction'
+
+/**
+ * Fails unless the transaction is the one that was opened: its settings are gone when it has ended, whoever has begun another
+ * one since. It also fails after a statement that has failed.
+ */
+export const PG_STILL_INSIDE = `SELECT CASE WHEN s = '' THEN ('${ENDED_INSIDE}' || s)::int END FROM (SELECT coalesce(current_setting('leasehold.token', true), '') AS s) AS t`
+
 export function pgDialect(schema?: string): Dialect {
   const guard = raw(tableName(GUARD_TABLE, schema))
   const floor = raw(tableName(FLOOR_TABLE, schema))
