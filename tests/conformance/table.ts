@@ -2,13 +2,14 @@ import { fileURLToPath } from 'node:url'
 import { ABILITIES } from '@leasehold/client'
 import { file, memory } from './engines/embedded.js'
 import { etcd, etcdCluster } from './engines/etcd.js'
+import { lab } from './engines/lab.js'
 import { postgres } from './engines/postgres.js'
 import { cluster, server } from './engines/service.js'
 import type { Fixture } from './fixture.js'
 
 export const PAGE = fileURLToPath(new URL('../../docs/engines.md', import.meta.url))
 /** Every engine that the suite runs on, in the order of the table. */
-export const FIXTURES: readonly Fixture[] = [memory, file, server, cluster, etcd, etcdCluster, postgres]
+export const FIXTURES: readonly Fixture[] = [memory, file, server, cluster, etcd, etcdCluster, postgres, lab]
 
 const BEGIN = '<!-- Generated from the fixtures of tests/conformance by its table.ts: do not edit. -->\n'
 const END = '<!-- End of the generated table. -->'
