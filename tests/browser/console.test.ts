@@ -106,7 +106,7 @@ describeWith('Chromium', 'the console', () => {
     await confirm.click()
     const lost = await hold.lost
     expect([lost?.reason, lost?.message]).toEqual(['stolen', expect.stringMatching(/it hangs since noon/)])
-    await page.locator('.grants li', { hasText: 'ann: it hangs since noon' }).waitFor()
+    await page.locator('.grants li', { hasText: 'ann: it hangs since noon' }).getByText('stuck-worker').waitFor()
     await page.getByRole('status').getByText('Stolen: steal/me from stuck-worker.').waitFor()
     expect((await next).token).toBeGreaterThan(hold.token)
     await page.locator('.hold', { hasText: 'next-worker' }).waitFor()

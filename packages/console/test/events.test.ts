@@ -22,6 +22,16 @@ describe('the grants of a lock', () => {
       { hold: '2', token: '2', client: 'ann', from: 11, to: 20, end: 'stolen', by: 'ops: stuck' },
       { hold: '1', token: '1', client: '', from: undefined, to: 10, end: 'expired', by: '' },
     ])
+    const before = [
+      { hold: '0', token: '0', client: 'zoe', from: 1 },
+      { hold: '2', token: '2', client: 'ann', from: 9 },
+    ]
+    expect(grantsOf('a', events, before).map((grant) => [grant.client, grant.from, grant.end])).toEqual([
+      ['', 21, undefined],
+      ['ann', 11, 'stolen'],
+      ['', undefined, 'expired'],
+      ['zoe', 1, undefined],
+    ])
     expect(events.map(eventText)).toEqual([
       'expired',
       'held by ann with token 2',

@@ -46,15 +46,30 @@ export interface GrantSeen {
   readonly by: string
 }
 
-/** The grants of one lock, newest first. `events` in the order in which they came. */
-export function grantsOf(name: string, events: readonly Seen[]): GrantSeen[] {
-  const grants = new Map<string, GrantSeen>()
+/** What was said of a hold when its grant was not seen. */
+export interface HeldBefore {
+  readonly hold: string
+  readonly token: string
+  readonly client: string
+  /** Date.now() of the grant, from its age. */
+  readonly from: number
+}
+
+/**
+ * The grants of one lock, newest first. `events` in the order in which they came; `before`: holds of the lock that were
+ * there when the page came to it.
+ */
+export function grantsOf(name: string, events: readonly Seen[], before: readonly HeldBefore[] = []): GrantSeen[] {
+  const grants = new Map<string, GrantSeen>(
+    before.map((one) => [one.hold, { ...one, to: undefined, end: undefined, by: '' }]),
+  )
   for (const { kind, at, data } of events) {
     const lock = data.locks?.find((one) => one.name === name)
     if (lock === undefined || data.hold === undefined) continue
     const { hold } = data
     const known = grants.get(hold)
     if (kind === 'held') {
+      grants.delete(hold)
       grants.set(hold, {
         hold,
         token: lock.token,

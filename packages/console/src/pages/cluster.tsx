@@ -1,12 +1,15 @@
 import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
-import { type MemberRow, rates, roleText, SAMPLES_MAX } from '../model/members.js'
+import { type MemberRow, rates, roleText } from '../model/members.js'
 import { baseOf, clusterDenied, leader, leaders, members, ownName } from '../state/cluster.js'
 import { now } from '../state/health.js'
 import { picture } from '../state/locks.js'
 import { Chart } from '../ui/chart.js'
 import { Since } from '../ui/times.js'
 import { Empty, Section, Tag } from '../ui/words.js'
+
+/** Places that the axis of time has at least: a new page has a chart, not a dot. */
+const AXIS_LEAST = 40
 
 /** Every member as it tells of itself. */
 export function ClusterPage(): JSX.Element {
@@ -125,11 +128,17 @@ function Member({ row }: { row: MemberRow }): JSX.Element {
         <Chart
           label="lag, entries"
           values={samples.map((sample) => sample.lag)}
-          length={SAMPLES_MAX}
+          length={Math.max(AXIS_LEAST, samples.length)}
           least={20}
           format={(value) => String(value)}
         />
-        <Chart label="applied per s" values={rates(samples)} length={SAMPLES_MAX} least={5} format={rate} />
+        <Chart
+          label="applied per s"
+          values={rates(samples)}
+          length={Math.max(AXIS_LEAST, samples.length)}
+          least={5}
+          format={rate}
+        />
       </div>
       <p class="soft url">{url}</p>
     </article>

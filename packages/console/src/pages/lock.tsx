@@ -1,6 +1,7 @@
+import { useRef } from 'preact/hooks'
 import type { JSX } from 'preact'
 import { length, span, timeOfDay, took } from '../model/durations.js'
-import { type GrantSeen, grantsOf } from '../model/events.js'
+import { type GrantSeen, grantsOf, type HeldBefore } from '../model/events.js'
 import { kindOf, type LockRow, modeText } from '../model/rows.js'
 import { events, listening, listeningSince } from '../state/feed.js'
 import { now } from '../state/health.js'
@@ -34,7 +35,7 @@ export function LockPage({ name }: { name: string }): JSX.Element {
       <Holds row={row} />
       <Delays row={row} />
       <Queue row={row} />
-      <History name={name} />
+      <History row={row} />
     </>
   )
 }
@@ -172,8 +173,20 @@ function Queue({ row }: { row: LockRow }): JSX.Element {
   )
 }
 
-function History({ name }: { name: string }): JSX.Element {
-  const grants = grantsOf(name, events.value).slice(0, GRANTS_SHOWN)
+/** Holds that were there when somebody came to this lock: their grants were not seen, and are known from their age. */
+function useHeldBefore({ holds }: LockRow): readonly HeldBefore[] {
+  const first = useRef<readonly HeldBefore[] | undefined>(undefined)
+  if (first.current === undefined && holds.length > 0) {
+    first.current = holds
+      .map(({ hold, lock, client, since }) => ({ hold, token: lock.token, client, from: clockOf(since) }))
+      .sort((a, b) => a.from - b.from)
+  }
+  return first.current ?? []
+}
+
+function History({ row }: { row: LockRow }): JSX.Element {
+  const before = useHeldBefore(row)
+  const grants = grantsOf(row.name, events.value, before).slice(0, GRANTS_SHOWN)
   const since = `since ${timeOfDay(listeningSince.value)}${listening.value ? '' : ', not listening now'}`
   return (
     <Section title="Grants" note={since}>
@@ -190,15 +203,15 @@ function History({ name }: { name: string }): JSX.Element {
   )
 }
 
-/** The time of day at the last tick. */
-function clockNow(): number {
-  return Date.now() - (performance.now() - now.value)
+/** A moment of the monotonic clock as one of Date.now(). */
+function clockOf(moment: number): number {
+  return Date.now() - (performance.now() - moment)
 }
 
 function Grant({ grant }: { grant: GrantSeen }): JSX.Element {
   const { token, client, from, to, end, by } = grant
   const began = from === undefined ? 'before' : timeOfDay(from)
-  const lasted = from === undefined ? '' : to === undefined ? span(clockNow() - from) : took(to - from)
+  const lasted = from === undefined ? '' : to === undefined ? span(clockOf(now.value) - from) : took(to - from)
   return (
     <li data-end={end ?? 'held'}>
       <span class="number soft">{began}</span>

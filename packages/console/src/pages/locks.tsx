@@ -42,7 +42,8 @@ function Sums(): JSX.Element | null {
   const more = partial ? '+' : ''
   return (
     <p class="soft number sums">
-      {holds + more} held · {waiters + more} waiting · {sessions.length + more} sessions
+      {holds + more} held · {waiters + more} waiting · {sessions.length + more}{' '}
+      {sessions.length === 1 && !partial ? 'session' : 'sessions'}
     </p>
   )
 }

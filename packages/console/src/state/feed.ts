@@ -16,7 +16,7 @@ export const EVENTS_MAX = 2_000
 const SILENCE_MS = 40_000
 /** A page that nobody looks at gives its connection back; browsers have few of them per service. */
 const HIDDEN_MS = 60_000
-const FLUSH_MS = 100
+const FLUSH_MS = 250
 
 export const events = signal<readonly Seen[]>([])
 /** Since when this page listens, Date.now(). */

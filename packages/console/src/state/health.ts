@@ -20,14 +20,19 @@ export const leaderlessSince = signal<number | undefined>(undefined)
 /** This machine's monotonic clock, twice a second. */
 export const now = signal(performance.now())
 
+/** A state that is older than this, and has no successor, is stale. */
+const STALE_MS = 2_000
+
 /** Elections take a moment; only what lasts is worth a word. */
 const LEADERLESS_MS = 1_500
 
 export type Health = 'connecting' | 'live' | 'stale' | 'leaderless'
 
 export const health = computed<Health>(() => {
-  if (failure.value !== undefined) return toldAt.value === undefined ? 'connecting' : 'stale'
   if (toldAt.value === undefined) return 'connecting'
+  // One lost answer that another member makes good at once is not worth a word.
+  const lost = failure.value
+  if (lost !== undefined && (lost.failures > 1 || now.value - toldAt.value > STALE_MS)) return 'stale'
   const since = leaderlessSince.value
   return since !== undefined && now.value - since > LEADERLESS_MS ? 'leaderless' : 'live'
 })

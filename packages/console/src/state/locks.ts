@@ -17,8 +17,6 @@ const POLL_MS = 1_000
 const HIDDEN_MS = 10_000
 const REFUSED_MS = 10_000
 const SPACING_MS = 150
-/** A service that needs long for an answer is asked less often, so that the console is never much of its work. */
-const SHARE = 4
 
 export const picture = signal<Picture | undefined>(undefined)
 
@@ -33,7 +31,6 @@ const question = computed(() => {
 
 async function turn(): Promise<number> {
   if (locked.value !== undefined) return HIDDEN_MS
-  const start = performance.now()
   const asking = question.value
   const key = apiKey.value
   try {
@@ -49,7 +46,7 @@ async function turn(): Promise<number> {
       failure.value = undefined
       refused.value = undefined
     })
-    return document.hidden ? HIDDEN_MS : Math.max(POLL_MS, (at - start) * SHARE)
+    return document.hidden ? HIDDEN_MS : POLL_MS
   } catch (error) {
     return error instanceof Refusal ? onRefusal(error, key) : onSilence(error as Error)
   }

@@ -1,9 +1,14 @@
+/** What takes long is done less often: the console is never much of the work of a service. */
+const SHARE = 4
+const SHARE_MOST_MS = 1_000
+
 /** Does something again and again. Each turn says how long to wait for the next one; `wake` cuts the wait short. */
 export class Loop {
   #timer: ReturnType<typeof setTimeout> | undefined
   #running = false
   #again = false
-  #startedAt = 0
+  /** No turn begins before. */
+  #earliest = 0
 
   /** @param spacingMs turns never begin closer to each other than this */
   constructor(
@@ -16,7 +21,7 @@ export class Loop {
       this.#again = true
       return
     }
-    this.#in(Math.max(0, this.#startedAt + this.spacingMs - performance.now()))
+    this.#in(Math.max(0, this.#earliest - performance.now()))
   }
 
   #in(delayMs: number): void {
@@ -26,11 +31,13 @@ export class Loop {
 
   async #run(): Promise<void> {
     this.#running = true
-    this.#startedAt = performance.now()
+    const start = performance.now()
     const waitMs = await this.turn()
     this.#running = false
+    const share = Math.min((performance.now() - start) * SHARE, SHARE_MOST_MS)
+    this.#earliest = start + Math.max(this.spacingMs, share)
     const again = this.#again
     this.#again = false
-    this.#in(Math.max(again ? 0 : waitMs, this.#startedAt + this.spacingMs - performance.now()))
+    this.#in(Math.max(again ? 0 : waitMs, this.#earliest - performance.now()))
   }
 }

@@ -27,7 +27,7 @@ function Help(): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
   return (
-    <dialog ref={dialog} aria-labelledby="help-title" onClose={hide}>
+    <dialog ref={dialog} aria-labelledby="help-title" onCancel={hide} onClose={hide}>
       <h1 id="help-title">Keyboard</h1>
       <dl class="keys">
         {KEYS.map(([key, what]) => (

@@ -42,7 +42,7 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
     }
   }
   return (
-    <dialog ref={dialog} aria-labelledby="intent-title" onClose={close}>
+    <dialog ref={dialog} aria-labelledby="intent-title" onCancel={close} onClose={close}>
       <form onSubmit={submit}>
         <h1 id="intent-title">{wanted.title}</h1>
         <p class="subject">{wanted.subject}</p>
