@@ -173,6 +173,8 @@ describeWith('Chromium', 'the console', () => {
     await press('Escape')
     await page.getByRole('heading', { name: 'Locks' }).waitFor()
     expect(await page.getByRole('searchbox').inputValue()).toBe('kb/')
+    // The list goes on where it was left.
+    await expect.poll(async () => (await focused(page)).text).toBe('kb/b')
     await press('Escape')
     expect(await page.getByRole('searchbox').inputValue()).toBe('')
     for (const [i, title] of ['Locks', 'Sessions', 'Registers', 'Cluster', 'Events'].entries()) {

@@ -168,20 +168,24 @@ function Leaders(): JSX.Element {
   return (
     <Section title="Leaders" note="as this page saw them">
       <ol class="grants">
-        {leaders.value.map(({ term, name, at }, i) => (
-          <li key={term}>
-            <span class="number soft">{timeOfDay(at)}</span>
-            <span>
-              <b>{name}</b> {i === leaders.value.length - 1 ? 'led' : 'took over'} in term{' '}
-              <span class="number">{term}</span>
-            </span>
-            {i === 0 && leader.value?.term === term && (
-              <span class="soft">
-                leads for <Since moment={now.value - (Date.now() - at)} ongoing />
+        {leaders.value.map(({ term, name, at }, i) => {
+          const isFirst = i === leaders.value.length - 1
+          const isNow = i === 0 && leader.value?.term === term
+          return (
+            <li key={term}>
+              <span class="number soft">{timeOfDay(at)}</span>
+              <span>
+                <b>{name}</b> {!isFirst ? 'took over' : isNow ? 'leads' : 'led'} in term{' '}
+                <span class="number">{term}</span>
               </span>
-            )}
-          </li>
-        ))}
+              {isNow && (
+                <span class="soft">
+                  for <Since moment={now.value - (Date.now() - at)} ongoing />
+                </span>
+              )}
+            </li>
+          )
+        })}
       </ol>
     </Section>
   )

@@ -39,11 +39,11 @@ function Sums(): JSX.Element | null {
   const known = picture.value
   if (known === undefined) return null
   const { holds, waiters, sessions, partial } = known
-  const more = partial ? '+' : ''
+  const many = (count: number) => `${count}${partial && count >= PAGE_MAX ? '+' : ''}`
   return (
     <p class="soft number sums">
-      {holds + more} held · {waiters + more} waiting · {sessions.length + more}{' '}
-      {sessions.length === 1 && !partial ? 'session' : 'sessions'}
+      {many(holds)} held · {many(waiters)} waiting · {many(sessions.length)}{' '}
+      {sessions.length === 1 ? 'session' : 'sessions'}
     </p>
   )
 }

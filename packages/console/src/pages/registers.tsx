@@ -19,7 +19,7 @@ export function RegistersPage(): JSX.Element {
     <>
       <div class="head">
         <h1>Registers</h1>
-        <Search label="Search registers" hint="key; a path with / looks below it" />
+        <Search label="Search registers" hint="key, or path/" />
       </div>
       {registersRefused.value !== undefined && (
         <p class="banner" role="alert" data-kind="refused">

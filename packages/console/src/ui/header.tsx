@@ -3,7 +3,7 @@ import { asked, base, leader } from '../state/cluster.js'
 import { health, toldAt } from '../state/health.js'
 import { picture } from '../state/locks.js'
 import { hrefOf, type PageName, PAGES, place } from '../state/route.js'
-import { apiKey, theme, toggleTheme } from '../state/settings.js'
+import { apiKey, locked, theme, toggleTheme } from '../state/settings.js'
 import { takeKey } from '../state/start.js'
 import { helpShown } from './help.js'
 import { Since } from './times.js'
@@ -85,11 +85,17 @@ function Count({ page }: { page: PageName }): JSX.Element | null {
   )
 }
 
-const WORDS = { connecting: 'Connecting', live: 'Live', stale: 'Stale', leaderless: 'No leader' } as const
+const WORDS = {
+  locked: 'Key needed',
+  connecting: 'Connecting',
+  live: 'Live',
+  stale: 'Stale',
+  leaderless: 'No leader',
+} as const
 
 /** Whether what is shown is what is. */
 function Connection(): JSX.Element {
-  const state = health.value
+  const state = locked.value === undefined ? health.value : 'locked'
   const via = state === 'live' && base.value !== '' && asked.value !== undefined ? ` via ${asked.value.name}` : ''
   const led = leader.value === undefined ? '' : `, leader ${leader.value.member}`
   return (

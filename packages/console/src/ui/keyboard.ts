@@ -1,8 +1,11 @@
 import { useEffect } from 'preact/hooks'
 import { intent } from '../state/commands.js'
-import { go, PAGES, place, search } from '../state/route.js'
+import { go, hrefOf, PAGES, place, search } from '../state/route.js'
 import { toggleTheme } from '../state/settings.js'
 import { helpShown } from './help.js'
+
+/** By then the page that was gone to is drawn. */
+const DRAWN_MS = 50
 
 /** The keys of the whole console. */
 export function useKeyboard(): void {
@@ -65,10 +68,18 @@ function move(step: 1 | -1): boolean {
 
 function back(): boolean {
   const { page, name } = place.value
-  if (name !== '') go(page)
-  else if (search.value !== '') search.value = ''
+  if (name !== '') {
+    go(page)
+    setTimeout(() => focusRow(hrefOf(page, name)), DRAWN_MS)
+  } else if (search.value !== '') search.value = ''
   else return false
   return true
+}
+
+/** The list goes on where it was left. */
+function focusRow(href: string): void {
+  const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
+  rows.find((row) => row.getAttribute('href') === href)?.focus()
 }
 
 function press(what: string): boolean {
