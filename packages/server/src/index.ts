@@ -11,6 +11,7 @@ export { checkListen, createServer, type LeaseholdServer } from './server.js'
 export type { ClusterMember } from './cluster.js'
 export {
   answerAsMember,
+  checkNotLost,
   giveUpFolder,
   foundingIsOver,
   keptFounding,

@@ -1,12 +1,15 @@
 import {
   existsSync,
+  mkdirSync,
   openSync,
   closeSync,
   readdirSync,
   readFileSync,
   readSync,
+  renameSync,
   rmSync,
   statSync,
+  writeFileSync,
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -147,6 +150,38 @@ describe('a member that lost its data', () => {
     cli.kill('SIGKILL')
     await cli.finished
     expect(await isVoter(first)).toBe(true)
+  })
+
+  test('goes on giving its folder up when it was killed half way, and never begins with what was left', async () => {
+    const [url, peer] = [`http://127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
+    const data = workshop.folder()
+    const alone = ['serve', '--data', data, '--listen', new URL(url).host, '--json']
+    const place = ['--name', 'n1', '--peer-listen', peer, '--cluster', `n1=${peer}`]
+    let cli = workshop.start(alone)
+    await cli.printed('"url"')
+    expect((await workshop.run(['put', 'kept', 'here', '--url', url])).code).toBe(0)
+    cli.kill('SIGKILL')
+    await cli.finished
+    cli = workshop.start([...alone, ...place])
+    await cli.printed('"url"')
+    cli.kill('SIGKILL')
+    await cli.finished
+    // The mark is there, and the log was moved; the identity and the snapshot of the beginning were not yet.
+    const moved = join(data, 'damaged-before')
+    mkdirSync(moved)
+    writeFileSync(join(data, 'muster.json'), '{"node":12345,"lost":true}\n')
+    for (const name of readdirSync(data)) if (/^(log|mark)-/.test(name)) renameSync(join(data, name), join(moved, name))
+    cli = workshop.start(alone)
+    expect(await cli.finished).toMatchObject({ code: 64, stderr: expect.stringContaining('lost its data') })
+    cli = workshop.start([...alone, ...place])
+    expect(await cli.finished).toMatchObject({ code: 74, stderr: expect.stringContaining('--repair') })
+    cli = workshop.start([...alone, ...place, '--repair'])
+    await complained(cli, 'lost its data')
+    await new Promise((resolve) => setTimeout(resolve, 1000))
+    expect(cli.stdout).not.toContain('"url"')
+    cli.kill('SIGKILL')
+    await cli.finished
+    expect(readdirSync(data)).not.toContain('identity')
   })
 
   test('never begins an empty service, not even with others that lost theirs', async () => {

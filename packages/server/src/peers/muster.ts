@@ -123,6 +123,11 @@ function keptOf({ dir, name, url, list, log }: MusterOptions): Kept | undefined 
     })
   }
   const { node, cluster, epoch } = identity
+  if (kept?.lost === true && kept.founding === undefined) {
+    throw new DamagedError(`${dir} was being given up as damaged, and not all of it was moved aside`, {
+      hint: 'start it with --repair, which moves the rest; what is left must not be used without the rest',
+    })
+  }
   if (kept?.founding !== undefined) {
     if (kept.node === node && kept.founding.id === cluster) return kept
     throw new DamagedError(`${join(dir, FILE)} is of another member than the folder's identity`, {
@@ -152,6 +157,21 @@ function emptied(dir: string, log: Logger): Kept {
   writeKept(dir, kept)
   log.warn(`${dir} was emptied: what this member had is lost, and it is a new one now`, { node: kept.node })
   return kept
+}
+
+/**
+ * For a start without a cluster: the folder of a member that has lost its data must not begin as a service of one, empty or
+ * with what was left of it.
+ * @throws InvalidError
+ */
+export function checkNotLost(dir: string): void {
+  const kept = readKept(dir)
+  const isLost =
+    kept?.founding === undefined ? kept?.lost === true : kept.begun === true && folderIdentity(dir) === undefined
+  if (!isLost) return
+  throw new InvalidError(`${dir} is that of a member of a cluster that has lost its data`, {
+    hint: 'start it as that member, with --cluster and --repair; or restore a backup into an empty folder',
+  })
 }
 
 /** The member of this folder has an identity now: its founding is over. Durable when it returns. */

@@ -2,7 +2,14 @@ import { resolve } from 'node:path'
 import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Logger, MemberStatus } from '@leasehold/replica'
 import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
-import { checkListen, createLogger, createServer, giveUpFolder, type LeaseholdServer } from '@leasehold/server'
+import {
+  checkListen,
+  checkNotLost,
+  createLogger,
+  createServer,
+  giveUpFolder,
+  type LeaseholdServer,
+} from '@leasehold/server'
 import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
 import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'
@@ -136,6 +143,7 @@ async function begin(options: BeginOptions, url: string | undefined, log: Logger
 
 async function open(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
   const place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
+  if (place === undefined) checkNotLost(options.data)
   let member: Member | undefined
   try {
     member = await openNodeReplica({
