@@ -34,7 +34,7 @@ export class Holding {
     const own = handle.ownsSession ? await this.#ownSession(handle) : undefined
     const work: Promise<unknown>[] = []
     if (facts === undefined)
-      work.push(Promise.reject(new NotHolderError(`hold ${handle.hold} does not exist`, { hint: gone })))
+      work.push(Promise.reject(new NotHolderError('the hold of this handle does not exist any more', { hint: gone })))
     else {
       const session = facts.session === undefined ? {} : { session: facts.session }
       const secret = facts.secret === undefined ? {} : { secret: facts.secret }

@@ -1,4 +1,4 @@
-import { ERRORS, LeaseholdError } from '@leasehold/core'
+import { type ErrorCode, ERRORS, LeaseholdError } from '@leasehold/core'
 import { errorColours } from './colour.js'
 import { harmless } from './text.js'
 
@@ -55,13 +55,24 @@ export function innermost(error: Error): Error {
 /** The client's hint for programs that hold locks; somebody at a command line needs another one. */
 const CLIENT_HINT = 'says nothing about who holds a lock'
 
+/** What to do next where nobody else has said it. */
+const HINTS: { readonly [C in ErrorCode]?: string } = {
+  busy: 'leasehold inspect NAME shows who holds it and who waits',
+  timeout: 'leasehold inspect NAME shows who holds it and who waits',
+  unreachable: 'is the service running? try: leasehold serve',
+  'no-quorum': 'too few members are up, or an election is under way: leasehold cluster status',
+  unauthenticated: 'name a key with --api-key-file, or put it into LEASEHOLD_API_KEY',
+  'not-holder': 'leasehold ls shows what is held',
+  'version-conflict': 'nothing was written: read it again with leasehold get, and decide anew',
+}
+
 /** What to do next, in words of the command line. */
 export function hintOf(error: unknown): string | undefined {
   if (!(error instanceof LeaseholdError)) return undefined
-  const { code, hint } = error
+  const { code, hint, message } = error
   if (hint !== undefined && hint !== CLIENT_HINT) return hint
-  if (code === 'unreachable') return 'is the service running? try: leasehold serve'
-  return code === 'no-quorum' ? 'too few members are up, or an election is under way: leasehold cluster status' : hint
+  if (code === 'unreachable' && /^(etcd|postgres)/.test(message)) return 'is it running, and is this its address?'
+  return HINTS[code] ?? hint
 }
 
 function facts(error: unknown): Record<string, unknown> {

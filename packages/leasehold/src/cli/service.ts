@@ -69,7 +69,7 @@ export function apiKeyOf(options: ServiceOptions): string | undefined {
   try {
     return readFileSync(options.apiKeyFile, 'utf8').trim()
   } catch (cause) {
-    throw new InvalidError(`cannot read the API key file ${options.apiKeyFile}`, { cause })
+    throw new InvalidError(`cannot read the file of the API key: ${(cause as Error).message}`, { cause })
   }
 }
 

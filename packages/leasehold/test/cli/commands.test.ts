@@ -260,6 +260,22 @@ describe('every command', () => {
     for (const end of away) expect(end.stderr).toContain('is the service running? try: leasehold serve')
   })
 
+  test('what is refused says what to do next', async () => {
+    await leasehold('put', 'hint/a', 'one')
+    const ends = await Promise.all([
+      leasehold('put', 'hint/a', 'two', '--if-version', '0'),
+      leasehold('steal', 'hint/nobody', '--reason', 'x'),
+      leasehold('ls', '--url', 'etcd://127.0.0.1:1'),
+      leasehold('ls', '--api-key-file', '/nowhere'),
+    ])
+    expect(ends.map(({ code }) => code)).toEqual([1, 76, 69, 64])
+    const [conflict, steal, etcd, key] = ends.map(({ stderr }) => stderr)
+    expect(conflict).toContain('leasehold get')
+    expect(steal).toContain('leasehold ls')
+    expect(etcd).not.toContain('leasehold serve')
+    expect(key).toContain('ENOENT')
+  })
+
   test('with --json an error is one JSON line on stderr', async () => {
     const end = await workshop.run(['ls', '--json', '--url', 'http://127.0.0.1:1'])
     expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'unreachable', retryable: true } })
