@@ -58,7 +58,14 @@ export interface ResourceView extends MachineView {
   readonly mark: string | undefined
   /** The last write that came. */
   readonly last:
-    | { readonly by: string; readonly token: string | undefined; readonly accepted: boolean; readonly atUs: number }
+    | {
+        readonly by: string
+        readonly token: string | undefined
+        readonly accepted: boolean
+        readonly atUs: number
+        /** It was taken though the lock had passed on: the later token that was granted by then. */
+        readonly after: string | undefined
+      }
     | undefined
   readonly violations: number
 }
@@ -177,6 +184,13 @@ export class Looker {
     }
   }
 
+  private laterGrant(token: bigint | undefined, atUs: number): bigint | undefined {
+    if (token === undefined) return undefined
+    return this.play.book.records.findLast(
+      (one) => one.grantedUs < atUs && one.token !== undefined && one.token > token,
+    )?.token
+  }
+
   private resource(name: string, findings: readonly Finding[]): ResourceView {
     const resource = this.play.resources.get(name)
     if (resource === undefined) throw new Error(`no resource ${name}`)
@@ -189,7 +203,13 @@ export class Looker {
       last:
         last === undefined
           ? undefined
-          : { by: last.unit.client, token: text(last.token), accepted: last.accepted, atUs: last.atUs },
+          : {
+              by: last.unit.client,
+              token: text(last.token),
+              accepted: last.accepted,
+              atUs: last.atUs,
+              after: last.accepted ? text(this.laterGrant(last.token, last.atUs)) : undefined,
+            },
       violations: findings.filter(({ who }) => who.includes(name)).length,
     }
   }

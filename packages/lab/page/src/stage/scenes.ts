@@ -139,18 +139,18 @@ export const SCENES: readonly Scene[] = [
     id: 'A2',
     name: 'late packet',
     scenario: known('A2'),
-    hint: 'The write of C1 hangs on its line for 90 seconds: speed it up after C2 is done.',
+    hint: 'The write of C1 hangs on its line for 90 seconds: take 10× once C2 is done.',
   },
   {
     id: 'R1',
-    name: 'Redlock, a clock',
+    name: 'Redlock, clock',
     scenario: known('R1'),
     hint: 'Second 1: the clock of C jumps. Its key is gone, and so C2 finds a majority, too.',
     beside: 'R1L',
   },
   {
     id: 'R1L',
-    name: 'same, Leasehold',
+    name: 'ours, clock',
     scenario: CLOCK,
     hint: 'Second 1: the clock of the leader jumps. Watch both leases of C1 go on.',
     beside: 'R1',
@@ -171,7 +171,7 @@ export const SCENES: readonly Scene[] = [
     id: 'P1',
     name: 'leader cut off',
     scenario: ISOLATED,
-    hint: 'Second 2: two leaders, but of different terms. Only one of them can commit.',
+    hint: 'Second 2: the cut. For a moment there are two leaders, of different terms; only one of them can commit.',
   },
 ]
 

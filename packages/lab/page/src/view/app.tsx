@@ -1,4 +1,4 @@
-import type { ScenarioResult } from '@leasehold/lab/scenarios/index'
+import { type ScenarioResult, scenarioOf } from '@leasehold/lab/scenarios/index'
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Action } from '../stage/actions.js'
@@ -6,12 +6,14 @@ import { type Scene, sceneOf } from '../stage/scenes.js'
 import { addressOf, isSeed, readAddress } from './address.js'
 import { Controls, Gallery } from './controls.js'
 import { Driver } from './driver.js'
-import { NARROW_PX } from './layout.js'
+import { linksOf, NARROW_PX } from './layout.js'
 import { Announcer, Log } from './log.js'
 import { choicesFor, Mischief, Panel } from './panel.js'
 import { Picture } from './picture.js'
 
 const COPIED_MS = 1500
+/** Width of the window up to which there is one column, as in the style sheet. */
+const SINGLE_PX = 1000
 
 /** The whole page. `onDriver` gets what drives it, for scripts. */
 export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void }): JSX.Element {
@@ -20,7 +22,8 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   const [selected, select] = useState<string>()
   const [copied, setCopied] = useState(false)
   const driver = useMemo(() => new Driver(() => draw((n) => n + 1)), [])
-  const narrow = useNarrow()
+  const narrow = useMedia(NARROW_PX)
+  const single = useMedia(SINGLE_PX)
 
   useEffect(() => onDriver(driver), [driver])
   useEffect(() => {
@@ -43,6 +46,19 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   const onLink = (a: string, b: string): void => {
     const ours = driver.stage?.hands.isOurCut(a, b) === true
     act({ do: ours ? 'heal' : 'cut', who: a, to: b })
+  }
+  const linksAt = (who: string | undefined) => {
+    const { stage } = driver
+    if (stage === undefined || who === undefined) return []
+    const view = stage.look()
+    const names = {
+      members: view.members.map(({ name }) => name),
+      clients: view.clients.map(({ name }) => name),
+      resources: view.resources.map(({ name }) => name),
+    }
+    return linksOf(names, stage.play.system.cluster !== undefined)
+      .filter((pair) => pair.includes(who))
+      .map(([a, b]) => ({ to: a === who ? b : a, isCut: stage.hands.isCut(a, b) }))
   }
   const copy = async (): Promise<void> => {
     const hash = addressOf({ ...address, deeds: driver.stage?.deeds ?? [] })
@@ -68,25 +84,34 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
 
   const { scene, seed, problem = driver.problem } = address
   const beside = scene.beside === undefined ? undefined : sceneOf(scene.beside)
+  const verdict = stage?.result !== undefined && (
+    <Verdict result={stage.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
+  )
+  const panel = view !== undefined && (
+    <Panel
+      view={view}
+      selected={selected}
+      onAct={act}
+      onClose={() => select(undefined)}
+      links={linksAt(selected)}
+      onLink={onLink}
+    />
+  )
   return (
     <>
       <header class="top">
         <h1>
           Leasehold <span>lab</span>
         </h1>
-        <p>
-          The production code of members, clients and guards, in a simulated world in this page. Time moves from event
-          to event; every draw comes from the seed.
-        </p>
+        <p>the production code of members, clients and guards, in a simulated world inside this page</p>
       </header>
       <Gallery scene={scene} onScene={(one) => go(one, seed)} />
       <main>
         <div class="stage">
           <section class="caption">
             <h2>{scene.scenario.title}</h2>
-            <p>{scene.scenario.text}</p>
-            <p class="hint">
-              {scene.hint}{' '}
+            <p>
+              {scene.scenario.text} <span class="hint">{scene.hint}</span>{' '}
               {beside !== undefined && (
                 <button type="button" class="beside" onClick={() => go(beside, seed)}>
                   Compare: {beside.scenario.title}
@@ -108,7 +133,6 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
               {problem}
             </p>
           )}
-          {stage?.result !== undefined && <Verdict result={stage.result} />}
           {stage !== undefined && view !== undefined && (
             <>
               <div class="frame">
@@ -123,14 +147,15 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
                 />
               </div>
               <Mischief view={view} onAct={act} />
+              {single && verdict}
+              {single && panel}
               <Legend traceHash={stage.traceHash} />
             </>
           )}
         </div>
         <aside>
-          {view !== undefined && (
-            <Panel view={view} selected={selected} onAct={act} onClose={() => select(undefined)} />
-          )}
+          {!single && verdict}
+          {!single && panel}
           {stage !== undefined && <Log entries={stage.journal.entries} />}
           {stage !== undefined && <Announcer entries={stage.journal.entries} />}
         </aside>
@@ -139,7 +164,7 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   )
 }
 
-function Verdict({ result }: { readonly result: ScenarioResult }): JSX.Element {
+function Verdict({ result, inCatalog }: { readonly result: ScenarioResult; readonly inCatalog: boolean }): JSX.Element {
   const { violations } = result.observed
   const shown = violations.length > 0
   const text = !result.ok
@@ -149,8 +174,9 @@ function Verdict({ result }: { readonly result: ScenarioResult }): JSX.Element {
       : 'No violation, as expected.'
   return (
     <p class={`verdict ${result.ok ? (shown ? 'shown' : 'clean') : 'wrong'}`} role="status">
-      <b>{text}</b> Trace {result.traceHash}, the same as <code>leasehold lab run</code> gives. Play on, and take over
-      by hand.
+      <b>{text}</b> Trace {result.traceHash}, the same as{' '}
+      {inCatalog ? <code>{`lab run ${result.scenario} --seed ${result.seed}`}</code> : 'in Node'}. Play on, and take
+      over by hand.
     </p>
   )
 }
@@ -167,8 +193,9 @@ function Legend({ traceHash }: { readonly traceHash: string }): JSX.Element {
   )
 }
 
-function useNarrow(): boolean {
-  const query = useMemo(() => matchMedia(`(max-width: ${NARROW_PX}px)`), [])
+/** Whether the window is so narrow. */
+function useMedia(maxWidthPx: number): boolean {
+  const query = useMemo(() => matchMedia(`(max-width: ${maxWidthPx}px)`), [])
   const [narrow, set] = useState(query.matches)
   useEffect(() => {
     const changed = (): void => set(query.matches)

@@ -37,7 +37,7 @@ function Box({ view, spot, what, tone, label, selected, onSelect, children }: Bo
       <rect class="card" width={w} height={h} rx="10" />
       {children}
       {state === 'paused' && <rect class="stopped" width={w} height={h} rx="10" />}
-      {state !== 'up' && <Stamp x={w / 2} y={h - 17} text={state === 'paused' ? 'paused' : 'not running'} />}
+      {state !== 'up' && <Stamp x={w / 2} y={h} text={state === 'paused' ? 'paused' : 'not running'} />}
       <ClockTag view={view} w={w} />
     </g>
   )
@@ -200,8 +200,8 @@ export function Client(props: CommonProps & { readonly view: ClientView }): JSX.
       <text class="name" x="12" y="24">
         {name}
       </text>
-      <text class="token" x={spot.w - 12} y="24">
-        {hold === undefined ? '' : hold.token === undefined ? 'has L' : `token ${hold.token}`}
+      <text class={hold?.remainingMs === 0 ? 'token over' : 'token'} x={spot.w - 12} y="24">
+        {hold === undefined ? '' : tokenWords(hold)}
       </text>
       <text class="small" x="12" y="44">
         {narrow ? shorten(state, 18) : state}
@@ -226,6 +226,10 @@ export function Client(props: CommonProps & { readonly view: ClientView }): JSX.
       )}
     </Box>
   )
+}
+
+function tokenWords({ token, remainingMs }: NonNullable<ClientView['hold']>): string {
+  return `${token === undefined ? 'has L' : `token ${token}`}${remainingMs === 0 ? ', over' : ''}`
 }
 
 function stateText(view: ClientView): string {
@@ -261,7 +265,8 @@ export function Resource(props: CommonProps & { readonly view: ResourceView }): 
   const { view, spot, narrow } = props
   const { name, kind, value, mark, last, violations } = view
   const guarded = kind !== 'U'
-  const bad = violations > 0 ? 'violated' : last?.accepted === false ? 'refusing' : ''
+  const bad =
+    violations > 0 ? 'violated' : last?.accepted === false ? 'refusing' : last?.after === undefined ? '' : 'late'
   const label = `resource ${name}, ${KINDS[kind] ?? kind}, value ${value}${mark === undefined ? '' : `, mark ${mark}`}, ${lastText(view)}`
   return (
     <Box {...props} view={view} what={`resource ${bad}`} tone="" label={label}>
@@ -287,8 +292,11 @@ export function Resource(props: CommonProps & { readonly view: ResourceView }): 
 }
 
 function lastText({ last, mark, violations, kind }: ResourceView): string {
-  if (kind === 'U' && violations > 0) return `✗ ${violations} update${violations > 1 ? 's' : ''} lost`
+  if (kind === 'U' && violations > 0 && last !== undefined) {
+    return `✗ ${violations} update${violations > 1 ? 's' : ''} lost; last write by ${last.by}`
+  }
   if (last === undefined) return 'no write yet'
+  if (last.after !== undefined) return `! late write of ${last.by}: token ${last.token}, after ${last.after}`
   if (last.accepted) return `✓ write of ${last.by}${last.token === undefined ? '' : `, token ${last.token}`}`
   return last.token === undefined
     ? `✗ refused ${last.by}: no token`

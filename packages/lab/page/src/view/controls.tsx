@@ -44,7 +44,7 @@ export function Controls(props: ControlsProps): JSX.Element {
   return (
     <div class="controls" role="toolbar" aria-label="time">
       <button type="button" class="primary" id="play" aria-pressed={playing} onClick={() => driver.toggle()}>
-        {playing ? 'Pause' : 'Play'} <kbd>space</kbd>
+        {playing ? 'Stop' : 'Play'} <kbd>space</kbd>
       </button>
       <button type="button" id="step" onClick={() => driver.step()}>
         Step <kbd>.</kbd>

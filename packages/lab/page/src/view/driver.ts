@@ -6,6 +6,8 @@ import { Stage } from '../stage/stage.js'
 export const SPEEDS = [0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10] as const
 /** The world may take so much of a frame. */
 const BUDGET_MS = 14
+/** And this much while it jumps ahead. */
+const JUMP_BUDGET_MS = 60
 /** A page that was hidden does not try to catch up. */
 const FRAME_MAX_MS = 100
 /** After a step, dots go on for so long. */
@@ -81,6 +83,11 @@ export class Driver {
     this.jumpUs += Math.round(seconds * 1_000_000)
   }
 
+  /** It is still on its way to where it was told to jump. */
+  get jumps(): boolean {
+    return this.jumpUs > 0
+  }
+
   private async frame(now: number): Promise<void> {
     const dt = Math.min(FRAME_MAX_MS, now - this.lastFrame)
     this.lastFrame = now
@@ -104,7 +111,7 @@ export class Driver {
   }
 
   private async goOn(stage: Stage, dt: number): Promise<void> {
-    const end = performance.now() + BUDGET_MS
+    const end = performance.now() + (this.jumpUs > 0 ? JUMP_BUDGET_MS : BUDGET_MS)
     let events = 0
     const late = (): boolean => ++events % BUDGET_LOOK === 0 && performance.now() > end
     if (this.jumpUs > 0) {

@@ -24,11 +24,11 @@ export const NARROW_PX = 640
 
 const WIDE = {
   width: 1000,
-  height: 640,
-  member: [166, 98],
-  client: [232, 124],
-  resource: [270, 92],
-  rows: [62, 352, 580],
+  height: 546,
+  member: [172, 96],
+  client: [232, 122],
+  resource: [270, 90],
+  rows: [60, 304, 490],
 }
 const SLIM = {
   width: 400,
@@ -39,8 +39,11 @@ const SLIM = {
   rows: [54, 322, 540],
 }
 
-/** Members on an arc at the top, clients in the middle, resources at the bottom. */
-export function layoutOf(names: Names, narrow: boolean): Layout {
+/** Height of what a client has of the service. */
+const SECOND_BAR = 32
+
+/** Members on an arc at the top, clients in the middle, resources at the bottom. `served`: clients have a second bar. */
+export function layoutOf(names: Names, narrow: boolean, served: boolean): Layout {
   const look = narrow ? SLIM : WIDE
   const { width, height } = look
   const spots = new Map<string, Spot>()
@@ -54,9 +57,10 @@ export function layoutOf(names: Names, narrow: boolean): Layout {
     })
   }
   const [top = 0, middle = 0, bottom = 0] = look.rows
-  const drop = narrow ? 62 : 70
+  const drop = names.members.length > 3 ? (narrow ? 76 : 100) : narrow ? 62 : 70
   row(names.members, look.member, (t) => top + drop * (1 - Math.sin(Math.PI * t)))
-  row(names.clients, look.client, () => middle)
+  const [clientWidth = 0, clientHeight = 0] = look.client
+  row(names.clients, [clientWidth, served ? clientHeight : clientHeight - SECOND_BAR], () => middle)
   row(names.resources, look.resource, () => bottom)
   return { narrow, width, height, spots }
 }

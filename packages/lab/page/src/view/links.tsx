@@ -26,7 +26,8 @@ export function Links({ stage, layout, pairs, onLink }: LinksProps): JSX.Element
             key={`${a}|${b}`}
             class={`link ${isCut ? 'cut' : ''}`}
             role="button"
-            tabindex={0}
+            // With the keyboard, links are among the actions of what is selected.
+            tabindex={-1}
             data-link={`${a}|${b}`}
             aria-label={`link between ${a} and ${b}`}
             aria-pressed={isCut}

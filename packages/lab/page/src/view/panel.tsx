@@ -85,10 +85,13 @@ interface PanelProps {
   readonly selected: string | undefined
   readonly onAct: (action: Action) => void
   readonly onClose: () => void
+  /** Links of what is selected. */
+  readonly links: readonly { readonly to: string; readonly isCut: boolean }[]
+  readonly onLink: (a: string, b: string) => void
 }
 
 /** What can be done to what is selected. */
-export function Panel({ view, selected, onAct, onClose }: PanelProps): JSX.Element {
+export function Panel({ view, selected, onAct, onClose, links, onLink }: PanelProps): JSX.Element {
   if (selected === undefined) {
     return (
       <section class="panel" aria-label="actions">
@@ -124,6 +127,18 @@ export function Panel({ view, selected, onAct, onClose }: PanelProps): JSX.Eleme
           </div>
         )
       })}
+      {links.length > 0 && (
+        <div class="group" role="group" aria-label="links">
+          <h3>Links: cut or heal</h3>
+          <div class="buttons">
+            {links.map(({ to, isCut }) => (
+              <button type="button" key={to} aria-pressed={isCut} onClick={() => onLink(selected, to)}>
+                {to}
+              </button>
+            ))}
+          </div>
+        </div>
+      )}
     </section>
   )
 }
@@ -138,8 +153,8 @@ export function Mischief({
 }): JSX.Element {
   const leader = view.members.find(({ role, state }) => role === 'leader' && state === 'up')
   const holder =
-    view.clients.find(({ hold, state }) => hold !== undefined && state === 'up') ??
-    view.clients.find(({ state }) => state === 'up')
+    view.clients.find(({ hold, state, armed }) => hold !== undefined && state === 'up' && !armed) ??
+    view.clients.find(({ state, armed }) => state === 'up' && !armed)
   const stopped = [...view.members, ...view.clients, ...view.resources].filter(({ state }) => state !== 'up')
   const off = [...view.members, ...view.clients, ...view.resources].filter(({ isolated }) => isolated)
   const heal = (): void => {

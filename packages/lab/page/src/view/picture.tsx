@@ -26,8 +26,9 @@ export function Picture(props: PictureProps): JSX.Element {
     clients: view.clients.map(({ name }) => name),
     resources: view.resources.map(({ name }) => name),
   }
-  const layout = layoutOf(names, narrow)
-  const pairs = linksOf(names, stage.play.system.cluster !== undefined)
+  const served = stage.play.system.cluster !== undefined
+  const layout = layoutOf(names, narrow, served)
+  const pairs = linksOf(names, served)
   const newest = Math.max(1, ...view.members.map(({ last }) => last))
   const common = (name: string) => ({ spot: spotOf(layout, name), narrow, selected: selected === name, onSelect })
   return (
@@ -77,13 +78,21 @@ function LastWrite(props: {
   const to = layout.spots.get(view.name)
   if (from === undefined || to === undefined) return null
   const damaging = stage.look().findings.some(({ atUs, who }) => atUs === last.atUs && who.includes(view.name))
-  if (last.accepted && !damaging) return null
-  const kind = last.accepted ? 'damaging' : 'refused'
+  if (last.accepted && !damaging && last.after === undefined) return null
+  const flies = stage.flights.dots.some(
+    ({ from: a, to: b, label }) => a === last.by && b === view.name && label?.startsWith('write') === true,
+  )
+  if (flies) return null
+  const kind = !last.accepted ? 'refused' : damaging ? 'damaging' : 'late'
   const start = edge(from, to)
   const end = edge(to, from)
   const [x, y] = between(start, end, 0.55)
   const token = last.token === undefined ? 'no token' : `token ${last.token}`
-  const words = last.accepted ? `✗ ${token}: an update is lost` : `✗ ${token}: refused`
+  const words = {
+    refused: `✗ ${token}: refused`,
+    damaging: `✗ ${token}: an update is lost`,
+    late: `! ${token}: taken all the same`,
+  }[kind]
   const width = words.length * 6.6 + 16
   return (
     <g class={`last-write ${kind} ${toneOf({ from: last.by, to: view.name })}`}>
