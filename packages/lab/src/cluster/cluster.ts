@@ -159,6 +159,8 @@ export class Cluster {
       ...(options.limits ? { limits: options.limits } : {}),
       network: (process, one) => peerNetwork(process, one, (from) => this.members.get(from)?.founding?.node),
       urls: () => this.urls,
+      spokeBroken: (one) =>
+        this.checks.violations.report('I11', `${one.name} spoke to a member after its disk had failed`),
       opened: (one, replica, hub) => this.opened(one, replica, hub),
     })
     member.lines = options.log

@@ -31,6 +31,8 @@ export interface MemberOptions {
   readonly network: (process: Process, member: SimulatedMember) => Network
   /** URLs of all members that take clients. */
   readonly urls: () => readonly string[]
+  /** It has said something to another member although its disk had failed. */
+  readonly spokeBroken: (member: SimulatedMember) => void
   /** A member runs: watch it, and let clients come. Returns what is to be done when it ends. */
   readonly opened: (member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>) => () => void
 }
@@ -56,6 +58,8 @@ export class SimulatedMember {
   founding: FoundingCluster | undefined
   /** How often its replica has stopped by itself. */
   failures = 0
+  /** The process that was told that a write or sync has failed: it has nothing more to say to others. */
+  broken: Process | undefined
   /** Starts since the beginning. */
   lives = 0
   /** Where the process dies: after so many effects; 0: nowhere. */
@@ -129,6 +133,12 @@ export class SimulatedMember {
     return process.alive
   }
 
+  /** Counts a message to another member as an effect. False: it is dead, and nothing is said. */
+  speaks(process: Process): boolean {
+    if (this.broken === process) this.options.spokeBroken(this)
+    return this.effect(process)
+  }
+
   private open(process: Process): void {
     const { name, settings, epoch, limits, network } = this.options
     const founding = {
@@ -140,6 +150,9 @@ export class SimulatedMember {
       disk: this.disk.mount({
         after: (delayMs, action) => this.afterDisk(process, delayMs, action),
         effect: () => this.effect(process),
+        failed: () => {
+          this.broken = process
+        },
       }),
       clock: replicaClock(process),
       random: replicaRandom(process),

@@ -20,7 +20,7 @@ export function peerNetwork(
   return {
     send(to, _lane, frame) {
       const machine = peers.get(to) ?? strangers.get(to)
-      if (machine === undefined || !member.effect(process)) return
+      if (machine === undefined || !member.speaks(process)) return
       network.send(process, { machine, port: PORT }, frame)
     },
     receive(handler) {

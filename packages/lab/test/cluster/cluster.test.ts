@@ -117,4 +117,21 @@ describe('a cluster in the world', () => {
     expect(cluster.leader?.replica?.members.filter((one) => one.role === 'voter').length).toBe(3)
     expect(cluster.checks.violations.found).toEqual([])
   })
+
+  it('hears nothing more from a member whose disk has failed (I11), and says so when it does', async () => {
+    const { world, cluster } = staged(7)
+    await world.run(5 * SECOND)
+    const leader = cluster.leader
+    if (leader === undefined) throw new Error('no leader')
+    leader.disk.trouble.failSync = true
+    await world.run(10 * SECOND)
+    expect(leader.failures).toBe(1)
+    expect(cluster.checks.violations.found).toEqual([])
+    // One that goes on all the same.
+    const next = cluster.leader
+    if (next === undefined) throw new Error('no leader')
+    next.broken = next.process
+    await world.run(11 * SECOND)
+    expect(cluster.checks.violations.found.map(({ invariant }) => invariant)).toContain('I11')
+  })
 })

@@ -9,6 +9,8 @@ export interface DiskHost {
   after(delayMs: number, action: () => void): void
   /** False when the process is dead: then nothing has any effect any more. Each call is a point where it may die. */
   effect(what: string): boolean
+  /** A write or a sync of a file is about to be told as failed. */
+  failed?(): void
 }
 
 export interface Draw {
@@ -273,6 +275,7 @@ class MountedFile implements DiskFile {
       if (!host.effect('written')) return
       this.busy = false
       const failed = problem ?? (sync ? this.sync() : undefined)
+      if (failed) host.failed?.()
       done(failed)
     })
   }
@@ -283,12 +286,17 @@ class MountedFile implements DiskFile {
     const { host } = this
     if (!host.effect('write')) return
     const problem = this.problem()
-    if (problem) throw problem
+    if (problem) throw this.told(problem)
     this.put(offset, chunks)
     // The process may die between the write and the end of its sync.
     if (!host.effect('written')) return
     const failed = this.sync()
-    if (failed) throw failed
+    if (failed) throw this.told(failed)
+  }
+
+  private told(error: Error): Error {
+    this.host.failed?.()
+    return error
   }
 
   close(): void {
