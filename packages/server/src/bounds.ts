@@ -6,6 +6,9 @@ export const BODY_BYTES_MAX = 256 * 1024
 /** One WebSocket message of a client: a full batch of commands, each at most a register value. */
 export const FRAME_BYTES_MAX = 4 * 1024 * 1024
 
+/** Bytes of all streams together that came before their credentials were known to be good. */
+export const EARLY_BYTES_MAX = 64 * 1024 * 1024
+
 /** Unsent bytes of one WebSocket or event stream. A client that lets more pile up is cut off. */
 export const UNSENT_BYTES_MAX = 4 * 1024 * 1024
 

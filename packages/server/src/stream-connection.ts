@@ -48,6 +48,7 @@ export class StreamConnection {
   readonly #hello: NodeJS.Timeout
   #sentSoon: NodeJS.Immediate | undefined
   readonly #questions = new OpenQuestions()
+  readonly #welcomed: () => void
   /** An error is told by the socket's own event. A turn later: whoever reads fast must not keep the others waiting. */
   readonly #sent = (): void => {
     if (this.#sentSoon !== undefined) return
@@ -62,8 +63,9 @@ export class StreamConnection {
     readonly services: Services,
     hub: StreamHub<LockState>,
     readonly from: Omit<Credentials, 'key'>,
-    closed: () => void,
+    on: { readonly welcomed: () => void; readonly closed: () => void },
   ) {
+    this.#welcomed = on.welcomed
     this.#service = hub.open({
       emit: (messages) => this.#send(messages),
       backlog: () => this.socket.bufferedAmount,
@@ -87,7 +89,8 @@ export class StreamConnection {
       clearImmediate(this.#sentSoon)
       this.#service.close()
       this.#questions.close()
-      closed()
+      on.welcomed()
+      on.closed()
     })
   }
 
@@ -149,6 +152,7 @@ export class StreamConnection {
       (caller) => {
         this.#caller = caller
         this.#early = undefined
+        this.#welcomed()
         for (const frame of early) if (this.#reading) this.#take(frame)
       },
       (error: unknown) => this.#broken(error),

@@ -3,7 +3,8 @@ import type { Socket } from 'node:net'
 import { AccessError, type LockState, UnavailableError } from '@leasehold/core'
 import { lockViews, StreamHub } from '@leasehold/replica'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { FRAME_BYTES_MAX, STREAM_CLOSE_MS } from './bounds.js'
+import { EARLY_BYTES_MAX, FRAME_BYTES_MAX, STREAM_CLOSE_MS } from './bounds.js'
+import { EarlyBytes } from './early-bytes.js'
 import { type OriginRules, originProblem } from './origin.js'
 import { HttpError, rawResponse } from './problems.js'
 import { problemOfCertificate } from './security/tls.js'
@@ -19,6 +20,7 @@ const GOING_AWAY = 1001
 export class StreamDoor {
   readonly #hub: StreamHub<LockState>
   readonly #open = new Set<StreamConnection>()
+  readonly #early = new EarlyBytes(EARLY_BYTES_MAX)
   readonly #server = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -90,7 +92,19 @@ export class StreamDoor {
     const { asksForCertificates } = this.services
     const certificateProblem = asksForCertificates ? problemOfCertificate(request.socket) : undefined
     const from = { remote, certificateProblem }
-    const stream = new StreamConnection(webSocket, this.services, this.#hub, from, () => this.#open.delete(stream))
+    const share = this.#early.open(() => {
+      this.services.log.warn('a stream was cut: it sent most of what came without good credentials', { remote })
+      webSocket.terminate()
+    })
+    // Frames are told when they are complete; what is kept until then counts as well.
+    const count = (bytes: Buffer): void => share.took(bytes.length)
+    request.socket.on('data', count)
+    const welcomed = (): void => {
+      request.socket.off('data', count)
+      share.end()
+    }
+    const closed = (): boolean => this.#open.delete(stream)
+    const stream = new StreamConnection(webSocket, this.services, this.#hub, from, { welcomed, closed })
     this.#open.add(stream)
   }
 }
