@@ -263,8 +263,10 @@ export function locksOf(names: LockNames, options: AcquireOptions, prefix: strin
   })
 }
 
+const NO_DATA = new Uint8Array(0)
+
 export function dataOf(data: unknown): Uint8Array {
-  if (data === undefined) return new Uint8Array(0)
+  if (data === undefined) return NO_DATA
   if (typeof data !== 'string' && !(data instanceof Uint8Array)) {
     throw new InvalidError(`data is a text or bytes, not ${describe(data)}`, {
       hint: 'write data: JSON.stringify(value)',

@@ -14,6 +14,8 @@ const ROLES = ['leader', 'follower', 'candidate', 'learner', 'stopped'] as const
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = this.#counter('requests_total', 'Operations that clients have asked for', ['operation'])
+  /** Since the counters were last read: to count there costs as much as to apply an operation. */
+  readonly #asked = new Map<string, number>()
   readonly #refused = this.#counter('requests_refused_total', 'Requests that were refused, by the code of the error', [
     'code',
   ])
@@ -30,6 +32,8 @@ export class Metrics {
   readonly #heldAt = new FreshMap<HoldId, number>()
   readonly #queuedAt = new FreshMap<string, number>()
   readonly #stops: (() => void)[]
+  /** In the batch that is being looked at. */
+  #granted = 0
   #term: number
 
   constructor(
@@ -47,7 +51,7 @@ export class Metrics {
 
   /** The name of an operation is one of ours, never a client's text: labels have a bound. */
   asked(operation: string): void {
-    this.#requests.inc({ operation })
+    this.#asked.set(operation, (this.#asked.get(operation) ?? 0) + 1)
   }
 
   refused(code: string): void {
@@ -60,6 +64,8 @@ export class Metrics {
 
   /** The text that Prometheus reads, and its content type. */
   async text(): Promise<{ readonly body: string; readonly type: string }> {
+    for (const [operation, count] of this.#asked) this.#requests.inc({ operation }, count)
+    this.#asked.clear()
     return { body: await this.#registry.metrics(), type: this.#registry.contentType }
   }
 
@@ -138,12 +144,14 @@ export class Metrics {
       if (change?.kind === 'granted') this.#observe(this.#wait, this.#queuedAt, waiterKey(session, change.request), now)
     }
     for (const event of events) this.#event(event, now)
+    if (this.#granted > 0) this.#grants.inc(this.#granted)
+    this.#granted = 0
   }
 
   #event(event: Event, now: number): void {
     switch (event.kind) {
       case 'held':
-        this.#grants.inc()
+        this.#granted += 1
         if (this.#heldAt.size < TIMED_MAX) this.#heldAt.set(event.grant.hold, now)
         break
       case 'freed':

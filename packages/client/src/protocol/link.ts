@@ -147,7 +147,7 @@ export class Link {
     this.#redirects = 0
     this.#outageSince = undefined
     this.#noLeader = undefined
-    this.#unreachableAt.clear()
+    if (this.#unreachableAt.size > 0) this.#unreachableAt.clear()
   }
 
   /** Gives this connection up and goes to `url`, or to the next one. */

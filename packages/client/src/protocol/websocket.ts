@@ -50,6 +50,7 @@ export function webSocketConnector(open: (url: string) => WebSocketLike): Connec
 function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
   let over = false
   let problem: Error | undefined
+  const writer = new Writer(8192)
   const finish = (error: Error) => {
     if (over) return
     over = true
@@ -92,7 +93,7 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
     send(messages) {
       if (over) return
       try {
-        for (const frame of framesOf(messages, refuse)) socket.send(frame)
+        for (const frame of framesOf(writer, messages, refuse)) socket.send(frame)
       } catch (error) {
         problem ??= error as Error
         close(socket)
@@ -106,10 +107,11 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
 }
 
 function* framesOf(
+  writer: Writer,
   messages: readonly ClientMessage[],
   refuse: (message: ClientMessage, error: unknown) => void,
 ): Generator<Uint8Array> {
-  const writer = new Writer()
+  writer.reset()
   for (const message of messages) {
     try {
       writeClientMessage(writer, message)

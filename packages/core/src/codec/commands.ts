@@ -111,10 +111,13 @@ export function readEntry(reader: Reader): Entry {
   return { at: readMillis(reader), commands: readList(reader, 2, readCommand) }
 }
 
+/** Nothing of a command is kept in it between two calls. */
+const scratch = new Writer(1024)
+
 export function encodeCommand(command: Command): Uint8Array {
-  const writer = new Writer()
-  writeCommand(writer, command)
-  return writer.take()
+  scratch.reset()
+  writeCommand(scratch, command)
+  return scratch.take()
 }
 
 /** @throws CodecError */

@@ -54,11 +54,14 @@ export const SERVER_MESSAGE_KINDS = {
 
 type EventItem = Extract<ServerMessage, { kind: 'events' }>['items'][number]
 
+/** Every frame is written here, and leaves as a copy of its own length. */
+const scratch = new Writer(8192)
+
 /** One frame of `messages`. */
 export function encodeClientMessages(messages: readonly ClientMessage[]): Uint8Array {
-  const writer = new Writer()
-  for (const message of messages) writeClientMessage(writer, message)
-  return writer.take()
+  scratch.reset()
+  for (const message of messages) writeClientMessage(scratch, message)
+  return scratch.take()
 }
 
 /**
@@ -73,9 +76,9 @@ export function decodeClientMessages(frame: Uint8Array): ClientMessage[] {
 
 /** One frame of `messages`. */
 export function encodeServerMessages(messages: readonly ServerMessage[]): Uint8Array {
-  const writer = new Writer()
-  for (const message of messages) writeServerMessage(writer, message)
-  return writer.take()
+  scratch.reset()
+  for (const message of messages) writeServerMessage(scratch, message)
+  return scratch.take()
 }
 
 /**

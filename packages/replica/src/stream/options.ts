@@ -53,7 +53,8 @@ export interface StreamPeer {
   emit(messages: readonly ServerMessage[]): void
   /**
    * Bytes of what was emitted that have not left yet. Whoever has this calls {@link ServiceStream.sent} in a later turn
-   * after each `emit`. Default: everything leaves at once.
+   * after each `emit` that is large, or comes while {@link ServiceStream.awaitsSent} or while others have not left.
+   * Default: everything leaves at once.
    */
   backlog?(): number
   /** The stream is of no use any more; what was emitted before should still leave. */

@@ -33,6 +33,11 @@ export class ReadsInTurn {
     return this.#later.length
   }
 
+  /** Nothing was answered in this turn, and nothing waits: {@link goOn} would change nothing. */
+  get idle(): boolean {
+    return this.#given === 0 && this.#later.length === 0
+  }
+
   /** Answers now, or when the client has taken what it was sent before. */
   take(correlation: number, answer: () => void): void {
     if (this.#later.length === 0 && !this.#crowded) answer()

@@ -84,6 +84,11 @@ export class ServiceStream<State> {
     if (this.#state === 'open') this.#reads.goOn()
   }
 
+  /** Reads were answered or put off: only then the transport need tell when something was sent. */
+  get awaitsSent(): boolean {
+    return !this.#reads.idle
+  }
+
   /** The connection is gone. */
   close(): void {
     if (this.#state === 'closed') return
