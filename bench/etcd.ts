@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
-import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Etcd3, EtcdLockFailedError } from 'etcd3'
+import { endChild, startChild } from './children.js'
 import type { Subject } from './measure.js'
 import { freePort } from './ports.js'
 
@@ -22,7 +22,7 @@ export async function startEtcdMembers(count: number) {
   )
   const cluster = members.map(({ name, peer }) => `${name}=${peer}`).join(',')
   const children = members.map(({ name, client, peer }) =>
-    spawn(
+    startChild(
       'etcd',
       [
         ...['--name', name, '--data-dir', join(folder, name), '--initial-cluster', cluster],
@@ -35,17 +35,17 @@ export async function startEtcdMembers(count: number) {
   )
   const hosts = members.map((member) => member.client.replace('http://', ''))
   const client = new Etcd3({ hosts })
-  await ready(client)
   const stop = async () => {
     client.close()
-    await Promise.all(
-      children.map((child) => {
-        const exited = new Promise((resolve) => child.once('exit', resolve))
-        child.kill('SIGTERM')
-        return exited
-      }),
-    )
+    await Promise.all(children.map((child) => endChild(child)))
     rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    for (const child of children) child.once('error', () => {})
+    await ready(client)
+  } catch (error) {
+    await stop()
+    throw error
   }
   return { hosts, client, stop }
 }

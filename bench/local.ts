@@ -1,4 +1,5 @@
 import { compare, workloads } from './compare.js'
+import { startAll } from './peers/peer.js'
 import { startRedis } from './redis.js'
 import { startLeasehold } from './service.js'
 
@@ -7,12 +8,14 @@ import { startLeasehold } from './service.js'
  * Redis that does the same.
  */
 export async function local(options: { rounds: number; seconds: number }): Promise<void> {
-  const leasehold = await startLeasehold()
-  const redis = await startRedis()
+  const { systems, stop } = await startAll([() => startLeasehold(), () => startRedis('always')])
   try {
-    await compare([leasehold, redis], workloads('local'), options)
+    await compare(
+      systems,
+      [...workloads('local'), { name: 'local-512-distinct', tasks: 512, pick: 'distinct' }],
+      options,
+    )
   } finally {
-    await leasehold.stop()
-    await redis.stop()
+    await stop()
   }
 }

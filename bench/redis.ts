@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import type { Subject } from './measure.js'
+import { endChild, startChild } from './children.js'
+import { subjects } from './engines/postgres.js'
 import { freePort } from './ports.js'
 
 const TTL_MS = 30_000
@@ -18,18 +18,13 @@ interface WithUnlock {
   unlock(key: string, value: string): Promise<number>
 }
 
-/** A real redis-server that flushes every write, and the usual lock on it: SET NX PX, compare-and-delete, retry. */
-export async function startRedis() {
+/** A real redis-server, and the usual lock on it: SET NX PX, compare-and-delete, retry. `always`: it flushes every write. */
+export async function startRedis(appendfsync: 'always' | 'everysec' = 'always') {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-bench-redis-'))
   const port = await freePort()
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '']
-  const child = spawn(
-    'redis-server',
-    [...args, '--appendonly', 'yes', '--appendfsync', 'always', '--daemonize', 'no'],
-    {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    },
-  )
+  const durable = ['--appendonly', 'yes', '--appendfsync', appendfsync, '--daemonize', 'no']
+  const child = startChild('redis-server', [...args, ...durable], { stdio: ['ignore', 'ignore', 'inherit'] })
   const redis = new Redis({
     port,
     host: '127.0.0.1',
@@ -40,37 +35,23 @@ export async function startRedis() {
   redis.on('error', () => {})
   redis.defineCommand('unlock', { numberOfKeys: 1, lua: COMPARE_AND_DELETE })
   const locking = redis as Redis & WithUnlock
-  await ready(redis)
-
-  const pair = async (name: string) => {
-    const start = performance.now()
-    const value = randomBytes(16).toString('hex')
-    while ((await locking.set(name, value, 'PX', TTL_MS, 'NX')) === null) await sleep(RETRY_MS)
-    const granted = performance.now()
-    await locking.unlock(name, value)
-    return { start, granted, end: performance.now() }
-  }
-  const distinct: Subject = {
-    system: 'redis',
-    async pair(task) {
-      const { start, end } = await pair(`bench/${task}`)
-      return end - start
-    },
-  }
-  const oneName: Subject = {
-    system: 'redis',
-    async pair() {
-      const { start, granted } = await pair('bench/one')
-      return granted - start
-    },
-  }
   const stop = async () => {
     redis.disconnect()
-    const gone = new Promise((resolve) => child.once('exit', resolve))
-    child.kill('SIGTERM')
-    await gone
+    await endChild(child)
     rmSync(folder, { recursive: true, force: true })
   }
+  try {
+    await ready(redis)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+
+  const { distinct, oneName } = subjects(`Redis ${appendfsync}`, async (name) => {
+    const value = randomBytes(16).toString('hex')
+    while ((await locking.set(name, value, 'PX', TTL_MS, 'NX')) === null) await sleep(RETRY_MS)
+    return () => locking.unlock(name, value)
+  })
   return { distinct, oneName, stop }
 }
 

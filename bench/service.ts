@@ -1,10 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createLocks } from 'leasehold'
+import { endChild, startChild } from './children.js'
 import type { Subject } from './measure.js'
 import { freePort } from './ports.js'
 
@@ -34,14 +36,21 @@ export async function startMembers(count: number) {
   const names = Array.from({ length: count }, (_, i) => `n${i + 1}`)
   const peers = await Promise.all(names.map(async () => `127.0.0.1:${await freePort()}`))
   const list = names.map((name, i) => `${name}=${peers[i]}`).join(',')
-  const members = await Promise.all(
+  const cleanUp = () => rmSync(folder, { recursive: true, force: true })
+  // All at once: a cluster begins when all its members are there.
+  const starting = await Promise.allSettled(
     names.map(async (name, i) => {
       const listen = `127.0.0.1:${await freePort()}`
       const place = ['--name', name, '--peer-listen', peers[i] as string, '--cluster', list]
       return await BenchMember.start(['--data', join(folder, name), '--listen', listen, ...place])
     }),
   )
-  return { members, cleanUp: () => rmSync(folder, { recursive: true, force: true }) }
+  const members = starting.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+  const failed = starting.find((one) => one.status === 'rejected')
+  if (failed === undefined) return { members, cleanUp }
+  await Promise.all(members.map((member) => member.end()))
+  cleanUp()
+  throw failed.reason
 }
 
 export class BenchMember {
@@ -58,11 +67,7 @@ export class BenchMember {
   }
 
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-    const { child } = this
-    if (child.exitCode !== null || child.signalCode !== null) return
-    const gone = new Promise((resolve) => child.once('exit', resolve))
-    child.kill(signal)
-    await gone
+    await endChild(this.child, signal)
   }
 
   /** Starts it again after its end, on the same data and ports. */
@@ -75,12 +80,14 @@ export class BenchMember {
 }
 
 function startMember(args: readonly string[]): { child: ChildProcess; url: Promise<string> } {
-  const child = spawn(process.execPath, [...NODE_FLAGS, BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
+  const child = startChild(process.execPath, [...NODE_FLAGS, BIN, 'serve', ...args, '--json', '--log-level', 'error'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = new Promise<string>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the service ended with ${code}`)))
-    createInterface({ input: child.stdout }).on('line', (line) => resolve((JSON.parse(line) as { url: string }).url))
+    createInterface({ input: child.stdout as Readable }).on('line', (line) =>
+      resolve((JSON.parse(line) as { url: string }).url),
+    )
   })
   return { child, url }
 }
@@ -88,7 +95,17 @@ function startMember(args: readonly string[]): { child: ChildProcess; url: Promi
 async function underLoad(members: readonly BenchMember[], cleanUp: () => Promise<void>) {
   const urls = members.map((member) => member.url)
   const locks = createLocks(urls.join(','), { ttl: TTL, wait: Number.POSITIVE_INFINITY, clientName: 'bench' })
-  await locks.connect()
+  const stop = async () => {
+    await locks.close()
+    await Promise.all(members.map((member) => member.end()))
+    await cleanUp()
+  }
+  try {
+    await locks.connect()
+  } catch (error) {
+    await stop()
+    throw error
+  }
   const pair = async (name: string) => {
     const start = performance.now()
     const hold = await locks.acquire(name)
@@ -109,11 +126,6 @@ async function underLoad(members: readonly BenchMember[], cleanUp: () => Promise
       const { start, granted } = await pair('bench/one')
       return granted - start
     },
-  }
-  const stop = async () => {
-    await locks.close()
-    await Promise.all(members.map((member) => member.end()))
-    await cleanUp()
   }
   return { distinct, oneName, stop, url: urls.join(','), pid: members[0]?.child.pid as number }
 }

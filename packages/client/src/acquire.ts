@@ -47,8 +47,7 @@ async function takeHold(context: AcquireContext, plan: AcquirePlan): Promise<Hol
   for (let tries = 1; ; tries++) {
     if (plan.signal?.aborted) throw abortedError(`acquire of ${namesOf(plan)}`, plan.signal)
     if (pool.closed) throw closedError()
-    const remainingMs = Math.max(0, endAt - elapsed.now())
-    if (tries > 1 && (plan.waitMs === 0 ? tries > TRIES_WITHOUT_WAIT : remainingMs === 0)) {
+    if (tries > 1 && (plan.waitMs === 0 ? tries > TRIES_WITHOUT_WAIT : endAt <= elapsed.now())) {
       if (lastError instanceof UnavailableError) throw lastError
       throw new AcquireTimeoutError(`${namesOf(plan)} was not acquired within ${plan.waitMs} ms`, { cause: lastError })
     }

@@ -219,10 +219,13 @@ export class Hold implements AsyncDisposable {
   }
 
   async #release(): Promise<{ released: boolean }> {
-    while (this.#effects !== undefined && this.#effects.size > 0 && this.state === 'held') {
-      await settled(this.#home.platform, Promise.allSettled(this.#effects), this.remaining())
+    const effects = this.#effects
+    if (effects !== undefined) {
+      while (effects.size > 0 && this.state === 'held') {
+        await settled(this.#home.platform, Promise.allSettled(effects), this.remaining())
+      }
+      if (this.state !== 'held') return NOT_RELEASED
     }
-    if (this.state !== 'held') return NOT_RELEASED
     this.#end('released')
     const { released, ended } = await this.#home.release(this)
     if (!released) {

@@ -25,6 +25,14 @@ export interface OpenRequest {
   sent: boolean
 }
 
+/** One attempt to renew a session, until its answer or its end. */
+export interface Renewal {
+  readonly sentAt: number
+  readonly resolve: () => void
+  readonly reject: (error: LeaseholdError) => void
+  readonly cancel: () => void
+}
+
 export function errorOfRefusal(refused: Refused): LeaseholdError {
   const { code, message, hint, version } = refused
   return errorOf(code, message, { hint, version })

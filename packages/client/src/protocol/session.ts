@@ -21,7 +21,7 @@ import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener 
 import { ChangeLog } from './changes.js'
 import { PendingAcquire } from './pending-acquire.js'
 import { Ids } from './ids.js'
-import { errorOfRefusal, type OpenRequest, unexpected, unknownOutcome } from './request.js'
+import { errorOfRefusal, type OpenRequest, type Renewal, unexpected, unknownOutcome } from './request.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './window.js'
 
@@ -43,13 +43,6 @@ const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () =>
 const SUSPECT_MS = 500
 /** Pause before something that must be done is sent again after a refusal for want of room. */
 const AGAIN_MS = 100
-
-interface Renewal {
-  readonly sentAt: number
-  readonly resolve: () => void
-  readonly reject: (error: LeaseholdError) => void
-  readonly cancel: () => void
-}
 
 /**
  * A session over the stream.
@@ -175,7 +168,7 @@ export class ProtocolSession implements EngineSession {
   async release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { secret } = options
     const hold = this.#ids.serial(id, 'hold')
-    const withSecret = secret === undefined ? {} : { secret }
+    const { session } = this.identity
     const sends = { count: 0 }
     try {
       const result =
@@ -184,7 +177,10 @@ export class ProtocolSession implements EngineSession {
           : await this.#request(
               'release',
               options.timeoutMs,
-              (request, ack) => ({ kind: 'release', ...this.#numbered(request, ack), hold, ...withSecret }),
+              (request, ack) =>
+                secret === undefined
+                  ? { kind: 'release', session, request, ack, hold }
+                  : { kind: 'release', session, request, ack, hold, secret },
               () => {},
               // Nobody else gives it back: as long as the session lives, so would the hold.
               'keep',
@@ -301,15 +297,17 @@ export class ProtocolSession implements EngineSession {
    * in time is never sent again. `unsent`: whether one that could not be sent in time is sent all the same, when there is a
    * connection again.
    */
-  async #request(
+  #request(
     what: string,
     timeoutMs: number,
     command: (number: number, ack: Ack) => Command,
     late?: (result: Result) => void,
     unsent: 'drop' | 'keep' = 'drop',
   ): Promise<Result> {
-    if (this.#window.width > WINDOW_ALL) await this.#room()
-    if (this.#ended) throw this.#ended
+    if (this.#window.width > WINDOW_ALL) {
+      return this.#room().then(() => this.#request(what, timeoutMs, command, late, unsent))
+    }
+    if (this.#ended) return Promise.reject(this.#ended)
     return new Promise((resolve, reject) => {
       const number = this.#window.take()
       let waiting = true

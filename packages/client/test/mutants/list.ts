@@ -248,7 +248,7 @@ const ROWS: readonly Row[] = [
   [
     'release waits for guarded effects',
     'hold.ts',
-    "while (this.#effects !== undefined && this.#effects.size > 0 && this.state === 'held')",
+    "while (effects.size > 0 && this.state === 'held')",
     'while (false)',
     'hold',
     'waits for guarded effects',
