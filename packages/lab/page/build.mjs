@@ -1,6 +1,6 @@
 // Bundles the interactive page into packages/lab/dist/page. Does nothing when nothing has changed since the last time.
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -9,6 +9,8 @@ const packages = fileURLToPath(new URL('../../', import.meta.url))
 /** Where the page is served from. */
 export const out = fileURLToPath(new URL('../dist/page/', import.meta.url))
 const stampFile = join(out, '.stamp')
+/** Two processes may build at the same time: each in a folder of its own, and the page is there as a whole or not at all. */
+const draft = fileURLToPath(new URL('../dist/.page-', import.meta.url))
 
 /** Files that the page is made of: what tsc has built, and what it has not. */
 function inputs() {
@@ -17,7 +19,10 @@ function inputs() {
     return readdirSync(folder, { recursive: true }).map((file) => join(folder, file))
   })
   const own = ['index.html', 'style.css', 'build.mjs'].map((name) => join(here, name))
-  return [...built.filter((file) => file.endsWith('.js') && !file.startsWith(out)), ...own].sort()
+  return [
+    ...built.filter((file) => file.endsWith('.js') && !file.startsWith(out) && !file.startsWith(draft)),
+    ...own,
+  ].sort()
 }
 
 function stamp() {
@@ -35,12 +40,13 @@ export async function ensurePage({ log = () => {} } = {}) {
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === wanted) return
   log('building the page of the lab (vite)')
   const { build } = await import('vite')
+  const folder = `${draft}${process.pid}`
   await build({
     configFile: false,
     root: here,
     base: './',
     logLevel: 'warn',
-    build: { outDir: out, emptyOutDir: true, target: 'es2022', modulePreload: false, chunkSizeWarningLimit: 2000 },
+    build: { outDir: folder, emptyOutDir: true, target: 'es2022', modulePreload: false, chunkSizeWarningLimit: 2000 },
     // A module of Node in the page is a mistake, and must not become an empty one in silence.
     plugins: [
       {
@@ -52,7 +58,15 @@ export async function ensurePage({ log = () => {} } = {}) {
       },
     ],
   })
-  writeFileSync(stampFile, wanted)
+  writeFileSync(join(folder, '.stamp'), wanted)
+  rmSync(out, { recursive: true, force: true })
+  try {
+    renameSync(folder, out)
+  } catch (error) {
+    // Another process was faster.
+    if (!existsSync(stampFile)) throw error
+    rmSync(folder, { recursive: true })
+  }
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await ensurePage({ log: (line) => console.error(line) })

@@ -201,7 +201,7 @@ export function Client(props: CommonProps & { readonly view: ClientView }): JSX.
         {name}
       </text>
       <text class={hold?.remainingMs === 0 ? 'token over' : 'token'} x={spot.w - 12} y="24">
-        {hold === undefined ? '' : tokenWords(hold)}
+        {hold === undefined ? '' : tokenWords(hold, narrow)}
       </text>
       <text class="small" x="12" y="44">
         {narrow ? shorten(state, 18) : state}
@@ -228,7 +228,8 @@ export function Client(props: CommonProps & { readonly view: ClientView }): JSX.
   )
 }
 
-function tokenWords({ token, remainingMs }: NonNullable<ClientView['hold']>): string {
+function tokenWords({ token, remainingMs }: NonNullable<ClientView['hold']>, narrow: boolean): string {
+  if (narrow && remainingMs === 0) return token === undefined ? 'over' : `${token}, over`
   return `${token === undefined ? 'has L' : `token ${token}`}${remainingMs === 0 ? ', over' : ''}`
 }
 
