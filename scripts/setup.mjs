@@ -65,7 +65,8 @@ export function ensureConsole() {
   const stampFile = `${folder}dist/.built`
   const stamp = consoleStamp(folder)
   if (existsSync(page) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
-  const child = spawnSync(process.execPath, [`${folder}build.mjs`], { stdio: ['ignore', 'inherit', 'inherit'] })
+  // What it says is not what a command prints.
+  const child = spawnSync(process.execPath, [`${folder}build.mjs`], { stdio: ['ignore', 2, 'inherit'] })
   if (child.status !== 0) throw new Error('the build of the console failed: see above')
   mkdirSync(`${folder}dist`, { recursive: true })
   writeFileSync(stampFile, stamp)
