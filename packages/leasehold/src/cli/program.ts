@@ -2,6 +2,7 @@ import { Command } from 'commander'
 import { VERSION } from '../version.js'
 import { acquireCommand } from './commands/acquire.js'
 import { backupCommand } from './commands/backup.js'
+import { benchCommand } from './commands/bench.js'
 import { clusterCommand } from './commands/cluster.js'
 import { completionCommand } from './commands/completion.js'
 import { demoCommand } from './commands/demo.js'
@@ -73,6 +74,7 @@ export function createProgram(outcome: Outcome): Command {
     enginesCommand(),
     doctorCommand(outcome),
     demoCommand(outcome),
+    benchCommand(),
     labCommand(outcome),
     completionCommand(),
   ]

@@ -147,6 +147,26 @@ describe('guard sql', () => {
   })
 })
 
+describe('bench', () => {
+  test('prints one JSON object per workload, for a service and for one of its own', async () => {
+    const given = await leasehold('bench', '--seconds', '1')
+    const own = await workshop.run(['bench', '--seconds', '1'])
+    for (const { code, stdout } of [given, own]) {
+      expect(code).toBe(0)
+      const lines = stdout
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as Record<string, unknown>)
+      expect(lines.map(({ workload }) => workload)).toEqual(['one-client', 'distinct-names', 'hand-offs'])
+      for (const { opsPerSecond, p50Ms, p99Ms } of lines) {
+        expect(opsPerSecond).toBeGreaterThan(1)
+        expect(p99Ms).toBeGreaterThanOrEqual(p50Ms as number)
+      }
+    }
+    expect(own.stderr).toContain('a service of its own')
+  })
+})
+
 describe('doctor', () => {
   /** Whether this machine is well is not the test's business: it may be busy. */
   async function doctor(...args: string[]) {

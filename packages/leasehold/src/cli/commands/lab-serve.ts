@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { note, print } from '../output.js'
+import { note, print, printJson } from '../output.js'
 import type { Listen } from '../serve/serve.js'
 import { readListen } from '../serve/settings.js'
 
@@ -11,6 +11,7 @@ export function labServeSubcommand(): Command {
       host: '127.0.0.1',
       port: 0,
     })
+    .option('--json', 'print the ready line as JSON')
     .addHelpText(
       'after',
       `
@@ -20,10 +21,11 @@ Prints one line with its address when it is ready; stop it with Ctrl-C.
 Example:
   $ leasehold lab serve --listen 127.0.0.1:4110`,
     )
-    .action(async ({ listen }: { readonly listen: Listen }) => {
+    .action(async ({ listen, json }: { readonly listen: Listen; readonly json?: boolean }) => {
       const { preparePage, servePage } = await import('../lab-page.js')
       const served = await servePage(await preparePage(note), listen)
-      print(`the lab is at ${served.url} (stop with Ctrl-C)`)
+      if (json === true) printJson({ url: served.url })
+      else print(`the lab is at ${served.url} (stop with Ctrl-C)`)
       await new Promise<void>((stop) => {
         process.once('SIGINT', () => stop()).once('SIGTERM', () => stop())
       })
