@@ -18,7 +18,7 @@ function inputs() {
     const folder = join(packages, name, 'dist')
     return readdirSync(folder, { recursive: true }).map((file) => join(folder, file))
   })
-  const own = ['index.html', 'style.css', 'build.mjs'].map((name) => join(here, name))
+  const own = ['index.html', 'style.css', 'picture.css', 'build.mjs'].map((name) => join(here, name))
   return [
     ...built.filter((file) => file.endsWith('.js') && !file.startsWith(out) && !file.startsWith(draft)),
     ...own,

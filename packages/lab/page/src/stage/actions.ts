@@ -16,11 +16,36 @@ export interface Deed {
   readonly action: Action
 }
 
-const WITH_TO = new Set(['cut', 'heal'])
-const KINDS = new Set([
-  ...['pause', 'resume', 'pauseInWrite', 'kill', 'start', 'isolate', 'rejoin', 'cut', 'heal', 'stepClock', 'drift'],
-  ...['loseRenewals', 'auto', 'holdWrite', 'take', 'write', 'release', 'unit'],
-])
+type Check = (value: unknown) => boolean
+const isText: Check = (value) => typeof value === 'string'
+const isFlag: Check = (value) => typeof value === 'boolean'
+const isSeconds: Check = (value) => Number.isFinite(value) && Math.abs(value as number) <= SECONDS_MAX
+const isPpm: Check = (value) => Number.isInteger(value) && Math.abs(value as number) <= PPM_MAX
+const isClock: Check = (value) => value === 'wall' || value === 'monotonic' || value === 'boot'
+
+const SECONDS_MAX = 100_000
+const PPM_MAX = 500_000
+/** Fields of each action, beside `do` and `who`. */
+const FIELDS: Readonly<Record<Action['do'], Readonly<Record<string, Check>>>> = {
+  pause: {},
+  resume: {},
+  pauseInWrite: {},
+  kill: {},
+  start: {},
+  isolate: {},
+  rejoin: {},
+  cut: { to: isText },
+  heal: { to: isText },
+  stepClock: { clock: isClock, by: isSeconds },
+  drift: { ppm: isPpm },
+  loseRenewals: { on: isFlag },
+  auto: { on: isFlag },
+  holdWrite: { for: (value) => isSeconds(value) && (value as number) >= 0 },
+  take: {},
+  write: {},
+  release: {},
+  unit: {},
+}
 const DEEDS_MAX = 500
 
 /** Deeds as text for an address. */
@@ -28,7 +53,7 @@ export function deedsText(deeds: readonly Deed[]): string {
   return JSON.stringify(deeds.map(({ atUs, action }) => [atUs, action]))
 }
 
-/** Reads such a text; undefined when it is none. Names are checked when they are used. */
+/** Reads such a text; undefined when it is none. Names are looked up when they are used. */
 export function parseDeeds(text: string): Deed[] | undefined {
   let rows: unknown
   try {
@@ -42,9 +67,10 @@ export function parseDeeds(text: string): Deed[] | undefined {
     if (!Array.isArray(row)) return undefined
     const [atUs, action] = row as [unknown, Record<string, unknown> | null]
     if (!Number.isSafeInteger(atUs) || typeof action !== 'object' || action === null) return undefined
-    if (typeof action.who !== 'string' || !KINDS.has(String(action.do))) return undefined
-    if (WITH_TO.has(String(action.do)) && typeof action.to !== 'string') return undefined
-    deeds.push({ atUs: atUs as number, action: action as Action })
+    if (!isText(action.who) || !Object.hasOwn(FIELDS, String(action.do))) return undefined
+    const fields = FIELDS[action.do as Action['do']]
+    if (!Object.entries(fields).every(([field, check]) => check(action[field]))) return undefined
+    deeds.push({ atUs: atUs as number, action: action as unknown as Action })
   }
   return deeds.sort((a, b) => a.atUs - b.atUs)
 }

@@ -2,11 +2,13 @@ import { type ScenarioResult, scenarioOf } from '@leasehold/lab/scenarios/index'
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Action } from '../stage/actions.js'
+import type { View } from '../stage/look.js'
 import { type Scene, sceneOf } from '../stage/scenes.js'
+import type { Stage } from '../stage/stage.js'
 import { addressOf, isSeed, readAddress } from './address.js'
 import { Controls, Gallery } from './controls.js'
 import { Driver } from './driver.js'
-import { linksOf, NARROW_PX } from './layout.js'
+import { linksOf, namesOf, NARROW_PX } from './layout.js'
 import { Announcer, Log } from './log.js'
 import { choicesFor, Mischief, Panel } from './panel.js'
 import { Picture } from './picture.js'
@@ -15,16 +17,13 @@ const COPIED_MS = 1500
 /** Width of the window up to which there is one column, as in the style sheet. */
 const SINGLE_PX = 1000
 
-/** The whole page. `onDriver` gets what drives it, for scripts. */
-export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void }): JSX.Element {
+/** What the page is at, and what can be done with it. */
+function usePage(onDriver: (driver: Driver) => void) {
   const [, draw] = useState(0)
   const [address, setAddress] = useState(() => readAddress(location.hash))
   const [selected, select] = useState<string>()
   const [copied, setCopied] = useState(false)
   const driver = useMemo(() => new Driver(() => draw((n) => n + 1)), [])
-  const narrow = useMedia(NARROW_PX)
-  const single = useMedia(SINGLE_PX)
-
   useEffect(() => onDriver(driver), [driver])
   useEffect(() => {
     select(undefined)
@@ -35,30 +34,11 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
     addEventListener('hashchange', changed)
     return () => removeEventListener('hashchange', changed)
   }, [])
-
   const go = (scene: Scene, seed: number): void => {
     const next = { scene, seed, deeds: [] }
     history.replaceState(null, '', addressOf(next))
     driver.playing = true
     setAddress(next)
-  }
-  const act = (action: Action): void => driver.act(action)
-  const onLink = (a: string, b: string): void => {
-    const ours = driver.stage?.hands.isOurCut(a, b) === true
-    act({ do: ours ? 'heal' : 'cut', who: a, to: b })
-  }
-  const linksAt = (who: string | undefined) => {
-    const { stage } = driver
-    if (stage === undefined || who === undefined) return []
-    const view = stage.look()
-    const names = {
-      members: view.members.map(({ name }) => name),
-      clients: view.clients.map(({ name }) => name),
-      resources: view.resources.map(({ name }) => name),
-    }
-    return linksOf(names, stage.play.system.cluster !== undefined)
-      .filter((pair) => pair.includes(who))
-      .map(([a, b]) => ({ to: a === who ? b : a, isCut: stage.hands.isCut(a, b) }))
   }
   const copy = async (): Promise<void> => {
     const hash = addressOf({ ...address, deeds: driver.stage?.deeds ?? [] })
@@ -68,6 +48,27 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
     setCopied(true)
     setTimeout(() => setCopied(false), COPIED_MS)
   }
+  const act = (action: Action): void => driver.act(action)
+  const onLink = (a: string, b: string): void => {
+    const ours = driver.stage?.hands.isOurCut(a, b) === true
+    act({ do: ours ? 'heal' : 'cut', who: a, to: b })
+  }
+  return { address, selected, select, copied, copy, driver, go, act, onLink }
+}
+
+/** Links of a machine. */
+function linksAt(stage: Stage, view: View, who: string | undefined) {
+  if (who === undefined) return []
+  return linksOf(namesOf(view), stage.play.system.cluster !== undefined)
+    .filter((pair) => pair.includes(who))
+    .map(([a, b]) => ({ to: a === who ? b : a, isCut: stage.hands.isCut(a, b) }))
+}
+
+/** The whole page. `onDriver` gets what drives it, for scripts. */
+export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void }): JSX.Element {
+  const { address, selected, select, copied, copy, driver, go, act, onLink } = usePage(onDriver)
+  const narrow = useMedia(NARROW_PX)
+  const single = useMedia(SINGLE_PX)
   const { stage } = driver
   const view = stage?.look()
   useKeys({
@@ -83,17 +84,16 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   })
 
   const { scene, seed, problem = driver.problem } = address
-  const beside = scene.beside === undefined ? undefined : sceneOf(scene.beside)
   const verdict = stage?.result !== undefined && (
     <Verdict result={stage.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
   )
-  const panel = view !== undefined && (
+  const panel = stage !== undefined && view !== undefined && (
     <Panel
       view={view}
       selected={selected}
       onAct={act}
       onClose={() => select(undefined)}
-      links={linksAt(selected)}
+      links={linksAt(stage, view, selected)}
       onLink={onLink}
     />
   )
@@ -108,17 +108,7 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
       <Gallery scene={scene} onScene={(one) => go(one, seed)} />
       <main>
         <div class="stage">
-          <section class="caption">
-            <h2>{scene.scenario.title}</h2>
-            <p>
-              {scene.scenario.text} <span class="hint">{scene.hint}</span>{' '}
-              {beside !== undefined && (
-                <button type="button" class="beside" onClick={() => go(beside, seed)}>
-                  Compare: {beside.scenario.title}
-                </button>
-              )}
-            </p>
-          </section>
+          <Caption scene={scene} onScene={(one) => go(one, seed)} />
           <Controls
             driver={driver}
             seed={seed}
@@ -161,6 +151,23 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
         </aside>
       </main>
     </>
+  )
+}
+
+function Caption({ scene, onScene }: { readonly scene: Scene; readonly onScene: (scene: Scene) => void }): JSX.Element {
+  const beside = scene.beside === undefined ? undefined : sceneOf(scene.beside)
+  return (
+    <section class="caption">
+      <h2>{scene.scenario.title}</h2>
+      <p>
+        {scene.scenario.text} <span class="hint">{scene.hint}</span>{' '}
+        {beside !== undefined && (
+          <button type="button" class="beside" onClick={() => onScene(beside)}>
+            Compare: {beside.scenario.title}
+          </button>
+        )}
+      </p>
+    </section>
   )
 }
 

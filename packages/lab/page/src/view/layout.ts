@@ -1,3 +1,5 @@
+import type { View } from '../stage/look.js'
+
 /** Where things are in the picture. */
 export interface Spot {
   readonly x: number
@@ -17,6 +19,11 @@ export interface Names {
   readonly members: readonly string[]
   readonly clients: readonly string[]
   readonly resources: readonly string[]
+}
+
+export function namesOf(view: View): Names {
+  const names = (machines: readonly { readonly name: string }[]) => machines.map(({ name }) => name)
+  return { members: names(view.members), clients: names(view.clients), resources: names(view.resources) }
 }
 
 /** Width of the page below which the narrow layout is taken. */

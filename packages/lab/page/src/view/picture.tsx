@@ -2,7 +2,7 @@ import type { JSX } from 'preact'
 import type { ResourceView, View } from '../stage/look.js'
 import type { Stage } from '../stage/stage.js'
 import { Client, Member, Resource } from './boxes.js'
-import { type Layout, layoutOf, linksOf } from './layout.js'
+import { type Layout, layoutOf, linksOf, namesOf } from './layout.js'
 import { between, Dots, edge, Links, toneOf } from './links.js'
 
 interface PictureProps {
@@ -21,11 +21,7 @@ const MARKED_SECONDS = 6
 /** The world, as it stands. */
 export function Picture(props: PictureProps): JSX.Element {
   const { stage, view, pictureMs, narrow, selected, onSelect, onLink } = props
-  const names = {
-    members: view.members.map(({ name }) => name),
-    clients: view.clients.map(({ name }) => name),
-    resources: view.resources.map(({ name }) => name),
-  }
+  const names = namesOf(view)
   const served = stage.play.system.cluster !== undefined
   const layout = layoutOf(names, narrow, served)
   const pairs = linksOf(names, served)

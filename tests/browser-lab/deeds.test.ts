@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+import { type Deed, deedsText, parseDeeds } from '../../packages/lab/page/src/stage/actions.js'
+import { sceneOf } from '../../packages/lab/page/src/stage/scenes.js'
+import { Stage } from '../../packages/lab/page/src/stage/stage.js'
+
+const scene = sceneOf('free') as never
+
+describe('deeds in an address', () => {
+  test('come back as they were', () => {
+    const deeds: Deed[] = [
+      { atUs: 1_500_000, action: { do: 'stepClock', who: 'N1', clock: 'monotonic', by: -15 } },
+      { atUs: 2_000_000, action: { do: 'cut', who: 'N1', to: 'N2' } },
+      { atUs: 2_000_000, action: { do: 'loseRenewals', who: 'C1', on: true } },
+    ]
+    expect(parseDeeds(deedsText(deeds))).toEqual(deeds)
+  })
+
+  test.each([
+    'not JSON',
+    '{}',
+    '[[1,null]]',
+    '[["soon",{"do":"kill","who":"N1"}]]',
+    '[[1,{"do":"constructor","who":"N1"}]]',
+    '[[1,{"do":"kill"}]]',
+    '[[1,{"do":"cut","who":"N1"}]]',
+    '[[1,{"do":"stepClock","who":"N1","clock":"wall"}]]',
+    '[[1,{"do":"stepClock","who":"N1","clock":"sun","by":1}]]',
+    '[[1,{"do":"drift","who":"N1","ppm":1e9}]]',
+    '[[1,{"do":"holdWrite","who":"C1","for":-1}]]',
+  ])('%s is none', (text) => {
+    expect(parseDeeds(text)).toBeUndefined()
+  })
+
+  test('that name what does not exist do nothing, and say so', async () => {
+    const stage = await Stage.open({ scene, seed: 1, deeds: [{ atUs: 3_000_000, action: { do: 'kill', who: 'N9' } }] })
+    await stage.advance(4_000_000)
+    expect(stage.journal.entries.map(({ text }) => text)).toContain('there is no machine N9')
+  })
+
+  test('the same deeds have the same trace, however the frames fall', async () => {
+    const deeds: Deed[] = [
+      { atUs: 4_000_000, action: { do: 'pauseInWrite', who: 'C1' } },
+      { atUs: 9_000_001, action: { do: 'kill', who: 'N1' } },
+    ]
+    const hashes = []
+    for (const stepUs of [20_000_000, 16_667, 1_000_003]) {
+      const stage = await Stage.open({ scene, seed: 6, deeds })
+      while (stage.nowUs < 20_000_000) {
+        await stage.advance(Math.min(20_000_000, stage.nowUs + stepUs))
+        stage.look()
+      }
+      hashes.push(stage.traceHash)
+    }
+    expect(new Set(hashes).size).toBe(1)
+  })
+})
