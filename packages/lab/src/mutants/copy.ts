@@ -1,0 +1,54 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { InvalidError } from '@leasehold/core'
+import type { Mutant, Patch } from './mutant.js'
+
+/** Everything that runs in the lab. */
+const PACKAGES = ['core', 'raft', 'replica', 'client', 'fence', 'lab'] as const
+
+/** Where the packages are, seen from this file: the same from the sources and from the build. */
+export const PACKAGES_FOLDER = join(import.meta.dirname, '../../..')
+
+export interface Copy {
+  /** The program that hunts in this copy; see `hunter.ts`. */
+  readonly hunter: string
+  remove(): void
+}
+
+/** Makes a copy of the built packages with the mutant's patches in it. Without a mutant: an unchanged one. */
+export function copyWith(mutant: Mutant | undefined, packages = PACKAGES_FOLDER): Copy {
+  const folder = mkdtempSync(join(tmpdir(), 'leasehold-mutant-'))
+  const home = join(folder, 'node_modules', '@leasehold')
+  for (const name of PACKAGES) {
+    const built = join(packages, name, 'dist')
+    cpSync(built, join(home, name, 'dist'), { recursive: true, filter: (path) => !/\.(d\.ts|map)$/.test(path) })
+    cpSync(join(packages, name, 'package.json'), join(home, name, 'package.json'))
+  }
+  for (const [file, text] of patched(mutant, packages)) writeFileSync(join(home, file), text)
+  return {
+    hunter: join(home, 'lab', 'dist', 'mutants', 'hunter.js'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+/**
+ * The texts of the files that a mutant changes.
+ * @throws InvalidError when a patch does not fit today's code: what it looks for must be there exactly once
+ */
+export function patched(mutant: Mutant | undefined, packages = PACKAGES_FOLDER): Map<string, string> {
+  const texts = new Map<string, string>()
+  for (const patch of mutant?.patches ?? []) {
+    const text = texts.get(patch.file) ?? readFileSync(join(packages, patch.file), 'utf8')
+    texts.set(patch.file, apply(text, patch, mutant?.id ?? ''))
+  }
+  return texts
+}
+
+function apply(text: string, { file, find, replace }: Patch, id: string): string {
+  const parts = text.split(find)
+  if (parts.length === 2) return parts.join(replace)
+  throw new InvalidError(`mutant ${id}: ${JSON.stringify(find)} is ${parts.length - 1} times in ${file}, not once`, {
+    hint: `the code has changed: write the patch anew, after a look at packages/${dirname(file)}`,
+  })
+}

@@ -1,0 +1,92 @@
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { Profile } from '../explore/index.js'
+import { copyWith } from './copy.js'
+import type { Mutant } from './mutant.js'
+
+/** One scenario or seed that takes longer does not come to an end: that is found, too. */
+const STALL_MS = 240_000
+
+/** What a hunter is to do. */
+export interface HuntOrder {
+  /** Are played when the first seeds show nothing, until one of them shows it. */
+  readonly scenarios: readonly string[]
+  readonly profile: Profile
+  readonly members?: number
+  /** Seeds 1 to this one. */
+  readonly seeds: number
+  readonly seedsFirst: number
+  /** The last seed when a scenario has shown it already. */
+  readonly seedsAfterScenario: number
+}
+
+/** What a hunter says. */
+export type HuntLine =
+  | { readonly kind: 'begin'; readonly what: string }
+  | { readonly kind: 'scenario'; readonly id: string; readonly why: string }
+  | { readonly kind: 'seed'; readonly seed: number; readonly why: string }
+
+export interface Hunted {
+  readonly id: string
+  readonly profile: Profile
+  /** The first scenario in which it shows. */
+  readonly scenario?: { readonly id: string; readonly why: string }
+  /** The first seed in which it shows. */
+  readonly seed?: { readonly seed: number; readonly why: string }
+  /** How many seeds were looked at, if none of them showed it. */
+  readonly seeds: number
+}
+
+/** Hunts one mutant in a process of its own, with a copy of the packages that has it in. Undefined: the unchanged code. */
+export async function hunt(mutant: Mutant | undefined, order: HuntOrder): Promise<Hunted> {
+  const copy = copyWith(mutant)
+  try {
+    return await hunted(mutant?.id ?? 'none', copy.hunter, order)
+  } finally {
+    copy.remove()
+  }
+}
+
+async function hunted(id: string, hunter: string, order: HuntOrder): Promise<Hunted> {
+  const child = spawn(process.execPath, [hunter, JSON.stringify(order)], { stdio: ['ignore', 'pipe', 'pipe'] })
+  let now = ''
+  let seeds = 0
+  let found: Pick<Hunted, 'scenario' | 'seed'> = {}
+  let stalled = false
+  let problem = ''
+  const stall = (): NodeJS.Timeout =>
+    setTimeout(() => {
+      stalled = true
+      child.kill('SIGKILL')
+    }, STALL_MS)
+  let timer = stall()
+  child.stderr.on('data', (text: Buffer) => {
+    problem = `${problem}${text}`.slice(-2000)
+  })
+  createInterface({ input: child.stdout }).on('line', (text) => {
+    clearTimeout(timer)
+    timer = stall()
+    const line = JSON.parse(text) as HuntLine
+    if (line.kind === 'begin') {
+      now = line.what
+      if (now.startsWith('seed')) seeds++
+    } else if (line.kind === 'scenario') found = { ...found, scenario: line }
+    else found = { ...found, seed: line }
+  })
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', resolve)
+  })
+  clearTimeout(timer)
+  if (stalled || code !== 0) found = { ...found, ...died(now, stalled, problem) }
+  return { id, profile: order.profile, seeds, ...found }
+}
+
+/** A run that never ends, or takes its process down, shows the bug as well; without a run it is an error of the hunt. */
+function died(now: string, stalled: boolean, problem: string): Pick<Hunted, 'scenario' | 'seed'> {
+  const why = stalled ? 'it does not come to an end' : `its process ends: ${problem.trim().split('\n').at(-1)}`
+  const [what, name] = now.split(' ')
+  if (what === 'seed') return { seed: { seed: Number(name), why } }
+  if (what === 'scenario' && name !== undefined) return { scenario: { id: name, why } }
+  throw new Error(`the hunter did not begin: ${problem}`)
+}

@@ -1,0 +1,155 @@
+import { type Mutant, mutantsOf } from '../mutant.js'
+
+/** Bugs of the client. */
+export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
+  {
+    name: 'receipt-time-deadline',
+    bug: 'The lease is counted from the arrival of the answer',
+    patches: [
+      [
+        'keeper',
+        'this.#attempts--;\n            this.#acknowledged(now);',
+        'this.#attempts--;\n            this.#acknowledged(this.#elapsed.now());',
+      ],
+    ],
+  },
+  {
+    name: 'margin-ignored',
+    bug: 'The deadline leaves no margin for clocks that run at different rates',
+    patches: [['keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
+  },
+  {
+    name: 'monotonic-clock-only',
+    bug: 'Deadlines go by the monotonic clock alone, which stands still during a suspend',
+    patches: [['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byMonotonic, 0)']],
+  },
+  {
+    name: 'wall-clock-only',
+    bug: 'Deadlines go by the wall clock alone, which may be set back',
+    patches: [['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)']],
+  },
+  {
+    name: 'timer-only',
+    bug: 'The deadline is looked at by a timer alone, which comes late after a pause',
+    patches: [['keeper', 'if (this.#elapsed.now() < this.#deadline)', 'if (this.#acquiring >= 0)']],
+  },
+  {
+    name: 'late-acknowledgement-revives',
+    bug: 'A renewal that is acknowledged after the deadline makes the hold held again',
+    patches: [
+      [
+        'keeper',
+        'if (!this.check() || sentAt <= this.#ackedSentAt)',
+        'if (this.#ended || sentAt <= this.#ackedSentAt)',
+      ],
+      [
+        'keeper',
+        'this.#ackedSentAt = sentAt;\n        this.#nextAttemptAt',
+        'this.#ackedSentAt = this.#elapsed.now();\n        this.#nextAttemptAt',
+      ],
+    ],
+  },
+  {
+    name: 'failed-renewal-counts',
+    bug: 'A renewal that failed prolongs the lease',
+    patches: [
+      [
+        'keeper',
+        'this.#attempts--;\n            this.#failed(error);',
+        'this.#attempts--;\n            this.#acknowledged(now);\n            this.#failed(error);',
+      ],
+    ],
+  },
+  {
+    name: 'released-too-late-here',
+    bug: 'A hold is called held until its release is acknowledged',
+    patches: [
+      [
+        'hold',
+        "this.#end('released');\n        const { released, ended } = await this.#home.release(this);",
+        "const { released, ended } = await this.#home.release(this);\n        this.#end('released');",
+      ],
+    ],
+  },
+  {
+    name: 'abort-leaves-grant',
+    bug: 'An acquire that was aborted is not undone at the service',
+    patches: [
+      [
+        'protocol/session',
+        'this.#open.delete(pending.number);\n        void this.#cancel(pending);',
+        'this.#close(pending);',
+      ],
+    ],
+  },
+  {
+    name: 'number-reused-late',
+    bug: 'A repeated acquire gets a new number after a reconnect',
+    patches: [
+      [
+        'protocol/session',
+        'request.sent = true;\n        this.#wire.command(request.command(ack),',
+        'const again = request.sent && this.#acquires.has(request.number);\n        request.sent = true;\n        const sending = request.command(ack);\n        this.#wire.command(again ? { ...sending, request: this.#window.take() } : sending,',
+      ],
+    ],
+  },
+  {
+    name: 'lost-push-not-made-good',
+    bug: 'A push on a new connection counts as if none had been lost with the old one',
+    patches: [['protocol/changes', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
+  },
+  {
+    name: 'changes-not-fetched',
+    bug: 'What was pushed while the client was away is not fetched',
+    patches: [
+      [
+        'protocol/session',
+        'const fresh = this.#changes.renewed(result.changes);',
+        'const fresh = this.#changes.renewed(result.changes).slice(0, 0);',
+      ],
+    ],
+  },
+  {
+    name: 'open-request-acknowledged',
+    bug: 'The client acknowledges requests whose answers it has not got',
+    patches: [
+      [
+        'protocol/window',
+        'return { lowest: this.#lowest, also };',
+        'return { lowest: Math.max(this.#lowest, this.#next - 1), also };',
+      ],
+    ],
+  },
+  {
+    name: 'open-requests-dropped',
+    bug: 'Requests without an answer are not sent again after a reconnect',
+    patches: [['protocol/session', 'for (const request of this.#open.values())\n            this.#send(request);', '']],
+  },
+  {
+    name: 'older-epoch-accepted',
+    bug: 'A session goes on with a service that was restored to another epoch',
+    patches: [
+      [
+        'protocol/engine',
+        'restored || session.identity.epoch !== welcome.epoch',
+        'session.identity.epoch > welcome.epoch',
+      ],
+    ],
+  },
+  {
+    name: 'watch-starts-over',
+    bug: 'A watch goes back to its first event after a reconnect',
+    patches: [['protocol/watch', 'this.#cursor = cursor;', '']],
+  },
+  {
+    name: 'watch-skips',
+    bug: 'A watch begins anew from now after a reconnect, and leaves out what happened meanwhile',
+    patches: [
+      [
+        'protocol/watch',
+        'from: this.#cursor };',
+        'from: { ...this.#cursor, index: this.#cursor.index + 1, ordinal: 0 } };',
+      ],
+    ],
+  },
+])

@@ -1,0 +1,286 @@
+import { type Mutant, mutantsOf } from '../mutant.js'
+
+/** Bugs of the lock state. */
+export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
+  {
+    name: 'token-of-request',
+    bug: 'The token is drawn when the request arrives, and the queue is not first in, first out',
+    patches: [
+      ['state/grants', 'acquire: command,\n', 'acquire: { ...command, drawn: machine.draw() },\n'],
+      [
+        'state/grants',
+        'held: command.locks.map((request, i) => take(places[i], request, id)),',
+        'held: command.locks.map((request, i) => take(places[i], request, command.drawn ?? id)),',
+      ],
+      [
+        'state/queue',
+        'const node = { waiter, previous: this.back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+      ],
+    ],
+  },
+  {
+    name: 'last-come-first-served',
+    bug: 'Whoever came last is served first',
+    patches: [
+      [
+        'state/queue',
+        'const node = { waiter, previous: this.back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+      ],
+    ],
+  },
+  {
+    name: 'release-frees-anybody',
+    bug: 'A release whose hold is gone frees the hold of somebody else',
+    patches: [
+      [
+        'state/holds',
+        'function releaseNow(machine, command) {\n    const hold = machine.holds.get(command.hold);',
+        'function releaseNow(machine, command) {\n    const hold = machine.holds.get(command.hold) ?? machine.holds.values().next().value;',
+      ],
+      ['state/holds', 'if (!owns && !knows)', 'if (!owns && !knows && machine.holds.has(command.hold))'],
+    ],
+  },
+  {
+    name: 'ended-session-granted',
+    bug: 'A waiter whose session ends in the same entry is granted first',
+    patches: [['state/grants', '!machine.canDraw || waiter.session.expiresAt <= machine.now', '!machine.canDraw']],
+  },
+  {
+    name: 'ended-session-waits-on',
+    bug: 'The end of a session leaves its waiters in their queues',
+    patches: [
+      [
+        'state/sessions',
+        'for (const waiter of [...session.waiters]) {',
+        'for (const waiter of [...session.waiters].slice(1)) {',
+      ],
+    ],
+  },
+  {
+    name: 'repeat-takes-effect',
+    bug: 'A request that is repeated takes effect again',
+    patches: [
+      [
+        'state/requests',
+        'return answer === undefined ? undefined : presentState(answer);',
+        'return answer?.waiter === undefined ? undefined : presentState(answer);',
+      ],
+    ],
+  },
+  {
+    name: 'answer-forgotten-early',
+    bug: 'An answer is forgotten before its client has acknowledged it',
+    patches: [
+      [
+        'state/requests',
+        'answer.result = result;\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).take();\n        session.answers.delete(old);\n    }\n    session.answers.set(request, answer);',
+      ],
+    ],
+  },
+  {
+    name: 'refused-answer-not-kept',
+    bug: 'The answer to a release is not kept for its repeat',
+    patches: [
+      [
+        'state/requests',
+        'if (!session.answers.has(request))\n        remember',
+        "if (!session.answers.has(request) && result.kind !== 'released')\n        remember",
+      ],
+    ],
+  },
+  {
+    name: 'late-acquire-after-cancel',
+    bug: 'A cancel that overtakes its acquire leaves no trace, and the acquire takes effect',
+    profile: 'network',
+    patches: [
+      ['state/holds', 'session.answers.set(target, late);\n        machine.hashAnswer(session, late).add();', ''],
+    ],
+  },
+  {
+    name: 'readers-with-own-tokens',
+    bug: 'Each shared hold gets a token of its own, so that one reader locks the others out of the resource',
+    patches: [
+      [
+        'state/grants',
+        'lock.readers === undefined ? id : lock.readers.generation',
+        'lock.readers !== undefined && id < 0 ? lock.readers.generation : id',
+      ],
+    ],
+  },
+  {
+    name: 'writer-beside-readers',
+    bug: 'An exclusive hold is granted beside shared ones',
+    patches: [
+      [
+        'state/grants',
+        'if (exclusive && lock.readers !== undefined)',
+        'if (exclusive && lock.readers !== undefined && lock.readers.holds.size > 1)',
+      ],
+      ['state/held', 'lock.exclusive === undefined && readers === undefined', 'lock.exclusive === undefined'],
+    ],
+  },
+  {
+    name: 'permit-given-in-delay',
+    bug: 'A permit is given again while its lock delay lasts',
+    patches: [['state/grants', 'blocked.add(heldOf(delay, lock).slot);', 'blocked.delete(heldOf(delay, lock).slot);']],
+  },
+  {
+    name: 'one-permit-too-many',
+    bug: 'A semaphore gives one permit more than it has',
+    patches: [
+      [
+        'state/grants',
+        'semaphore.taken + blocked.size >= semaphore.size',
+        'semaphore.taken + blocked.size > semaphore.size',
+      ],
+      ['state/grants', 'for (let slot = 0; slot < size; slot++)', 'for (let slot = 0; slot <= size; slot++)'],
+    ],
+  },
+  {
+    name: 'steal-without-event',
+    bug: 'A hold that is stolen is gone without an event',
+    patches: [
+      [
+        'state/held',
+        "machine.events.push({\n        kind: 'freed',\n        hold: hold.id,\n        locks: hold.held,\n        reason: options.reason,",
+        "if (options.reason !== 'stolen')\n        machine.events.push({\n        kind: 'freed',\n        hold: hold.id,\n        locks: hold.held,\n        reason: options.reason,",
+      ],
+    ],
+  },
+  {
+    name: 'steal-untold',
+    bug: 'The holder is not told that its hold was stolen',
+    patches: [
+      ['state/holds', "reason: 'stolen', delay: true, tell: true", "reason: 'stolen', delay: true, tell: false"],
+    ],
+  },
+  {
+    name: 'lost-wakeup',
+    bug: 'A waiter that leaves the queue does not let the next one look',
+    patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
+  },
+  {
+    name: 'expiry-before-renewal',
+    bug: 'A session ends though its renewal is in the same entry',
+    patches: [
+      [
+        'state/apply',
+        'const results = new Array(commands.length);',
+        'const results = new Array(commands.length);\n    happen(machine);',
+      ],
+    ],
+  },
+  {
+    name: 'lease-begins-anew-with-leader',
+    bug: 'Every empty entry, such as the first one of a leader, gives all sessions a new TTL',
+    patches: [
+      [
+        'state/apply',
+        'const results = new Array(commands.length);',
+        'const results = new Array(commands.length);\n    for (const session of commands.length === 0 ? machine.sessions.values() : []) {\n        machine.hashLease(session).take();\n        session.expiresAt = Math.max(session.expiresAt, machine.now + session.ttlMs);\n        machine.hashLease(session).add();\n    }',
+      ],
+    ],
+  },
+  {
+    name: 'no-lock-delay',
+    bug: 'The lock delay of a hold whose session has expired is left out',
+    patches: [['state/sessions', "delay: reason !== 'closed'", "delay: reason === 'operator'"]],
+  },
+  {
+    name: 'persistent-ends-with-session',
+    bug: 'A persistent hold ends with its session',
+    patches: [['state/sessions', 'if (hold.terms.confirmed) {', 'if (hold.terms.confirmed && hold.id < 0) {']],
+  },
+  {
+    name: 'delay-lost-in-snapshot',
+    bug: 'Lock delays are not in the snapshot',
+    patches: [
+      [
+        'state/snapshot',
+        '[...machine.delays.values()].sort((a, b) => a.dueId - b.dueId), writeDelay',
+        '[], writeDelay',
+      ],
+    ],
+  },
+  {
+    name: 'counter-lost-in-snapshot',
+    bug: 'The counter of tokens goes on from the highest hold of a snapshot, not from the last one given',
+    patches: [
+      ['state/snapshot', 'machine.counter = counter;', ''],
+      [
+        'state/snapshot',
+        'reader.finish();\n    return machine;',
+        'reader.finish();\n    for (const id of [...machine.holds.keys(), ...machine.sessions.keys()])\n        machine.counter = Math.max(machine.counter, id);\n    return machine;',
+      ],
+    ],
+  },
+  {
+    name: 'lease-reset-by-snapshot',
+    bug: 'Sessions get a new TTL when a snapshot is read',
+    patches: [
+      [
+        'state/snapshot',
+        'const expiresAt = reader.varuint();',
+        'const expiresAt = Math.max(reader.varuint(), machine.now + ttlMs);',
+      ],
+    ],
+  },
+  {
+    name: 'queue-order-lost-in-snapshot',
+    bug: 'A snapshot has the waiters in another order than their queues',
+    patches: [
+      [
+        'state/snapshot',
+        '[...machine.waiters.values()], writeWaiter',
+        '[...machine.waiters.values()].reverse(), writeWaiter',
+      ],
+    ],
+  },
+  {
+    name: 'answers-lost-in-snapshot',
+    bug: 'The kept answers are not in the snapshot, so that a repeat after it takes effect again',
+    patches: [
+      [
+        'state/snapshot',
+        '[...session.answers.values()].sort(',
+        '[...session.answers.values()].filter((one) => one.result === undefined).sort(',
+      ],
+    ],
+  },
+  {
+    name: 'token-forgotten-with-lock',
+    bug: 'The counter of tokens belongs to the lock, and is forgotten with it',
+    patches: [
+      [
+        'state/grants',
+        "if (mode === 'exclusive')\n        return { name, mode, token: id };",
+        "if (mode === 'exclusive') {\n        lock.drawn = (lock.drawn ?? 0) + 1;\n        return { name, mode, token: lock.drawn };\n    }",
+      ],
+    ],
+  },
+  {
+    name: 'condition-ignored',
+    bug: 'A register is written whatever its version is',
+    patches: [
+      [
+        'state/registers',
+        'ifVersion !== undefined && ifVersion !== version',
+        'ifVersion !== undefined && ifVersion !== version && version < 0n',
+      ],
+    ],
+  },
+  {
+    name: 'fence-ignored',
+    bug: 'A register takes a write under a hold that has ended',
+    patches: [
+      [
+        'state/registers',
+        'if (hold === undefined || held === undefined || hold.session === undefined || hold.session.id !== command.session) {',
+        'if (hold === undefined || held === undefined)\n        return undefined;\n    if (hold.session === undefined || hold.session.id !== command.session) {',
+      ],
+    ],
+  },
+])

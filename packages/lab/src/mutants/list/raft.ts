@@ -1,0 +1,242 @@
+import { type Mutant, mutantsOf } from '../mutant.js'
+
+/** Bugs of consensus. */
+export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
+  {
+    name: 'vote-before-sync',
+    bug: 'A vote is answered before it is on the disk',
+    profile: 'storage',
+    patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"]],
+  },
+  {
+    name: 'vote-not-synced',
+    bug: 'Term and vote are written, and not synced',
+    profile: 'storage',
+    patches: [
+      [
+        'raft',
+        '(hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)',
+        'hardState.term < 0',
+      ],
+    ],
+  },
+  {
+    name: 'acknowledged-before-sync',
+    bug: 'A follower acknowledges entries before they are on the disk',
+    patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"]],
+  },
+  {
+    name: 'leader-counts-unsynced',
+    bug: 'A leader counts its own copy of an entry before it is on the disk',
+    profile: 'storage',
+    patches: [
+      [
+        'replication',
+        'core.log.append(entries);',
+        'core.log.append(entries);\n    core.progressOf(core.id)?.maybeUpdate(core.log.lastIndex);',
+      ],
+    ],
+  },
+  {
+    name: 'commits-old-term',
+    bug: 'An entry of an earlier term is committed by counting its copies',
+    profile: 'membership',
+    patches: [['core', 'index <= this.log.committed || !this.log.matches(id)', 'index <= this.log.committed']],
+  },
+  {
+    name: 'read-round-reused',
+    bug: 'Rounds of reads share one number, so an old answer confirms a new read',
+    profile: 'network',
+    patches: [['reads', 'number: ++this.last', 'number: (this.last = 1)']],
+  },
+  {
+    name: 'read-without-quorum',
+    bug: 'A leader answers reads without asking whether it still leads',
+    profile: 'network',
+    patches: [['reads', 'isQuorum(this.rounds[0].acks)', 'this.rounds[0].acks.size > 0']],
+  },
+  {
+    name: 'read-before-own-entry',
+    bug: 'A new leader answers reads before an entry of its term is committed',
+    profile: 'network',
+    patches: [['dispatch', 'if (!core.hasCommittedInTerm)', 'if (core.log.lastIndex < 0)']],
+  },
+  {
+    name: 'two-votes',
+    bug: 'A member votes for two candidates of one term',
+    profile: 'membership',
+    patches: [
+      ['election', 'const free = core.vote === request.from', 'const free = true || core.vote === request.from'],
+    ],
+  },
+  {
+    name: 'vote-erased',
+    bug: 'Stepping down within a term erases the vote of that term',
+    profile: 'membership',
+    patches: [
+      [
+        'core',
+        'this.leader = 0;\n        this.electionElapsed = 0;',
+        'this.vote = 0;\n        this.leader = 0;\n        this.electionElapsed = 0;',
+      ],
+    ],
+  },
+  {
+    name: 'votes-counted-twice',
+    bug: 'A vote that arrives twice counts twice',
+    profile: 'network',
+    members: 5,
+    patches: [
+      [
+        'election',
+        'if (!core.votes.has(from))\n        core.votes.set(from, granted);',
+        'const open = core.votes.has(from) ? core.voterIds().find((id) => !core.votes.has(id)) : from;\n    if (open !== undefined)\n        core.votes.set(open, granted);',
+      ],
+    ],
+  },
+  {
+    name: 'log-compared-by-length',
+    bug: 'A vote goes to the longer log, whatever its last term',
+    profile: 'membership',
+    patches: [
+      ['log', 'id.term > last.term || (id.term === last.term && id.index >= last.index)', 'id.index >= last.index'],
+    ],
+  },
+  {
+    name: 'any-log-gets-votes',
+    bug: 'A vote goes to a candidate whose log lacks entries',
+    profile: 'membership',
+    patches: [['election', '!free || !core.log.isUpToDate({ term: request.logTerm, index: request.index })', '!free']],
+  },
+  {
+    name: 'commit-beyond-append',
+    bug: 'A follower commits a tail of its own that the append did not cover',
+    profile: 'membership',
+    patches: [['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))']],
+  },
+  {
+    name: 'heartbeat-commit-unbounded',
+    bug: 'A heartbeat tells a follower to commit what it is not known to have',
+    profile: 'membership',
+    patches: [
+      ['replication', 'Math.min(progress.match, core.log.committed)', 'core.log.committed'],
+      [
+        'log',
+        'assert(index <= this.lastIndex, () => `commit ${index} is beyond',
+        'index = Math.min(index, this.lastIndex);\n        assert(index <= this.lastIndex, () => `commit ${index} is beyond',
+      ],
+    ],
+  },
+  {
+    name: 'no-pre-vote',
+    bug: 'No pre-vote, and votes although a leader is there: a member that hears nobody disturbs all',
+    patches: [
+      ['core', 'return this.options.preVote ?? true;', 'return false;'],
+      ['election', 'core.leader !== 0 &&', 'core.leader < 0 &&'],
+    ],
+  },
+  {
+    name: 'no-quorum-check',
+    bug: 'A leader that hears from no majority goes on leading',
+    profile: 'network',
+    patches: [['raft', 'if (core.checkQuorum)', 'if (core.term < 0)']],
+  },
+  {
+    name: 'conflict-kept',
+    bug: 'A conflicting tail is kept, and new entries are put behind it',
+    profile: 'membership',
+    patches: [
+      [
+        'log',
+        '(entry) => this.termAt(entry.index) !== entry.term',
+        '(entry) => this.termAt(entry.index) === undefined',
+      ],
+    ],
+  },
+  {
+    name: 'old-append-truncates',
+    bug: 'A delayed append cuts entries that were acknowledged after it',
+    profile: 'network',
+    patches: [
+      [
+        'log',
+        'const conflict = entries.findIndex(',
+        'const conflict = entries.length > 0 && entries[0].index > this.committed ? 0 : entries.findIndex(',
+      ],
+    ],
+  },
+  {
+    name: 'old-term-accepted',
+    bug: 'Messages of an earlier term are taken like those of the present one',
+    profile: 'network',
+    patches: [
+      [
+        'dispatch',
+        'if (message.term !== 0 && message.term < core.term)',
+        'if (message.term !== 0 && message.term < core.term && core.term < 0)',
+      ],
+    ],
+  },
+  {
+    name: 'refusal-taken-as-match',
+    bug: 'The index in a refusal is taken for an acknowledgement',
+    profile: 'membership',
+    patches: [['replication', 'if (reply.reject) {', 'if (reply.reject && reply.hint > reply.index) {']],
+  },
+  {
+    name: 'progress-kept',
+    bug: 'A new leader goes by what it knew of its peers in an earlier term',
+    profile: 'membership',
+    patches: [['core', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;']],
+  },
+  {
+    name: 'stale-write-counts',
+    bug: 'A write that ends late makes entries durable that have taken the place of what it wrote',
+    profile: 'storage',
+    patches: [['log', 'write.last = Math.min(write.last, first.index - 1);', 'write.last = Math.max(write.last, 0);']],
+  },
+  {
+    name: 'quorum-of-half',
+    bug: 'Half of the members are taken for a majority in commits',
+    profile: 'membership',
+    patches: [['quorum', 'indexes[count - (Math.floor(count / 2) + 1)]', 'indexes[count - Math.ceil(count / 2)]']],
+  },
+  {
+    name: 'elected-by-half',
+    bug: 'Half of the members are taken for a majority in elections',
+    profile: 'membership',
+    patches: [['quorum', 'Math.floor(voters.size / 2) + 1;\n    let yes', 'Math.ceil(voters.size / 2);\n    let yes']],
+  },
+  {
+    name: 'learner-counts',
+    bug: "A learner's copy counts for the majority",
+    profile: 'membership',
+    patches: [
+      [
+        'core',
+        'return jointCommitted(voters, votersOutgoing, (id) => this.tracked.progress.get(id)?.match);',
+        'const all = [...this.tracked.progress.values()].map((one) => one.match).sort((a, b) => b - a);\n        return all[Math.floor(voters.size / 2)] ?? jointCommitted(voters, votersOutgoing, () => 0);',
+      ],
+    ],
+  },
+  {
+    name: 'two-changes-at-once',
+    bug: 'A second change of the membership begins before the first one is applied',
+    profile: 'membership',
+    patches: [
+      ['reconfigure', 'if (core.pendingConfiguration > core.log.applied) {', 'if (core.pendingConfiguration < 0) {'],
+    ],
+  },
+  {
+    name: 'change-before-own-entry',
+    bug: 'A new leader changes the membership while a change of its predecessor may be pending',
+    profile: 'membership',
+    patches: [['core', 'this.pendingConfiguration = this.log.lastIndex;', 'this.pendingConfiguration = 0;']],
+  },
+  {
+    name: 'snapshot-cuts-tail',
+    bug: 'A snapshot of what the log has already cuts the entries behind it',
+    profile: 'membership',
+    patches: [['core', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
+  },
+])

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { drift, hunt, type HuntOrder, MUTANTS, type Mutant, mutantsCommand, patched } from '../../src/mutants/index.js'
+
+const DOCUMENT = readFileSync(fileURLToPath(new URL('../../../../docs/mutants.md', import.meta.url)), 'utf8')
+
+const NOTHING: HuntOrder = { scenarios: [], profile: 'swarm', seeds: 0, seedsFirst: 0, seedsAfterScenario: 0 }
+
+function mutantOf(id: string): Mutant {
+  const mutant = MUTANTS.find((one) => one.id === id)
+  if (!mutant) throw new Error(`no mutant ${id}`)
+  return mutant
+}
+
+describe('the mutants', () => {
+  it('fit the code of today, and change it', () => {
+    for (const mutant of MUTANTS) {
+      const texts = patched(mutant)
+      expect(texts.size, mutant.id).toBeGreaterThan(0)
+      for (const { find, replace } of mutant.patches) expect(replace, mutant.id).not.toBe(find)
+    }
+  })
+
+  it('are at least 40, each with a name and a bug of its own, in every part of the system', () => {
+    expect(MUTANTS.length).toBeGreaterThanOrEqual(40)
+    expect(new Set(MUTANTS.map(({ id }) => id)).size).toBe(MUTANTS.length)
+    expect(new Set(MUTANTS.map(({ bug }) => bug)).size).toBe(MUTANTS.length)
+    const parts = [...new Set(MUTANTS.map(({ id }) => id.split('/')[0]))].sort()
+    expect(parts).toEqual(['client', 'core', 'fence', 'raft', 'replica'])
+  })
+
+  it('have a row each in docs/mutants.md, with a finder', () => {
+    expect(drift(DOCUMENT, MUTANTS)).toEqual([])
+  })
+
+  it('are refused when the code has changed under a patch', () => {
+    const stale = {
+      ...mutantOf('raft/two-votes'),
+      patches: [{ file: 'raft/dist/election.js', find: 'nowhere', replace: '' }],
+    }
+    expect(() => patched(stale)).toThrow(/raft\/two-votes: "nowhere" is 0 times in raft\/dist\/election.js/)
+  })
+})
+
+/** A few that show at once; `npm run mutants` hunts all of them. */
+const AT_ONCE: readonly (readonly [id: string, scenario: string])[] = [
+  ['client/monotonic-clock-only', 'S10'],
+  ['core/no-lock-delay', 'S24d'],
+  ['replica/torn-tail-is-damage', 'D3'],
+]
+
+describe('the hunt', () => {
+  for (const [id, scenario] of AT_ONCE) {
+    it(`finds ${id} in ${scenario}, and nothing there without it`, async () => {
+      const order = { ...NOTHING, scenarios: [scenario] }
+      expect((await hunt(mutantOf(id), order)).scenario?.id).toBe(scenario)
+      expect(await hunt(undefined, order)).toEqual({ id: 'none', profile: 'swarm', seeds: 0 })
+    })
+  }
+})
+
+describe('npm run mutants', () => {
+  const call = async (...args: string[]) => {
+    const lines: string[] = []
+    const io = { out: (line: string) => lines.push(line), read: () => DOCUMENT, write: () => {} }
+    return { code: await mutantsCommand(args, io), text: lines.join('\n') }
+  }
+
+  it('checks the list without a hunt', async () => {
+    expect(await call('--check')).toEqual({
+      code: 0,
+      text: `${MUTANTS.length} mutants: every patch fits, every one has its row`,
+    })
+  })
+
+  it('says what is wrong with a call', async () => {
+    expect(await call('raft/none')).toMatchObject({
+      code: 2,
+      text: expect.stringMatching(/^there is no mutant raft\/none\nusage/),
+    })
+    expect(await call('--seeds', '0')).toMatchObject({ code: 2, text: expect.stringMatching(/^--seeds is 1 to/) })
+    expect(await call('--fast')).toMatchObject({ code: 2, text: expect.stringMatching(/^there is no --fast\nusage/) })
+  })
+})
