@@ -44,8 +44,13 @@ export class SessionChecks {
 
   /** The events of an entry, when the first member has applied it. */
   entry(events: readonly Event[]): void {
+    const granted = new Set<SessionId>()
     for (const event of events) {
+      if (event.kind === 'held') granted.add(event.session)
       if (event.kind !== 'sessionEnded') continue
+      if (event.reason === 'expired' && granted.has(event.session)) {
+        this.violations.report('I7', `session ${event.session} is granted a lock in the entry in which it expires`)
+      }
       const lease = this.leases.get(event.session)
       this.leases.delete(event.session)
       if (event.reason !== 'expired') continue

@@ -2,7 +2,7 @@
 export const INVARIANTS = {
   I1: 'a lock has one exclusive hold, or shared ones, or as many permits as it has',
   I2: 'tokens of a lock grow with every grant',
-  I3: 'a guarded resource takes no older token, and no acknowledged unit is lost',
+  I3: 'a guarded resource takes no older token, refuses no present one, and no acknowledged unit is lost',
   I4: 'a session lives its TTL after the last acknowledged renewal, and not much longer',
   I5: 'a client no longer calls a hold held when its lock is granted to another one',
   I6: 'the history is linearizable',

@@ -1,4 +1,5 @@
 import { formatCursor, type Hold, type LockNames, parseCursor, type AcquireCallOptions } from '@leasehold/client'
+import { type HoldId, splitToken } from '@leasehold/core'
 import { fence as casFence } from '@leasehold/fence/cas'
 import { fence as registerFence } from '@leasehold/fence/register'
 import type { ClusterChecks } from '../checks/cluster-checks.js'
@@ -124,9 +125,17 @@ export class Worker {
         units.acknowledged++
       } catch (error) {
         if (sent && codeOf(error) !== 'unknown-outcome') units.unknown--
+        if (codeOf(error) === 'stale-token') this.refused(hold)
         throw error
       }
     })
+  }
+
+  /** Nobody can have had a later token as long as the lock is this hold's. */
+  private refused(hold: Hold): void {
+    const { violations, log } = this.shared.checks
+    if (!log.state.machine.holds.has(splitToken(hold.id).serial as HoldId)) return
+    violations.report('I3', `the guard has refused hold ${hold.id} of ${this.client.name}, which is the present one`)
   }
 
   private async registerUnit(name: string): Promise<void> {
@@ -250,7 +259,8 @@ export class Worker {
     record?.releasing()
     const wasHeld = hold.state === 'held'
     const releasing = hold.release()
-    if (wasHeld) this.client.forgets(hold)
+    // What the client itself still calls held counts as held until the release has its answer.
+    if (wasHeld && hold.state !== 'held') this.client.forgets(hold)
     const { released } = await releasing
     this.client.forgets(hold)
     if (released) record?.released()

@@ -61,8 +61,9 @@ export async function mutantsCommand(args: readonly string[], io: MutantsIo): Pr
 }
 
 async function huntOne(mutant: Mutant, seeds: number): Promise<Hunted> {
-  const { profile = 'swarm', members } = mutant
+  const { profile = 'swarm', members, scenarios: scenariosFirst = [] } = mutant
   return await hunt(mutant, {
+    scenariosFirst,
     // Baselines are other people's locks: a bug of ours does not show there.
     scenarios: SCENARIOS.filter(({ system }) => ['leasehold', 'cluster'].includes(system.kind)).map(({ id }) => id),
     profile,

@@ -9,6 +9,8 @@ const STALL_MS = 240_000
 
 /** What a hunter is to do. */
 export interface HuntOrder {
+  /** Are played first, until one of them shows it. */
+  readonly scenariosFirst: readonly string[]
   /** Are played when the first seeds show nothing, until one of them shows it. */
   readonly scenarios: readonly string[]
   readonly profile: Profile

@@ -48,8 +48,9 @@ async function runSeeds({ profile, members }: HuntOrder, from: number, to: numbe
 }
 
 const order = JSON.parse(process.argv[2] ?? '') as HuntOrder
-const { seeds, seedsFirst, seedsAfterScenario, scenarios } = order
+const { seeds, seedsFirst, seedsAfterScenario, scenariosFirst, scenarios } = order
+const atOnce = await playScenarios(scenariosFirst)
 if (!(await runSeeds(order, 1, Math.min(seedsFirst, seeds)))) {
-  const shown = await playScenarios(scenarios)
+  const shown = atOnce || (await playScenarios(scenarios))
   await runSeeds(order, seedsFirst + 1, shown ? Math.min(seeds, seedsAfterScenario) : seeds)
 }

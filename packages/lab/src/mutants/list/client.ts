@@ -5,6 +5,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'receipt-time-deadline',
     bug: 'The lease is counted from the arrival of the answer',
+    scenarios: ['S13', 'S14'],
     patches: [
       [
         'keeper',
@@ -16,11 +17,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'margin-ignored',
     bug: 'The deadline leaves no margin for clocks that run at different rates',
+    scenarios: ['S13'],
     patches: [['keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
   },
   {
     name: 'monotonic-clock-only',
     bug: 'Deadlines go by the monotonic clock alone, which stands still during a suspend',
+    scenarios: ['S10'],
     patches: [['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byMonotonic, 0)']],
   },
   {
@@ -31,11 +34,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'timer-only',
     bug: 'The deadline is looked at by a timer alone, which comes late after a pause',
+    scenarios: ['S14', 'S10'],
     patches: [['keeper', 'if (this.#elapsed.now() < this.#deadline)', 'if (this.#acquiring >= 0)']],
   },
   {
     name: 'late-acknowledgement-revives',
     bug: 'A renewal that is acknowledged after the deadline makes the hold held again',
+    scenarios: ['S10', 'S13'],
     patches: [
       [
         'keeper',
@@ -50,15 +55,10 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     ],
   },
   {
-    name: 'failed-renewal-counts',
-    bug: 'A renewal that failed prolongs the lease',
-    patches: [
-      [
-        'keeper',
-        'this.#attempts--;\n            this.#failed(error);',
-        'this.#attempts--;\n            this.#acknowledged(now);\n            this.#failed(error);',
-      ],
-    ],
+    name: 'renewal-counts-when-sent',
+    bug: 'A renewal counts when it is sent, whether or not the service hears of it',
+    scenarios: ['S13', 'S14'],
+    patches: [['keeper', 'this.#attempts++;', 'this.#attempts++;\n        this.#acknowledged(now);']],
   },
   {
     name: 'released-too-late-here',
@@ -74,6 +74,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'abort-leaves-grant',
     bug: 'An acquire that was aborted is not undone at the service',
+    scenarios: ['Q10'],
     patches: [
       [
         'protocol/session',
@@ -85,6 +86,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'number-reused-late',
     bug: 'A repeated acquire gets a new number after a reconnect',
+    scenarios: ['Q4'],
     patches: [
       [
         'protocol/session',
@@ -96,11 +98,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'lost-push-not-made-good',
     bug: 'A push on a new connection counts as if none had been lost with the old one',
+    scenarios: ['Q8'],
     patches: [['protocol/changes', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
   },
   {
     name: 'changes-not-fetched',
     bug: 'What was pushed while the client was away is not fetched',
+    scenarios: ['Q18', 'Q8'],
     patches: [
       [
         'protocol/session',
@@ -123,11 +127,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'open-requests-dropped',
     bug: 'Requests without an answer are not sent again after a reconnect',
+    scenarios: ['Q4', 'Q6'],
     patches: [['protocol/session', 'for (const request of this.#open.values())\n            this.#send(request);', '']],
   },
   {
     name: 'older-epoch-accepted',
     bug: 'A session goes on with a service that was restored to another epoch',
+    scenarios: ['W2'],
     patches: [
       [
         'protocol/engine',
@@ -139,11 +145,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'watch-starts-over',
     bug: 'A watch goes back to its first event after a reconnect',
+    scenarios: ['W6'],
     patches: [['protocol/watch', 'this.#cursor = cursor;', '']],
   },
   {
     name: 'watch-skips',
     bug: 'A watch begins anew from now after a reconnect, and leaves out what happened meanwhile',
+    scenarios: ['W6'],
     patches: [
       [
         'protocol/watch',

@@ -5,6 +5,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'token-of-request',
     bug: 'The token is drawn when the request arrives, and the queue is not first in, first out',
+    scenarios: ['Q10'],
     patches: [
       ['state/grants', 'acquire: command,\n', 'acquire: { ...command, drawn: machine.draw() },\n'],
       [
@@ -22,6 +23,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'last-come-first-served',
     bug: 'Whoever came last is served first',
+    scenarios: ['Q8', 'Q9'],
     patches: [
       [
         'state/queue',
@@ -33,6 +35,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'release-frees-anybody',
     bug: 'A release whose hold is gone frees the hold of somebody else',
+    scenarios: ['Q7'],
     patches: [
       [
         'state/holds',
@@ -45,11 +48,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'ended-session-granted',
     bug: 'A waiter whose session ends in the same entry is granted first',
+    scenarios: ['Q1', 'S22'],
     patches: [['state/grants', '!machine.canDraw || waiter.session.expiresAt <= machine.now', '!machine.canDraw']],
   },
   {
     name: 'ended-session-waits-on',
     bug: 'The end of a session leaves its waiters in their queues',
+    scenarios: ['Q1'],
     patches: [
       [
         'state/sessions',
@@ -61,6 +66,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'repeat-takes-effect',
     bug: 'A request that is repeated takes effect again',
+    scenarios: ['Q4', 'Q6'],
     patches: [
       [
         'state/requests',
@@ -72,6 +78,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'answer-forgotten-early',
     bug: 'An answer is forgotten before its client has acknowledged it',
+    scenarios: ['Q6', 'Q4'],
     patches: [
       [
         'state/requests',
@@ -83,6 +90,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'refused-answer-not-kept',
     bug: 'The answer to a release is not kept for its repeat',
+    scenarios: ['Q6'],
     patches: [
       [
         'state/requests',
@@ -102,6 +110,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'readers-with-own-tokens',
     bug: 'Each shared hold gets a token of its own, so that one reader locks the others out of the resource',
+    scenarios: ['Q12'],
     patches: [
       [
         'state/grants',
@@ -113,6 +122,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'writer-beside-readers',
     bug: 'An exclusive hold is granted beside shared ones',
+    scenarios: ['Q11', 'Q12'],
     patches: [
       [
         'state/grants',
@@ -125,11 +135,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'permit-given-in-delay',
     bug: 'A permit is given again while its lock delay lasts',
+    scenarios: ['S24p'],
     patches: [['state/grants', 'blocked.add(heldOf(delay, lock).slot);', 'blocked.delete(heldOf(delay, lock).slot);']],
   },
   {
     name: 'one-permit-too-many',
     bug: 'A semaphore gives one permit more than it has',
+    scenarios: ['Q14'],
     patches: [
       [
         'state/grants',
@@ -142,6 +154,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'steal-without-event',
     bug: 'A hold that is stolen is gone without an event',
+    scenarios: ['Q18'],
     patches: [
       [
         'state/held',
@@ -153,6 +166,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'steal-untold',
     bug: 'The holder is not told that its hold was stolen',
+    scenarios: ['Q18'],
     patches: [
       ['state/holds', "reason: 'stolen', delay: true, tell: true", "reason: 'stolen', delay: true, tell: false"],
     ],
@@ -160,22 +174,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'lost-wakeup',
     bug: 'A waiter that leaves the queue does not let the next one look',
+    scenarios: ['Q10', 'Q16'],
     patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
-  },
-  {
-    name: 'expiry-before-renewal',
-    bug: 'A session ends though its renewal is in the same entry',
-    patches: [
-      [
-        'state/apply',
-        'const results = new Array(commands.length);',
-        'const results = new Array(commands.length);\n    happen(machine);',
-      ],
-    ],
   },
   {
     name: 'lease-begins-anew-with-leader',
     bug: 'Every empty entry, such as the first one of a leader, gives all sessions a new TTL',
+    scenarios: ['S2'],
     patches: [
       [
         'state/apply',
@@ -187,11 +192,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'no-lock-delay',
     bug: 'The lock delay of a hold whose session has expired is left out',
+    scenarios: ['S24d'],
     patches: [['state/sessions', "delay: reason !== 'closed'", "delay: reason === 'operator'"]],
   },
   {
     name: 'persistent-ends-with-session',
     bug: 'A persistent hold ends with its session',
+    scenarios: ['Q19'],
     patches: [['state/sessions', 'if (hold.terms.confirmed) {', 'if (hold.terms.confirmed && hold.id < 0) {']],
   },
   {
@@ -208,6 +215,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'counter-lost-in-snapshot',
     bug: 'The counter of tokens goes on from the highest hold of a snapshot, not from the last one given',
+    scenarios: ['Q20', 'W1'],
     patches: [
       ['state/snapshot', 'machine.counter = counter;', ''],
       [
@@ -220,6 +228,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'lease-reset-by-snapshot',
     bug: 'Sessions get a new TTL when a snapshot is read',
+    scenarios: ['S3'],
     patches: [
       [
         'state/snapshot',
@@ -231,6 +240,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'queue-order-lost-in-snapshot',
     bug: 'A snapshot has the waiters in another order than their queues',
+    scenarios: ['Q8'],
     patches: [
       [
         'state/snapshot',
@@ -242,6 +252,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'answers-lost-in-snapshot',
     bug: 'The kept answers are not in the snapshot, so that a repeat after it takes effect again',
+    scenarios: ['W1'],
     patches: [
       [
         'state/snapshot',
@@ -253,6 +264,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'token-forgotten-with-lock',
     bug: 'The counter of tokens belongs to the lock, and is forgotten with it',
+    scenarios: ['Q20'],
     patches: [
       [
         'state/grants',
@@ -264,6 +276,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'condition-ignored',
     bug: 'A register is written whatever its version is',
+    scenarios: ['W15'],
     patches: [
       [
         'state/registers',
@@ -275,6 +288,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'fence-ignored',
     bug: 'A register takes a write under a hold that has ended',
+    scenarios: ['W15'],
     patches: [
       [
         'state/registers',

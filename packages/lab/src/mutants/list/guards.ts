@@ -48,11 +48,13 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'token-as-double',
     bug: 'Tokens are compared as floating-point numbers, which lose digits above 2^53',
+    scenarios: ['Q21'],
     patches: [['core:tokens', 'const token = BigInt(text);', 'const token = BigInt(Number(text));']],
   },
   {
     name: 'register-without-fence',
     bug: 'A register is written without the hold that fences it, and without a condition',
+    scenarios: ['W15'],
     patches: [
       ['register', 'const fence = { fence: hold, lock: target.lock };', 'const fence = {};'],
       [

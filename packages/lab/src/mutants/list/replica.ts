@@ -5,6 +5,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'no-folder-sync-log',
     bug: 'The folder is not synced when a log file gets its name',
+    scenarios: ['D9'],
     profile: 'storage',
     patches: [
       [
@@ -22,6 +23,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'no-folder-sync-snapshot',
     bug: 'The folder is not synced when a snapshot gets its name, and the log is cut',
+    scenarios: ['D9', 'D15'],
     profile: 'storage',
     patches: [
       [
@@ -34,14 +36,22 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'torn-tail-is-damage',
     bug: 'A torn last record keeps the member from starting',
+    scenarios: ['D2'],
     profile: 'storage',
     patches: [['log/recovery', 'if (bad && !bad.torn)', 'if (bad)']],
   },
   {
     name: 'rot-taken-for-torn-tail',
     bug: 'A record that rotted is cut away like a torn tail, with the whole records behind it',
+    scenarios: ['D3'],
     profile: 'storage',
     patches: [
+      ['log/joining', 'if (found.commit > last) {', 'if (found.commit > last && last < 0) {'],
+      [
+        'log/joining',
+        'const commit = Math.max(found.commit, snapshot.index);',
+        'const commit = Math.max(Math.min(found.commit, last), snapshot.index);',
+      ],
       ['log/recovery', 'if (later !== undefined)', 'if (later !== undefined && at < 0)'],
       [
         'log/recovery',
@@ -54,6 +64,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'sync-error-ignored',
     bug: 'A failed sync is taken for a success',
+    scenarios: ['D6'],
     profile: 'storage',
     patches: [
       [
@@ -71,8 +82,10 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'log-not-synced',
     bug: 'The log is written, and not synced',
+    scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
+      ['driver/flusher', 'return this.pause === 0;', 'return this.pause < 0;'],
       [
         'log/log',
         'placed.file.write(placed.offset, [placed.bytes], true,',
@@ -83,6 +96,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'snapshot-not-synced',
     bug: 'A snapshot is not synced before the log is cut',
+    scenarios: ['D15'],
     profile: 'storage',
     patches: [
       ['snapshots/snapshots', 'file.write(0, encode(snapshot), true,', 'file.write(0, encode(snapshot), false,'],
@@ -91,12 +105,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'sync-forgotten-in-merge',
     bug: 'Two writes become one, and the sync that the first one needed is forgotten',
+    scenarios: ['D1', 'P7'],
     profile: 'storage',
     patches: [['driver/flusher', 'first.mustSync || second.mustSync', 'second.mustSync']],
   },
   {
     name: 'index-apart-from-state',
     bug: 'A snapshot names another entry than its state ends with',
+    scenarios: ['D15', 'W1'],
     profile: 'storage',
     patches: [
       [
@@ -109,12 +125,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'term-lost-with-old-files',
     bug: 'Term and vote go with the log file that they were written to',
+    scenarios: ['D15', 'P8'],
     profile: 'storage',
     patches: [['log/log', 'this.tail === 0 && !part.hardState ? ', 'this.tail < 0 ? ']],
   },
   {
     name: 'cut-to-newest-snapshot',
     bug: 'The log is cut up to the newest snapshot, so that the older one is of no use when that rots',
+    scenarios: ['D5'],
     profile: 'storage',
     patches: [
       [
@@ -127,6 +145,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'stamp-from-own-clock',
     bug: "A new leader stamps entries with its own uptime, not after the log's time",
+    scenarios: ['S2', 'S3'],
     patches: [
       [
         'driver/loop',
@@ -136,41 +155,33 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
-    name: 'pause-counts',
-    bug: 'The time for which a leader was paused passes for its clients, whom it did not serve',
-    patches: [['driver/leader-clock', 'Math.min(passed, PAUSE_TICKS_MAX * this.tickMs)', 'passed']],
-  },
-  {
-    name: 'time-without-quorum',
-    bug: 'Time passes while there is no quorum, and leases end for which no renewal could be acknowledged',
-    patches: [
-      [
-        'driver/leader-clock',
-        'Math.min(this.read(monotonicMs), Math.max(before, appliedMs + STAMP_AHEAD_MAX_MS))',
-        'this.read(monotonicMs)',
-      ],
-    ],
-  },
-  {
-    name: 'wall-clock-stamps',
-    bug: 'Entries are stamped by the wall clock',
+    name: 'time-without-leader',
+    bug: 'The time for which nobody led counts against the leases, which nobody could renew',
+    scenarios: ['S12'],
     patches: [
       [
         'driver/loop',
-        'const clock = new LeaderClock(base, now, tickMs);',
-        'const clock = new LeaderClock(base, now, 1e9);\n        const wall = platform.clock.wallMs === undefined ? () => now : () => platform.clock.wallMs();\n        clock.read = function () { this.value = Math.max(this.value, wall()); return this.value; };',
+        'const base = this.stamps.highest(this.applier.state.now);',
+        'const moment = platform.clock.monotonicMs();\n        const base = this.stamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
+      ],
+      [
+        'driver/loop',
+        'applyCommitted(entries) {',
+        'applyCommitted(entries) {\n        if (entries.length > 0)\n            this.movedAt = this.options.settings.platform.clock.monotonicMs();',
       ],
     ],
   },
   {
     name: 'read-before-applied',
     bug: 'A read runs before the entries that it must see are applied',
+    scenarios: ['P2', 'P3'],
     profile: 'network',
     patches: [['driver/reads', 'this.confirmed[0].index <= applied', 'applied >= 0']],
   },
   {
     name: 'local-reads',
     bug: 'Reads are answered from the state of whichever member is asked',
+    scenarios: ['P3'],
     profile: 'network',
     patches: [
       [
@@ -183,6 +194,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'answer-before-applied',
     bug: 'A command that was proposed is answered before it is committed',
+    scenarios: ['D1'],
     patches: [
       [
         'driver/loop',
@@ -199,17 +211,20 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
+    scenarios: ['W4'],
     patches: [['driver/history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))']],
   },
   {
     name: 'snapshot-skips-events',
     bug: 'A watch goes on over a snapshot that was installed, without a word',
+    scenarios: ['W4', 'W1'],
     profile: 'membership',
     patches: [['stream/hub', 'if (skipped)', 'if (skipped && index < 0)']],
   },
   {
     name: 'pushes-to-old-connection',
     bug: 'A session that comes back on a new connection goes on to be told on the old one',
+    scenarios: ['S20', 'S21'],
     patches: [
       [
         'stream/hub',

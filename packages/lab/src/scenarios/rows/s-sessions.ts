@@ -349,6 +349,16 @@ export const SESSION_ROWS: readonly Scenario[] = [
     expect: { ...QUIET, grantedAt: { L: [{ atLeast: 0 }, { atLeast: 29, atMost: 35 }] } },
   },
   {
+    id: 'S24p',
+    title: 'A lock delay keeps the permit of a holder that is gone',
+    reference: 'Chubby, OSDI 2006, section 2.4, for a semaphore',
+    system: cluster(),
+    clients: { C1: [{ do: 'client', action: 'take', permits: 1, lockDelay: '20s' }], C2: next(1, { permits: 1 }) },
+    faults: [{ at: 0.5, do: 'kill', who: 'C1' }],
+    until: 45,
+    expect: { ...QUIET, grantedAt: { L: [{ atLeast: 0 }, { atLeast: 29, atMost: 35 }] } },
+  },
+  {
     id: 'S25',
     title: 'The answer to the opening of a session is lost: one session, and its lock is its own',
     reference: 'a repeat with the same nonce returns the same session',
