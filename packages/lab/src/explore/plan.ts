@@ -1,7 +1,7 @@
 import { RandomStream } from '../world/random.js'
 import { type Family, type Fault, FAMILIES, type FaultKind } from './faults.js'
 
-export const PROFILES = ['swarm', 'liveness', 'storage', 'network', 'membership', 'calm'] as const
+export const PROFILES = ['swarm', 'liveness', 'storage', 'network', 'membership', 'holders', 'calm'] as const
 export type Profile = (typeof PROFILES)[number]
 
 /** Everything that decides a run: the same plan, the same run. It is data, so that a smaller one can be made of it. */
@@ -48,6 +48,9 @@ export const WORKS = [
 ] as const
 export type Work = (typeof WORKS)[number]
 
+/** The machine of the store that units of work write to. */
+const STORE = 'store'
+
 /** Clocks of two machines differ by at most 5 %: each runs at most so much fast or slow. */
 const DRIFT_MAX_PPM = 24_000
 
@@ -93,6 +96,7 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
       number
     >,
   }
+  if (profile === 'holders') return { ...base, ...holdersOf(draw, names, clientNames) }
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
   return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
@@ -114,6 +118,41 @@ function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
   // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
   if (draw.chance(150_000)) return all
   return all.filter(() => draw.chance(450_000))
+}
+
+/**
+ * Holders lose their locks in the middle of their work: they are stolen from, stand still, hear of it late, and what they
+ * wrote comes late.
+ */
+function holdersOf(
+  draw: RandomStream,
+  names: readonly string[],
+  clientNames: readonly string[],
+): Pick<Plan, 'safetyMs' | 'ttlMs' | 'thinkMs' | 'locks' | 'faults' | 'work'> {
+  const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
+  const safetyMs = pick([6000, 9000, 12_000])
+  const meanMs = pick([40, 80, 160])
+  const faults: Fault[] = []
+  for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
+    const at = { atMs, forMs: 50 + draw.tail(700) }
+    const client = pick(clientNames)
+    const turn = draw.below(10)
+    if (turn < 4) faults.push({ ...at, kind: 'steal' })
+    else if (turn < 6) faults.push({ ...at, kind: 'clog', from: 'leader', to: client })
+    else if (turn < 7) faults.push({ ...at, kind: 'clog', from: client, to: STORE })
+    else if (turn < 8) faults.push({ ...at, kind: 'pause', target: client })
+    else if (turn < 9) faults.push({ ...at, kind: 'reset', from: client, to: pick(names) })
+    else faults.push({ ...at, kind: 'weather', profile: weatherOf(draw) })
+  }
+  const work = Object.fromEntries(WORKS.map((one) => [one, draw.below(4)])) as Record<Work, number>
+  return {
+    safetyMs,
+    ttlMs: pick([1000, 1000, 2000]),
+    thinkMs: pick([10, 20, 50]),
+    locks: 1,
+    faults,
+    work: { ...work, unit: 6, register: 3 },
+  }
 }
 
 interface Field {

@@ -5,7 +5,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'receipt-time-deadline',
     bug: 'The lease is counted from the arrival of the answer',
-    scenarios: ['S13', 'S14'],
+    profile: 'holders',
     patches: [
       [
         'keeper',
@@ -17,7 +17,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'margin-ignored',
     bug: 'The deadline leaves no margin for clocks that run at different rates',
-    scenarios: ['S13'],
+    profile: 'holders',
     patches: [['keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
   },
   {
@@ -40,7 +40,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'late-acknowledgement-revives',
     bug: 'A renewal that is acknowledged after the deadline makes the hold held again',
-    scenarios: ['S10', 'S13'],
+    profile: 'holders',
     patches: [
       [
         'keeper',
@@ -63,6 +63,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'released-too-late-here',
     bug: 'A hold is called held until its release is acknowledged',
+    profile: 'holders',
     patches: [
       [
         'hold',
@@ -74,7 +75,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'abort-leaves-grant',
     bug: 'An acquire that was aborted is not undone at the service',
-    scenarios: ['Q10'],
+    profile: 'holders',
     patches: [
       [
         'protocol/session',
@@ -98,13 +99,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'lost-push-not-made-good',
     bug: 'A push on a new connection counts as if none had been lost with the old one',
-    scenarios: ['Q8'],
+    profile: 'holders',
     patches: [['protocol/changes', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
   },
   {
     name: 'changes-not-fetched',
     bug: 'What was pushed while the client was away is not fetched',
-    scenarios: ['Q18', 'Q8'],
+    profile: 'holders',
     patches: [
       [
         'protocol/session',
@@ -116,6 +117,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'open-request-acknowledged',
     bug: 'The client acknowledges requests whose answers it has not got',
+    profile: 'holders',
     patches: [
       [
         'protocol/window',
@@ -145,13 +147,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'watch-starts-over',
     bug: 'A watch goes back to its first event after a reconnect',
-    scenarios: ['W6'],
+    profile: 'holders',
     patches: [['protocol/watch', 'this.#cursor = cursor;', '']],
   },
   {
     name: 'watch-skips',
     bug: 'A watch begins anew from now after a reconnect, and leaves out what happened meanwhile',
-    scenarios: ['W6'],
+    profile: 'holders',
     patches: [
       [
         'protocol/watch',

@@ -5,7 +5,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'token-of-request',
     bug: 'The token is drawn when the request arrives, and the queue is not first in, first out',
-    scenarios: ['Q10'],
+    profile: 'holders',
     patches: [
       ['state/grants', 'acquire: command,\n', 'acquire: { ...command, drawn: machine.draw() },\n'],
       [
@@ -35,7 +35,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'release-frees-anybody',
     bug: 'A release whose hold is gone frees the hold of somebody else',
-    scenarios: ['Q7'],
+    profile: 'holders',
     patches: [
       [
         'state/holds',
@@ -48,13 +48,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'ended-session-granted',
     bug: 'A waiter whose session ends in the same entry is granted first',
-    scenarios: ['Q1', 'S22'],
+    profile: 'holders',
     patches: [['state/grants', '!machine.canDraw || waiter.session.expiresAt <= machine.now', '!machine.canDraw']],
   },
   {
     name: 'ended-session-waits-on',
     bug: 'The end of a session leaves its waiters in their queues',
-    scenarios: ['Q1'],
+    profile: 'holders',
     patches: [
       [
         'state/sessions',
@@ -78,7 +78,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'answer-forgotten-early',
     bug: 'An answer is forgotten before its client has acknowledged it',
-    scenarios: ['Q6', 'Q4'],
+    profile: 'holders',
     patches: [
       [
         'state/requests',
@@ -102,7 +102,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'late-acquire-after-cancel',
     bug: 'A cancel that overtakes its acquire leaves no trace, and the acquire takes effect',
-    profile: 'network',
+    profile: 'holders',
     patches: [
       ['state/holds', 'session.answers.set(target, late);\n        machine.hashAnswer(session, late).add();', ''],
     ],
@@ -174,7 +174,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'lost-wakeup',
     bug: 'A waiter that leaves the queue does not let the next one look',
-    scenarios: ['Q10', 'Q16'],
+    profile: 'holders',
     patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
   },
   {
@@ -288,7 +288,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'fence-ignored',
     bug: 'A register takes a write under a hold that has ended',
-    scenarios: ['W15'],
+    profile: 'holders',
     patches: [
       [
         'state/registers',

@@ -5,6 +5,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'mark-not-raised-on-open',
     bug: 'Opening a resource does not raise its mark: a late write of an earlier holder gets between reading and writing',
+    profile: 'holders',
     patches: [
       [
         'cas/object',
@@ -16,16 +17,19 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'stale-token-accepted',
     bug: 'A token below the mark is accepted',
+    profile: 'holders',
     patches: [['cas/object', 'if (now.mark <= token)', 'if (now.mark <= token || token > 0n)']],
   },
   {
     name: 'equal-token-refused',
     bug: 'A token equal to the mark is refused: the comparison is < where it must be ≤',
+    profile: 'holders',
     patches: [['cas/object', 'if (now.mark <= token)', 'if (now.mark < token)']],
   },
   {
     name: 'check-apart-from-write',
     bug: 'Mark and value are checked in one step and written in another',
+    profile: 'holders',
     patches: [
       [
         'cas/object',
@@ -37,6 +41,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'unknown-called-failed',
     bug: 'A write whose answer is lost is reported as one that did not happen',
+    profile: 'holders',
     patches: [
       [
         'cas/object',
@@ -54,7 +59,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'register-without-fence',
     bug: 'A register is written without the hold that fences it, and without a condition',
-    scenarios: ['W15'],
+    profile: 'holders',
     patches: [
       ['register', 'const fence = { fence: hold, lock: target.lock };', 'const fence = {};'],
       [

@@ -5,15 +5,13 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'vote-before-sync',
     bug: 'A vote is answered before it is on the disk',
-    scenarios: ['P8', 'P7'],
-    profile: 'storage',
+    profile: 'liveness',
     patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"]],
   },
   {
     name: 'vote-not-synced',
     bug: 'Term and vote are written, and not synced',
-    scenarios: ['P8', 'P7'],
-    profile: 'storage',
+    profile: 'liveness',
     patches: [
       [
         'raft',
@@ -30,8 +28,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'leader-counts-unsynced',
     bug: 'A leader counts its own copy of an entry before it is on the disk',
-    scenarios: ['D1', 'P7'],
-    profile: 'storage',
+    profile: 'liveness',
     patches: [
       [
         'replication',
@@ -43,36 +40,32 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'commits-old-term',
     bug: 'An entry of an earlier term is committed by counting its copies',
-    scenarios: ['P7'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [['core', 'index <= this.log.committed || !this.log.matches(id)', 'index <= this.log.committed']],
   },
   {
     name: 'read-round-reused',
     bug: 'Rounds of reads share one number, so an old answer confirms a new read',
-    scenarios: ['P3', 'P14'],
     profile: 'network',
     patches: [['reads', 'number: ++this.last', 'number: (this.last = 1)']],
   },
   {
     name: 'read-without-quorum',
     bug: 'A leader answers reads without asking whether it still leads',
-    scenarios: ['P3', 'P1'],
     profile: 'network',
     patches: [['reads', 'isQuorum(this.rounds[0].acks)', 'this.rounds[0].acks.size > 0']],
   },
   {
     name: 'read-before-own-entry',
     bug: 'A new leader answers reads before an entry of its term is committed',
-    scenarios: ['P2'],
     profile: 'network',
     patches: [['dispatch', 'if (!core.hasCommittedInTerm)', 'if (core.log.lastIndex < 0)']],
   },
   {
     name: 'two-votes',
     bug: 'A member votes for two candidates of one term',
-    scenarios: ['P7', 'P8'],
-    profile: 'membership',
+    scenarios: ['P7'],
+    profile: 'liveness',
     patches: [
       ['election', 'const free = core.vote === request.from', 'const free = true || core.vote === request.from'],
     ],
@@ -80,8 +73,8 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'vote-erased',
     bug: 'Stepping down within a term erases the vote of that term',
-    scenarios: ['P7', 'P8', 'S2'],
-    profile: 'membership',
+    scenarios: ['S2'],
+    profile: 'liveness',
     patches: [
       [
         'core',
@@ -93,7 +86,6 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'votes-counted-twice',
     bug: 'A vote that arrives twice counts twice',
-    scenarios: ['P7'],
     profile: 'network',
     members: 5,
     patches: [
@@ -107,8 +99,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'log-compared-by-length',
     bug: 'A vote goes to the longer log, whatever its last term',
-    scenarios: ['P7'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [
       ['log', 'id.term > last.term || (id.term === last.term && id.index >= last.index)', 'id.index >= last.index'],
     ],
@@ -116,22 +107,19 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'any-log-gets-votes',
     bug: 'A vote goes to a candidate whose log lacks entries',
-    scenarios: ['P7', 'P11'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [['election', '!free || !core.log.isUpToDate({ term: request.logTerm, index: request.index })', '!free']],
   },
   {
     name: 'commit-beyond-append',
     bug: 'A follower commits a tail of its own that the append did not cover',
-    scenarios: ['P7'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))']],
   },
   {
     name: 'heartbeat-commit-unbounded',
     bug: 'A heartbeat tells a follower to commit what it is not known to have',
-    scenarios: ['P7', 'P14'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [
       ['replication', 'Math.min(progress.match, core.log.committed)', 'core.log.committed'],
       [
@@ -153,15 +141,13 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'no-quorum-check',
     bug: 'A leader that hears from no majority goes on leading',
-    scenarios: ['P6', 'S5', 'P1'],
     profile: 'network',
     patches: [['raft', 'if (core.checkQuorum)', 'if (core.term < 0)']],
   },
   {
     name: 'conflict-kept',
     bug: 'A conflicting tail is kept, and new entries are put behind it',
-    scenarios: ['P7'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [
       [
         'log',
@@ -173,8 +159,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'old-append-truncates',
     bug: 'A delayed append cuts entries that were acknowledged after it',
-    scenarios: ['P14'],
-    profile: 'network',
+    profile: 'liveness',
     patches: [
       [
         'log',
@@ -186,7 +171,6 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'old-term-accepted',
     bug: 'Messages of an earlier term are taken like those of the present one',
-    scenarios: ['P14', 'P1'],
     profile: 'network',
     patches: [
       [
@@ -199,42 +183,36 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'refusal-taken-as-match',
     bug: 'The index in a refusal is taken for an acknowledgement',
-    scenarios: ['P7', 'P11'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [['replication', 'if (reply.reject) {', 'if (reply.reject && reply.hint > reply.index) {']],
   },
   {
     name: 'progress-kept',
     bug: 'A new leader goes by what it knew of its peers in an earlier term',
-    scenarios: ['P7', 'S2'],
-    profile: 'membership',
+    profile: 'liveness',
     patches: [['core', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;']],
   },
   {
     name: 'stale-write-counts',
     bug: 'A write that ends late makes entries durable that have taken the place of what it wrote',
-    scenarios: ['P18', 'D12'],
     profile: 'storage',
     patches: [['log', 'write.last = Math.min(write.last, first.index - 1);', 'write.last = Math.max(write.last, 0);']],
   },
   {
     name: 'quorum-of-half',
     bug: 'Half of the members are taken for a majority in commits',
-    scenarios: ['P10'],
     profile: 'membership',
     patches: [['quorum', 'indexes[count - (Math.floor(count / 2) + 1)]', 'indexes[count - Math.ceil(count / 2)]']],
   },
   {
     name: 'elected-by-half',
     bug: 'Half of the members are taken for a majority in elections',
-    scenarios: ['P10'],
     profile: 'membership',
     patches: [['quorum', 'Math.floor(voters.size / 2) + 1;\n    let yes', 'Math.ceil(voters.size / 2);\n    let yes']],
   },
   {
     name: 'learner-counts',
     bug: "A learner's copy counts for the majority",
-    scenarios: ['P13', 'P10'],
     profile: 'membership',
     patches: [
       [
@@ -247,7 +225,6 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'two-changes-at-once',
     bug: 'A second change of the membership begins before the first one is applied',
-    scenarios: ['P10'],
     profile: 'membership',
     patches: [
       ['reconfigure', 'if (core.pendingConfiguration > core.log.applied) {', 'if (core.pendingConfiguration < 0) {'],
@@ -256,14 +233,12 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'change-before-own-entry',
     bug: 'A new leader changes the membership while a change of its predecessor may be pending',
-    scenarios: ['P9'],
     profile: 'membership',
     patches: [['core', 'this.pendingConfiguration = this.log.lastIndex;', 'this.pendingConfiguration = 0;']],
   },
   {
     name: 'snapshot-cuts-tail',
     bug: 'A snapshot of what the log has already cuts the entries behind it',
-    scenarios: ['P16', 'P15'],
     profile: 'membership',
     patches: [['core', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
   },

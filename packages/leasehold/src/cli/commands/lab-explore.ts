@@ -10,7 +10,7 @@ interface ReplayOptions {
   readonly json?: boolean
 }
 
-const PROFILE_HELP = 'what goes wrong: swarm, liveness, storage, network, membership or calm (default swarm)'
+const PROFILE_HELP = 'what goes wrong: swarm, liveness, storage, network, membership, holders or calm (default swarm)'
 
 /** `lab explore`: random fault schedules over the real code. */
 export function exploreSubcommand(outcome: Outcome): Command {
