@@ -15,6 +15,8 @@ export interface Plan {
   readonly ttlMs: number
   /** Mean pause of a client between two operations. */
   readonly thinkMs: number
+  /** Mean time between reading and writing in a unit of work; default 5. */
+  readonly workMs?: number
   readonly safetyMs: number
   readonly tickMs: number
   readonly electionTicks: number
@@ -128,7 +130,7 @@ function holdersOf(
   draw: RandomStream,
   names: readonly string[],
   clientNames: readonly string[],
-): Pick<Plan, 'safetyMs' | 'ttlMs' | 'thinkMs' | 'locks' | 'faults' | 'work'> {
+): Pick<Plan, 'safetyMs' | 'ttlMs' | 'thinkMs' | 'workMs' | 'locks' | 'faults' | 'work'> {
   const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
   const safetyMs = pick([6000, 9000, 12_000])
   const meanMs = pick([40, 80, 160])
@@ -149,6 +151,7 @@ function holdersOf(
     safetyMs,
     ttlMs: pick([1000, 1000, 2000]),
     thinkMs: pick([10, 20, 50]),
+    workMs: pick([20, 100, 200]),
     locks: 1,
     faults,
     work: { ...work, unit: 6, register: 3 },

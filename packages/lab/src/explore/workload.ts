@@ -116,7 +116,7 @@ export class Worker {
       try {
         await guard?.with(hold, async (object) => {
           const value = numberOf(object.get())
-          await client.process.sleep(1 + draw.tail(5000))
+          await client.process.sleep(1 + draw.tail((this.shared.plan.workMs ?? 5) * 1000))
           units.unknown++
           sent = true
           await object.put(String(value + 1))
@@ -146,6 +146,8 @@ export class Worker {
       try {
         await registerFence<number>(client.locks.register(name)).with(hold, async (register) => {
           const value = (await register.get()) ?? 0
+          const { workMs } = this.shared.plan
+          if (workMs !== undefined) await client.process.sleep(1 + this.draw.tail(workMs * 1000))
           units.unknown++
           sent = true
           await register.put(value + 1)

@@ -62,13 +62,13 @@ export function rowOf(mutant: Mutant, hunted: Hunted): string {
         : seed
           ? explorer
           : NOBODY
-  const after = seed
-    ? seedText(seed.seed)
-    : scenario
-      ? `0 seeds; not in ${seeds} of \`${profile}\``
-      : `not in ${seeds} seeds`
+  const after = seed ? seedText(seed.seed) : scenario ? scenarioText(hunted) : `not in ${seeds} seeds`
   const why = (seed ?? scenario)?.why ?? ''
   return `| \`${mutant.id}\` | ${cell(mutant.bug)} | ${by} | ${after} | ${cell(shortened(why))} |`
+}
+
+function scenarioText({ seeds, profile }: Hunted): string {
+  return seeds === 0 ? '0 seeds' : `0 seeds; not in ${seeds} of \`${profile}\``
 }
 
 function seedText(seed: number): string {

@@ -17,6 +17,9 @@ describe('the table of mutants', () => {
     expect(rowOf(one, hunted('core/one', { scenario }))).toBe(
       '| `core/one` | a &lt; b | scenario S1 | 0 seeds; not in 3 of `swarm` | x |',
     )
+    expect(rowOf(one, hunted('core/one', { scenario, seeds: 0 }))).toBe(
+      '| `core/one` | a &lt; b | scenario S1 | 0 seeds | x |',
+    )
     expect(rowOf(two, hunted('raft/two', { scenario, seed: { seed: 7, why: 'y' } }))).toBe(
       '| `raft/two` | two | scenario S1; explorer, `swarm`, 5 members | 7 seeds | y |',
     )
