@@ -5,7 +5,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'receipt-time-deadline',
     bug: 'The lease is counted from the arrival of the answer',
-    profile: 'holders',
+    scenarios: ['S13r'],
     patches: [
       [
         'keeper',
@@ -17,7 +17,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'margin-ignored',
     bug: 'The deadline leaves no margin for clocks that run at different rates',
-    profile: 'holders',
+    scenarios: ['S13d'],
     patches: [['keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
   },
   {
@@ -29,7 +29,15 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'wall-clock-only',
     bug: 'Deadlines go by the wall clock alone, which may be set back',
-    patches: [['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)']],
+    scenarios: ['S13w'],
+    patches: [
+      ['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)'],
+      [
+        'elapsed',
+        'byMonotonic >= REBASE_MS || Math.abs(byWall - byMonotonic) > DIVERGED_MS',
+        'byWall - byWall > DIVERGED_MS',
+      ],
+    ],
   },
   {
     name: 'timer-only',

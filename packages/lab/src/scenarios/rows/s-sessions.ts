@@ -200,6 +200,72 @@ export const SESSION_ROWS: readonly Scenario[] = [
     },
   },
   {
+    id: 'S13r',
+    title: 'The answer to a renewal comes late, and then the holder is cut off: the lease began when it asked',
+    reference: 'the send time counts, not the arrival of the answer',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'lost' },
+      ],
+      C2: next(1),
+    },
+    faults: [
+      { at: 3, do: 'clog', from: 'leader', to: 'C1', for: 1.9 },
+      { at: 4.95, do: 'isolate', who: 'C1', for: 60 },
+    ],
+    until: 30,
+    expect: {
+      ...QUIET,
+      facts: { C1: { lost: { reason: 'deadline', at: { atLeast: 8 } } } },
+      order: { L: ['C1', 'C2'] },
+    },
+  },
+  {
+    id: 'S13d',
+    title: 'A slow clock at the holder and fast ones at the members, within the bound: the margin is enough',
+    reference: 'clocks of two machines differ by at most 5 %',
+    system: cluster({ drift: { C1: -24_000, N1: 24_000, N2: 24_000, N3: 24_000 } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'lost' },
+      ],
+      C2: next(1),
+    },
+    faults: [{ at: 3.6, do: 'isolate', who: 'C1', for: 60 }],
+    until: 30,
+    expect: {
+      ...QUIET,
+      facts: { C1: { lost: { reason: 'deadline', at: { atLeast: 8 } } } },
+      order: { L: ['C1', 'C2'] },
+    },
+  },
+  {
+    id: 'S13w',
+    title: 'The wall clock of a holder that is cut off is set back by an hour: its monotonic clock counts',
+    reference: 'the larger of both clocks counts',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'lost' },
+      ],
+      C2: next(1),
+    },
+    faults: [
+      { at: 3, do: 'isolate', who: 'C1', for: 60 },
+      { at: 4, do: 'stepClock', who: 'C1', clock: 'wall', by: -3600 },
+    ],
+    until: 30,
+    expect: {
+      ...QUIET,
+      facts: { C1: { lost: { reason: 'deadline', at: { atLeast: 8 } } } },
+      order: { L: ['C1', 'C2'] },
+    },
+  },
+  {
     id: 'S14',
     title: 'Renewals vanish without a word: the hold ends here, without any I/O',
     reference: 'https://github.com/hashicorp/consul/issues/18271',
