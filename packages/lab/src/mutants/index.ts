@@ -1,4 +1,4 @@
-export { MUTANTS } from './catalog.js'
+export { MUTANTS, OPEN_MUTANTS } from './catalog.js'
 export { mutantsCommand, type MutantsIo } from './command.js'
 export { copyWith, patched } from './copy.js'
 export { hunt, type Hunted, type HuntOrder } from './hunt.js'

@@ -54,7 +54,6 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'ended-session-waits-on',
     bug: 'The end of a session leaves its waiters in their queues',
-    profile: 'holders',
     patches: [
       [
         'state/sessions',

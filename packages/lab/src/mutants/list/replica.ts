@@ -38,7 +38,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A torn last record keeps the member from starting',
     scenarios: ['D2'],
     profile: 'storage',
-    patches: [['log/recovery', 'if (bad && !bad.torn)', 'if (bad)']],
+    patches: [['log/recovery', 'if (bad && !bad.torn)', 'if (at >= 0)']],
   },
   {
     name: 'rot-taken-for-torn-tail',
