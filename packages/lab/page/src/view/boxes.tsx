@@ -81,6 +81,8 @@ export interface CommonProps {
   readonly onSelect: (name: string) => void
 }
 
+/** Width below which a box has room for a sign, and not for words. */
+const TIGHT = 100
 /** Entries of the log that are drawn. */
 const CELLS = 12
 
@@ -100,7 +102,7 @@ export function Member(props: CommonProps & { readonly view: MemberView; readonl
       </text>
       {!node && runs && (
         <>
-          <RoleBadge x={spot.w - 10} role={role} narrow={narrow} />
+          <RoleBadge x={spot.w - 10} role={role} narrow={narrow} tight={spot.w < TIGHT} />
           <text class="small" x="12" y="42">
             {narrow ? `term ${term}` : `term ${term} · commit ${commit}`}
           </text>
@@ -128,13 +130,27 @@ function Key({ view, spot }: { readonly view: MemberView; readonly spot: Spot })
     <g class={`c${key.owner.slice(1)}`}>
       <text class="small ink" x="12" y="46">{`key: ${key.owner}`}</text>
       <Bar x={12} y={56} w={spot.w - 24} remainingMs={key.remainingMs} kind="lease" />
-      <text class="faint" x="12" y="86">{`${(key.remainingMs / 1000).toFixed(1)} s by its clock`}</text>
+      <text
+        class="faint"
+        x="12"
+        y="86"
+      >{`${(key.remainingMs / 1000).toFixed(1)} s${spot.w < TIGHT ? '' : ' by its clock'}`}</text>
     </g>
   )
 }
 
-function RoleBadge({ x, role, narrow }: { readonly x: number; readonly role: string; readonly narrow: boolean }) {
-  const text = role === 'leader' ? '★ leader' : role === 'candidate' ? (narrow ? 'asks' : 'asks for votes') : role
+const CANDIDATE = ['asks for votes', 'asks', '?'] as const
+
+function RoleBadge(props: {
+  readonly x: number
+  readonly role: string
+  readonly narrow: boolean
+  readonly tight: boolean
+}): JSX.Element | null {
+  const { x, role, narrow, tight } = props
+  if (tight && role === 'follower') return null
+  const text =
+    role === 'leader' ? (tight ? '★' : '★ leader') : role !== 'candidate' ? role : CANDIDATE[tight ? 2 : narrow ? 1 : 0]
   const width = text.length * 6.3 + 14
   return (
     <g class={`badge ${role}`}>
