@@ -66,6 +66,8 @@ export class LeaseholdError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
+    // A subclass without a name of its own would recognise every error of the class that it extends.
+    if (!Object.hasOwn(this, 'errorClass')) return Function.prototype[Symbol.hasInstance].call(this, value)
     return recognise(this as unknown as { errorClass: string }, value)
   }
 

@@ -1,6 +1,6 @@
-import { crc32, StorageError } from '@leasehold/core'
+import { crc32 } from '@leasehold/core'
 import type { Disk, Random } from './platform.js'
-import { damaged } from './storage-errors.js'
+import { damaged, otherFormat } from './storage-errors.js'
 
 export const IDENTITY_FILE = 'identity'
 const FORMAT_VERSION = 1
@@ -39,11 +39,7 @@ export function readIdentity(disk: Disk): Identity | undefined {
   const [json = '', sum = ''] = new TextDecoder().decode(disk.read(IDENTITY_FILE)).split('\n')
   if (sum !== checksum(json)) throw damaged(file, 0, 'its content does not match its checksum')
   const { format, ...identity } = JSON.parse(json) as Identity & { format: number }
-  if (format !== FORMAT_VERSION) {
-    throw new StorageError(`${file} has format ${format}; this program reads format ${FORMAT_VERSION}`, {
-      hint: 'start the version that wrote it, or a later one',
-    })
-  }
+  if (format !== FORMAT_VERSION) throw otherFormat(file, format, FORMAT_VERSION)
   return identity
 }
 

@@ -13,6 +13,13 @@ export function damaged(file: string, offset: number, why: string, hint?: string
   })
 }
 
+/** Written by another version of this program. Nothing is wrong with it, and nothing may be changed in it. */
+export function otherFormat(file: string, format: number, known: number): StorageError {
+  return new StorageError(`${file} has format ${format}; this program reads format ${known}`, {
+    hint: 'start the version that wrote it, or a later one',
+  })
+}
+
 /** A write or sync failed. What is on the disk is unknown from here on, so nothing is tried again. */
 export function writeFailed(file: string, cause: unknown): StorageError {
   const text = cause instanceof Error ? cause.message : String(cause)

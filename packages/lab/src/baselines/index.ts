@@ -1,3 +1,4 @@
+export { queue, type QueueSpec } from './queue.js'
 export { redisLock, type RedisLockSpec } from './redis-lock.js'
 export { type Fsync, RedisNode, type RedisNodeOptions } from './redis-node.js'
 export { redlock, type RedlockSpec } from './redlock.js'

@@ -2,10 +2,11 @@ import type { Limits, LockState } from '@leasehold/core'
 import { inspect, type MembershipChange, mintCluster, mintNode, type Replica, type StreamHub } from '@leasehold/replica'
 import type { Canonical } from '../checks/committed.js'
 import { ClusterChecks } from '../checks/cluster-checks.js'
-import { serveStreams } from '../world/bindings/connector.js'
+import { serveStreams, type StreamObserver } from '../world/bindings/connector.js'
 import type { MachineOptions } from '../world/machine.js'
 import type { Process } from '../world/process.js'
 import type { World } from '../world/world.js'
+import { Access } from './access.js'
 import { LeaseObserver } from './lease-observer.js'
 import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
 import { peerNetwork } from './peer-network.js'
@@ -15,6 +16,8 @@ export interface ClusterOptions {
   /** Names of the founders; default `N1`, `N2`, `N3`. */
   readonly names?: readonly string[]
   readonly epoch?: number
+  /** Another text for each cluster of one world, so that they have other ids. */
+  readonly identity?: string
   readonly limits?: Partial<Limits>
   readonly settings?: MemberSettings
   /** Clocks of the members' machines. */
@@ -38,6 +41,8 @@ export const LAB_SETTINGS: MemberSettings = {
 export class Cluster {
   readonly members = new Map<string, SimulatedMember>()
   readonly checks: ClusterChecks
+  /** Who may do what; at first everybody everything. */
+  readonly access = new Access()
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
@@ -56,7 +61,7 @@ export class Cluster {
       ...(limits ? { limits } : {}),
       ...(onEntry ? { onEntry } : {}),
     })
-    const draws = world.stream('cluster', 'identity')
+    const draws = world.stream('cluster', options.identity ?? 'identity')
     const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
     this.id = mintCluster(random)
     this.founders = foundersOf(
@@ -127,7 +132,7 @@ export class Cluster {
       member.powerOff()
       member.disk.wipe()
     }
-    const draws = this.world.stream('cluster', 'identity')
+    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
     const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
     const member = this.member(name)
     const founders = [{ node: mintNode(random), name, peer: name, url: member.url }]
@@ -142,7 +147,7 @@ export class Cluster {
 
   private newcomer(name: string): MembershipChange & { kind: 'add' } {
     const member = this.member(name)
-    const draws = this.world.stream('cluster', 'identity')
+    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
     const node = mintNode({ bytes: (length) => draws.bytes(length), below: (limit) => draws.below(limit) })
     member.founding = { id: this.id, node, founders: this.founders }
     return { kind: 'add', member: { name, node, peer: name, url: member.url } }
@@ -173,7 +178,7 @@ export class Cluster {
   private opened(member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>): () => void {
     const process = member.process as Process
     const off = this.checks.attach(member.name, replica)
-    serveStreams(process, hub, () => {
+    const observe = (): StreamObserver => {
       const leases = new LeaseObserver(this.checks.sessions, () => this.world.nowUs / 1000)
       return {
         received: (messages) => leases.received(messages),
@@ -181,7 +186,8 @@ export class Cluster {
           if (member.effect(process)) leases.sent(messages)
         },
       }
-    })
+    }
+    serveStreams(process, hub, observe, () => this.access.peer())
     return off
   }
 }

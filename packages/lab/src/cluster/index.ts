@@ -1,5 +1,7 @@
+export { Access, type ClientRights } from './access.js'
 export { SimulatedClient, type SimulatedClientOptions } from './client.js'
 export { Cluster, type ClusterOptions, LAB_SETTINGS } from './cluster.js'
 export { SimulatedDisk } from './disk/disk.js'
 export { type DiskFaults, type DiskTrouble, QUIET_DISK } from './disk/faults.js'
 export { type MemberSettings, SimulatedMember, urlOf } from './member.js'
+export { type FormatOf, writeInFormat } from './other-format.js'

@@ -4,6 +4,9 @@ import { GRANT_ROWS } from './rows/q-grants.js'
 import { CONSENSUS_ROWS } from './rows/p-consensus.js'
 import { DISK_ROWS } from './rows/d-disk.js'
 import { WATCH_ROWS } from './rows/w-watch.js'
+import { ACCESS_ROWS } from './rows/w-access.js'
+import { P21_ROWS } from './rows/p21.js'
+import { Q10_ROWS } from './rows/q10.js'
 import { a1 } from './rows/a1.js'
 import { a10, a10bad } from './rows/a10.js'
 import { a1g } from './rows/a1g.js'
@@ -78,6 +81,9 @@ export const SCENARIOS: readonly Scenario[] = [
   ...CONSENSUS_ROWS,
   ...DISK_ROWS,
   ...WATCH_ROWS,
+  ...Q10_ROWS,
+  ...P21_ROWS,
+  ...ACCESS_ROWS,
 ]
 
 /** Ids are compared without regard to case. */

@@ -11,6 +11,10 @@ function compare(path: string, expected: unknown, observed: unknown): string[] {
     const isWithin = typeof observed === 'number' && observed >= atLeast && observed <= atMost
     return isWithin ? [] : [difference(path, expected, observed)]
   }
+  if (isPart(expected)) {
+    const has = typeof observed === 'string' && observed.includes(expected.contains)
+    return has ? [] : [difference(path, expected, observed)]
+  }
   if (Array.isArray(expected)) {
     if (!Array.isArray(observed) || observed.length !== expected.length) return [difference(path, expected, observed)]
     return expected.flatMap((part, i) => compare(`${path}[${i}]`, part, observed[i]))
@@ -28,6 +32,11 @@ function isRange(value: unknown): value is { readonly atLeast?: number; readonly
   if (typeof value !== 'object' || value === null) return false
   const keys = Object.keys(value)
   return keys.length > 0 && keys.every((key) => key === 'atLeast' || key === 'atMost')
+}
+
+function isPart(value: unknown): value is { readonly contains: string } {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.keys(value).join() === 'contains' && typeof (value as { contains: unknown }).contains === 'string'
 }
 
 function difference(path: string, expected: unknown, observed: unknown): string {

@@ -157,5 +157,5 @@ export interface Observation {
   readonly [more: string]: unknown
 }
 
-/** Parts of the observation that must be as given; numbers may be `{ "atLeast": …, "atMost": … }`. */
+/** Parts of the observation that must be as given; numbers may be `{ "atLeast": …, "atMost": … }`, texts `{ "contains": … }`. */
 export type Expectation = { readonly violations: readonly Rule[] } & Readonly<Record<string, unknown>>

@@ -104,6 +104,8 @@ export type FrameAt =
     }
   /** A header of zeros: nothing was written here, or its sector never reached the disk. */
   | { readonly kind: 'blank' }
+  /** A whole header of another version of this program: nothing after it can be judged. */
+  | { readonly kind: 'foreign'; readonly format: number }
   /** `torn`: it can be the rest of a write that a crash interrupted. Otherwise complete data has changed. */
   | { readonly kind: 'bad'; readonly torn: boolean; readonly why: string }
 
@@ -120,6 +122,7 @@ export function frameAt(segment: Uint8Array, seed: number, offset: number): Fram
       why: 'its header does not match its checksum',
     }
   }
+  if (typeof header === 'number') return { kind: 'foreign', format: header }
   const bodyFrom = offset + FRAME_HEADER
   const bodyTo = bodyFrom + header.length
   const end = offset + frameExtent(header.length)
@@ -147,16 +150,19 @@ export function findFrame(segment: Uint8Array, seed: number, from: number, seque
   return undefined
 }
 
+/** The header's content, the number of a format that is not ours, or undefined when it is not a whole header. */
 function readHeader(
   segment: Uint8Array,
   seed: number,
   offset: number,
-): { length: number; sequence: number; bodyCrc: number; masked: boolean } | undefined {
+): { length: number; sequence: number; bodyCrc: number; masked: boolean } | number | undefined {
   const view = new DataView(segment.buffer, segment.byteOffset + offset, FRAME_HEADER)
-  const masking = view.getUint32(24, true)
-  if (view.getUint32(0, true) !== MAGIC || (masking !== PLAIN && masking !== MASKED)) return undefined
+  if (view.getUint32(0, true) !== MAGIC) return undefined
   if (view.getUint32(28, true) !== crc32(segment.subarray(offset, offset + 28), seed)) return undefined
-  if (view.getUint32(4, true) !== FORMAT_VERSION) return undefined
+  const format = view.getUint32(4, true)
+  if (format !== FORMAT_VERSION) return format
+  const masking = view.getUint32(24, true)
+  if (masking !== PLAIN && masking !== MASKED) return undefined
   return {
     length: view.getUint32(8, true),
     sequence: view.getUint32(16, true) * 2 ** 32 + view.getUint32(12, true),

@@ -2,8 +2,8 @@ import { crc32 } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { allZero } from '../zeros.js'
 import type { Disk } from '../platform.js'
-import { damaged } from '../storage-errors.js'
-import { decodeBody, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
+import { damaged, otherFormat } from '../storage-errors.js'
+import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
 import { checkMark, readMark } from './mark.js'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
@@ -127,6 +127,7 @@ function readSegment(
   let at = 0
   for (;;) {
     const found = frameAt(bytes, seed, at)
+    if (found.kind === 'foreign') throw otherFormat(`${file}, from byte ${at} on,`, found.format, FORMAT_VERSION)
     if (found.kind !== 'valid') {
       const zeroTo = checkEnd(file, bytes, seed, at, sequence, last, found.kind === 'bad' ? found : undefined)
       return { sequence, end: { tail: at, zeroTo, fillFrom } }

@@ -2,7 +2,7 @@ import { crc32, Reader, StorageError, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
-import { damaged, writeFailed } from '../storage-errors.js'
+import { DamagedError, damaged, otherFormat, writeFailed } from '../storage-errors.js'
 
 /**
  * A snapshot file: header, meta, state, checksum of everything before it; what follows is slack of a preallocated file.
@@ -74,7 +74,8 @@ export class Snapshots {
       try {
         this.loaded = readSnapshot(disk, name)
       } catch (error) {
-        if (!(error instanceof StorageError)) throw error
+        // One of another format is not damaged: what is in it must not be passed over.
+        if (!(error instanceof DamagedError)) throw error
         this.passedOver ??= error
       }
     }
@@ -261,8 +262,7 @@ export function readSnapshot(disk: Disk, name: string): Snapshot {
   if (new Reader(bytes, HEADER - 4).u32() !== crc32(bytes.subarray(0, HEADER - 4)) || magic !== MAGIC) {
     throw damaged(file, 0, 'its header does not match its checksum')
   }
-  if (version !== FORMAT_VERSION)
-    throw new StorageError(`${file} has format ${version}; this program reads ${FORMAT_VERSION}`)
+  if (version !== FORMAT_VERSION) throw otherFormat(file, version, FORMAT_VERSION)
   const [index, term, metaLength, stateLength] = [
     Number(reader.u64()),
     Number(reader.u64()),

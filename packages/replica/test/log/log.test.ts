@@ -1,10 +1,24 @@
-import { StorageError } from '@leasehold/core'
+import { crc32, StorageError } from '@leasehold/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { frameExtent } from '../../src/log/frame.js'
+import { parseSegmentName, type Segment, segmentSeed } from '../../src/log/recovery.js'
+import { DamagedError } from '../../src/storage-errors.js'
 import { append, entries, entry, indexes, openLog, segments } from '../support/logs.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 
 const HARD = { term: 3, vote: 2, commit: 1 }
+
+/** Makes the second frame one of format 2, with its checksums. Returns where it is. */
+function laterFormat(bytes: Uint8Array, seed: number): number {
+  const view = new DataView(bytes.buffer, bytes.byteOffset)
+  const at = frameExtent(view.getUint32(8, true))
+  view.setUint32(at + 4, 2, true)
+  const body = bytes.subarray(at + 32, at + 32 + view.getUint32(at + 8, true))
+  view.setUint32(at + 20, crc32(body, crc32(bytes.subarray(at, at + 20), seed)), true)
+  view.setUint32(at + 28, crc32(bytes.subarray(at, at + 28), seed), true)
+  return at
+}
 
 describe('log', () => {
   it('gives back after a restart what was appended, over several files', () => {
@@ -18,6 +32,28 @@ describe('log', () => {
     expect(again.recovered[59]).toEqual(entry(60, 700))
     expect(again.hardState).toEqual(HARD)
     expect(segments(disk).length).toBeGreaterThan(3)
+  })
+
+  it('refuses a frame of a later format, and does not call it damaged', () => {
+    const disk = new SimDisk()
+    const log = openLog(disk)
+    append(disk, log, { hardState: HARD, entries: entries(1, 3) })
+    append(disk, log, { entries: entries(4, 5) })
+    const [name = ''] = segments(disk)
+    const bytes = disk.read(name)
+    const at = laterFormat(bytes, segmentSeed(77, parseSegmentName(name) as Segment))
+    disk.overwrite(name, bytes)
+    let failure: unknown
+    try {
+      openLog(disk)
+    } catch (error) {
+      failure = error
+    }
+    expect(failure).toMatchObject({
+      message: expect.stringContaining(`from byte ${at} on, has format 2; this program reads format 1`),
+      hint: 'start the version that wrote it, or a later one',
+    })
+    expect(failure).not.toBeInstanceOf(DamagedError)
   })
 
   it('replaces a suffix, also across files', () => {

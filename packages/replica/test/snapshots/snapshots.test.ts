@@ -1,7 +1,9 @@
+import { crc32 } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { readIdentity, writeIdentity } from '../../src/identity.js'
 import { DiskFullError } from '../../src/platform.js'
 import { type Snapshot, Snapshots } from '../../src/snapshots/snapshots.js'
+import { DamagedError } from '../../src/storage-errors.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 
 function snapshot(index: number, size = 3000): Snapshot {
@@ -69,6 +71,27 @@ describe('snapshots', () => {
     const [name] = files(disk) as [string]
     disk.overwrite(name, disk.bytes(name).subarray(0, 500))
     expect(() => open(disk)).toThrow(/snapshot-.* is damaged/)
+  })
+
+  it('refuse to start when the newest is of a later format: it is not damaged, and the older must not stand in for it', () => {
+    const disk = new SimDisk()
+    const snapshots = open(disk)
+    save(disk, snapshots, snapshot(5, 100))
+    save(disk, snapshots, snapshot(9, 100))
+    const name = files(disk)[1] as string
+    const bytes = disk.bytes(name).slice()
+    const view = new DataView(bytes.buffer)
+    view.setUint32(4, 2, true)
+    view.setUint32(32, crc32(bytes.subarray(0, 32)), true)
+    disk.overwrite(name, bytes)
+    let failure: unknown
+    try {
+      open(disk)
+    } catch (error) {
+      failure = error
+    }
+    expect(failure).toMatchObject({ message: `sim/${name} has format 2; this program reads format 1` })
+    expect(failure).not.toBeInstanceOf(DamagedError)
   })
 
   it('leave the old one in place when the power fails at any step', () => {

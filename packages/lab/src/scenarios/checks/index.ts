@@ -1,3 +1,4 @@
+export { type GrantedOnce, grantOrder } from './grant-order.js'
 export { lateEffects } from './late-effect.js'
 export { lostUpdates } from './lost-update.js'
 export { markOrder } from './mark-order.js'

@@ -25,6 +25,8 @@ interface Spec {
   readonly drops?: Readonly<Record<string, readonly Drop[]>>
   /** Members that a client knows of at first; default: all. */
   readonly urls?: Readonly<Record<string, readonly string[]>>
+  /** A second service beside the first, of members `M1`…, with clients of its own: the one that takes over from it. */
+  readonly successor?: { readonly epoch: number; readonly clients: readonly string[] }
 }
 
 /** The production cluster with everything that can happen to it, and facts from its log. */
@@ -46,6 +48,8 @@ export function cluster(world: World, spec: Spec): LockSystem {
     one.checks.beliefs.enabled = false
   }
   one.start()
+  const second = spec.successor && successor(world, names.length, spec.successor.epoch)
+  const clusterOf = (client: string): Cluster => (spec.successor?.clients.includes(client) && second ? second : one)
   const clients = new Map<string, ClusterClient>()
   const batons = new Map<string, string>()
   let startUs = 0
@@ -55,22 +59,26 @@ export function cluster(world: World, spec: Spec): LockSystem {
     return follower ? (one.list.filter((member) => !member.leads)[Number(follower[1]) - 1]?.name ?? 'N1') : who
   }
   return {
-    members: names,
+    members: [...names, ...(second?.list.map(({ name }) => name) ?? [])],
     overlapViolates: false,
     cluster: one,
-    ready: () => one.leader !== undefined && one.list.every((member) => member.applied > 0),
+    ready: () =>
+      [one, ...(second ? [second] : [])].every(
+        ({ leader, list }) => leader !== undefined && list.every((member) => member.applied > 0),
+      ),
     client: (process) => {
       startUs ||= world.nowUs
       const { name, machine } = process
       machine.drift(drift[name] ?? 0)
       const lost = drops[name]
+      const own = clusterOf(name)
       const client = new SimulatedClient({
         name,
         machine,
         process,
-        urls: urls[name]?.map((member) => `http://${resolve(member)}`) ?? one.urls,
-        beliefs: one.checks.beliefs,
-        watches: one.checks.watches,
+        urls: urls[name]?.map((member) => `http://${resolve(member)}`) ?? own.urls,
+        beliefs: own.checks.beliefs,
+        watches: own.checks.watches,
         locks: { ttl: ttl * 1000, margin: margin * 1000 },
         ...(lost ? { connector: (inner: StreamConnector) => new DroppingConnector(inner, lost) } : {}),
       })
@@ -79,8 +87,8 @@ export function cluster(world: World, spec: Spec): LockSystem {
       return acting
     },
     resolve,
-    start: (name) => one.member(name).start(),
-    kill: (name) => one.member(name).kill(),
+    start: (name) => (second?.members.has(name) ? second : one).member(name).start(),
+    kill: (name) => (second?.members.has(name) ? second : one).member(name).kill(),
     actions: clusterActions(world, one, resolve),
     facts: (begin) => {
       one.checks.watches.finish()
@@ -88,10 +96,20 @@ export function cluster(world: World, spec: Spec): LockSystem {
       return { facts: Object.fromEntries(told), answers: one.answers, ...facts.of(one, begin) }
     },
     violations: () =>
-      one.checks.violations.found.map(({ invariant, text, atMs }) => ({
-        rule: 'invariant' as const,
-        text: `${invariant}: ${text}`,
-        atUs: Math.round(atMs * 1000),
-      })),
+      [one, ...(second ? [second] : [])]
+        .flatMap(({ checks }) => checks.violations.found)
+        .map(({ invariant, text, atMs }) => ({
+          rule: 'invariant' as const,
+          text: `${invariant}: ${text}`,
+          atUs: Math.round(atMs * 1000),
+        })),
   }
+}
+
+function successor(world: World, members: number, epoch: number): Cluster {
+  const names = Array.from({ length: members }, (_, i) => `M${i + 1}`)
+  const second = new Cluster(world, { names, epoch, identity: 'successor' })
+  for (const member of second.list) member.disk.faults = QUIET_DISK
+  second.start()
+  return second
 }

@@ -1,4 +1,4 @@
-import { redisLock, redlock, revision, shedlock, zookeeper } from '../../baselines/index.js'
+import { queue, redisLock, redlock, revision, shedlock, zookeeper } from '../../baselines/index.js'
 import type { World } from '../../world/index.js'
 import type { SystemSpec } from '../format.js'
 import type { LockSystem, SystemFactory } from '../system.js'
@@ -13,6 +13,7 @@ const SYSTEMS: Readonly<Record<string, SystemFactory>> = {
   zookeeper,
   revision,
   shedlock,
+  queue,
   cluster,
 }
 

@@ -9,7 +9,7 @@ import {
   type Grant,
   type ServerMessage,
 } from '@leasehold/core'
-import type { StreamHub } from '@leasehold/replica'
+import type { StreamHub, StreamPeer } from '@leasehold/replica'
 import type { Label } from '../network/datagrams.js'
 import type { Process } from '../process.js'
 
@@ -58,15 +58,20 @@ export interface StreamObserver {
   sent(messages: readonly ServerMessage[]): void
 }
 
-/** Lets clients connect to a member's hub at its machine. `observe` is called for each connection. */
+/** Decides who may do what on one connection. */
+export type StreamAccess = Pick<StreamPeer, 'authenticate' | 'authorize' | 'watchEnds'>
+
+/** Lets clients connect to a member's hub at its machine. `observe` and `access` are called for each connection. */
 export function serveStreams<State>(
   process: Process,
   hub: StreamHub<State>,
   observe?: () => StreamObserver,
+  access?: () => StreamAccess,
 ): () => void {
   return process.world.network.listen(process, PORT, (connection) => {
     const observer = observe?.()
     const stream = hub.open({
+      ...access?.(),
       emit: (messages) => {
         observer?.sent(messages)
         connection.send(encodeServerMessages(messages), serverLabel(messages))

@@ -1,5 +1,11 @@
 import type { Limits } from '@leasehold/core'
-import type { Cluster, SimulatedMember } from '../../../cluster/index.js'
+import {
+  type ClientRights,
+  type Cluster,
+  type FormatOf,
+  type SimulatedMember,
+  writeInFormat,
+} from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 import type { Fault } from '../../format.js'
 
@@ -10,6 +16,8 @@ type Own = Fault & { readonly do: 'system' }
  *
  * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}
  * - `rot` {file: log | snapshot | identity | mark}: one bit on the platter.
+ * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
+ * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
  * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for}.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}: what operators do.
@@ -43,6 +51,15 @@ export function clusterActions(
       const file = { log: /^log-/, snapshot: /^snapshot-/, identity: /^identity$/, mark: /^mark-/ }[String(fault.file)]
       member(fault).disk.rot(file ?? /^log-/)
     },
+    format: (fault) => {
+      const one = member(fault)
+      if (one.process?.alive) throw new Error(`${one.name} runs`)
+      const file = writeInFormat(one.disk, fault.file as FormatOf, Number(fault.format))
+      if (file === undefined) throw new Error(`${one.name} has no ${String(fault.file)}`)
+      world.timeline.add({ kind: 'note', text: `${one.name}: ${file} is of format ${String(fault.format)}` })
+    },
+    expire: (fault) => cluster.access.expire(String(fault.who)),
+    allow: (fault) => cluster.access.allow(String(fault.who), fault as ClientRights),
     blackout: (fault) => {
       for (const one of cluster.list) down(one, fault)
     },

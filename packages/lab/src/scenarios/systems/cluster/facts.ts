@@ -94,6 +94,7 @@ export class ClusterFacts {
       lag: Math.max(0, ...running.map((member) => (leader?.applied ?? 0) - member.applied)),
       entries: cluster.checks.entries,
       epoch: state.epoch,
+      accessRefused: Object.fromEntries([...cluster.access.refusals].sort(([a], [b]) => byText(a, b))),
       disks: Object.fromEntries(cluster.list.map(({ name, disk }) => [name, { ...disk.counts }])),
     }
   }

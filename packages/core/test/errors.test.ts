@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { BusyError, InvalidError, LeaseholdError, StorageError } from '../src/index.js'
+
+class Rotten extends StorageError {}
+
+describe('errors are recognised', () => {
+  it('by their class and by every class above it', () => {
+    const error = new StorageError('a disk')
+    expect(error).toBeInstanceOf(StorageError)
+    expect(error).toBeInstanceOf(LeaseholdError)
+    expect(error).not.toBeInstanceOf(BusyError)
+    expect(error).not.toBeInstanceOf(InvalidError)
+  })
+
+  it('by a subclass without a name of its own only when they are of it', () => {
+    expect(new StorageError('a full disk')).not.toBeInstanceOf(Rotten)
+    expect(new Rotten('a bit')).toBeInstanceOf(Rotten)
+    expect(new Rotten('a bit')).toBeInstanceOf(StorageError)
+    expect(new Rotten('a bit').name).toBe('StorageError')
+  })
+
+  it('of another copy of the package', () => {
+    const other = Object.defineProperty(new Error('elsewhere'), Symbol.for('leasehold.error.BusyError'), {
+      value: true,
+    })
+    expect(other).toBeInstanceOf(BusyError)
+    expect(other).not.toBeInstanceOf(StorageError)
+  })
+})
