@@ -13,6 +13,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { crc32 } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Cli, complained, until, Workshop } from '../support/cli.js'
 import { freePort } from '../support/listening.js'
@@ -137,6 +138,24 @@ describe('a member that lost its data', () => {
     await complained(second.cli, 'was emptied')
     await until(() => isVoter(second), 'the member is a voter again', LIMIT_MS)
     expect(numberOf()).not.toBe(before)
+  })
+
+  test('does not give up a folder that is not damaged, only of a later version', async () => {
+    const [, second] = members as [Member, Member]
+    await kill(second)
+    const before = aside(second)
+    const file = join(second.data, 'identity')
+    const own = readFileSync(file)
+    const later = JSON.stringify({ ...(JSON.parse(own.toString().split('\n')[0] as string) as object), format: 2 })
+    writeFileSync(file, `${later}\n${crc32(Buffer.from(later)).toString(16).padStart(8, '0')}\n`)
+    start(second, '--repair')
+    const refusal = await second.cli.finished
+    expect([refusal.code, refusal.stderr]).toEqual([74, expect.stringContaining('has format 2; this program reads')])
+    expect(aside(second)).toEqual(before)
+    writeFileSync(file, own)
+    start(second, '--repair')
+    await until(() => isVoter(second), 'the member is a voter again', LIMIT_MS)
+    expect(aside(second)).toEqual(before)
   })
 
   test('does not take the place of a living member', async () => {
