@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { InvalidError } from '@leasehold/core'
@@ -13,6 +13,8 @@ export const PACKAGES_FOLDER = join(import.meta.dirname, '../../..')
 export interface Copy {
   /** The program that hunts in this copy; see `hunter.ts`. */
   readonly hunter: string
+  /** The program that runs the simulation of the consensus core on this copy's core. */
+  readonly simulation: string
   remove(): void
 }
 
@@ -26,7 +28,17 @@ export function copyWith(mutant: Mutant | undefined, packages = PACKAGES_FOLDER)
     cpSync(join(packages, name, 'package.json'), join(home, name, 'package.json'))
   }
   for (const [file, text] of patched(mutant, packages)) writeFileSync(join(home, file), text)
+  // The simulation reads the core from `src`, beside it: here that is the copy.
+  const simulation = join(folder, 'core', 'test', 'simulation')
+  cpSync(join(packages, 'raft', 'test', 'simulation'), simulation, { recursive: true })
+  mkdirSync(join(folder, 'core', 'src'))
+  writeFileSync(
+    join(folder, 'core', 'src', 'index.js'),
+    "export * from '../../node_modules/@leasehold/raft/dist/index.js'\n",
+  )
+  writeFileSync(join(folder, 'core', 'package.json'), '{"type":"module"}\n')
   return {
+    simulation: join(simulation, 'hunt.ts'),
     hunter: join(home, 'lab', 'dist', 'mutants', 'hunter.js'),
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }

@@ -6,6 +6,9 @@ import type { Mutant } from './mutant.js'
 
 /** One scenario or seed that takes longer does not come to an end: that is found, too. */
 const STALL_MS = 240_000
+/** Mutants of the consensus core, which has a simulation of its own. */
+const CORE = 'raft/'
+const SIMULATION_SEEDS = 10_000
 
 /** What a hunter is to do. */
 export interface HuntOrder {
@@ -35,6 +38,8 @@ export interface Hunted {
   readonly scenario?: { readonly id: string; readonly why: string }
   /** The first seed in which it shows. */
   readonly seed?: { readonly seed: number; readonly why: string }
+  /** The first seed of the consensus core's own simulation in which it shows. */
+  readonly simulation?: { readonly seed: number; readonly why: string }
   /** How many seeds were looked at, if none of them showed it. */
   readonly seeds: number
 }
@@ -43,10 +48,32 @@ export interface Hunted {
 export async function hunt(mutant: Mutant | undefined, order: HuntOrder): Promise<Hunted> {
   const copy = copyWith(mutant)
   try {
-    return await hunted(mutant?.id ?? 'none', copy.hunter, order)
+    const simulation = mutant?.id.startsWith(CORE) === true ? await simulated(copy.simulation) : undefined
+    // What thousands of short runs of the core alone show in seconds need not be waited for in whole clusters.
+    const shown = simulation === undefined ? order : { ...order, seeds: Math.min(order.seeds, order.seedsFirst) }
+    const rest = await hunted(mutant?.id ?? 'none', copy.hunter, shown)
+    return simulation === undefined ? rest : { ...rest, simulation }
   } finally {
     copy.remove()
   }
+}
+
+/** The first seed of the simulation that shows the bug. Needs the repository: the simulation is a test of the core. */
+async function simulated(program: string): Promise<{ seed: number; why: string } | undefined> {
+  const child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), program, String(SIMULATION_SEEDS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: STALL_MS,
+  })
+  let text = ''
+  child.stdout.on('data', (part: Buffer) => {
+    text += String(part)
+  })
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', resolve)
+  })
+  if (code !== 0) throw new Error(`the simulation of the core ended with ${code}`)
+  return text === '' ? undefined : (JSON.parse(text) as { seed: number; why: string })
 }
 
 async function hunted(id: string, hunter: string, order: HuntOrder): Promise<Hunted> {

@@ -48,11 +48,16 @@ export function drift(document: string, mutants: readonly Mutant[]): string[] {
 }
 
 const NOBODY = 'nobody'
+const SIMULATION = 'simulation of the core'
 const WHY_MAX = 110
 
 /** One row: who finds it, after how much, and the words of the check. */
 export function rowOf(mutant: Mutant, hunted: Hunted): string {
-  const { scenario, seed, seeds, profile } = hunted
+  const { scenario, seed, seeds, profile, simulation } = hunted
+  if (simulation && !seed && !scenario) {
+    const cells = [cell(mutant.bug), SIMULATION, seedText(simulation.seed), cell(shortened(simulation.why))]
+    return `| \`${mutant.id}\` | ${cells.join(' | ')} |`
+  }
   const explorer = `explorer, \`${profile}\`${mutant.members === undefined ? '' : `, ${mutant.members} members`}`
   const by =
     scenario && seed

@@ -23,6 +23,10 @@ describe('the table of mutants', () => {
     expect(rowOf(two, hunted('raft/two', { scenario, seed: { seed: 7, why: 'y' } }))).toBe(
       '| `raft/two` | two | scenario S1; explorer, `swarm`, 5 members | 7 seeds | y |',
     )
+    const simulation = { seed: 9, why: 'two leaders' }
+    expect(rowOf(two, hunted('raft/two', { simulation }))).toBe(
+      '| `raft/two` | two | simulation of the core | 9 seeds | two leaders |',
+    )
     expect(rowOf(one, hunted('core/one', {}))).toBe('| `core/one` | a &lt; b | nobody | not in 3 seeds |  |')
   })
 
