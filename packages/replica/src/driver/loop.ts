@@ -15,6 +15,7 @@ import { Proposals, refused } from './proposals.js'
 import { Reads } from './reads.js'
 import type { Received } from './snapshot-transfer.js'
 import { type Installable, Snapshotting } from './snapshotting.js'
+import { ClockRate } from './clock-rate.js'
 import { Stamps } from './stamps.js'
 import { StateHashes } from './state-hashes.js'
 import { Tenure } from './tenure.js'
@@ -55,6 +56,7 @@ export class Loop {
   private readonly peers: Peers
   private readonly snapshotting: Snapshotting
   private readonly stamps = new Stamps()
+  private readonly rate = new ClockRate()
   private readonly hashes = new StateHashes()
   private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
   /** Configuration entries that somebody waits for. */
@@ -275,6 +277,7 @@ export class Loop {
       const { sequence, hardState, entries, snapshot, mustSync } = persist
       if (snapshot) this.install(snapshot.index)
       this.stamps.note(entries)
+      if (this.raft.role === 'follower') this.compareClocks(entries)
       const base = snapshot && { index: snapshot.index, term: snapshot.term }
       this.flusher.add({ sequence, hardState, entries, base, mustSync })
       if (gated.length > 0) this.gated.push({ sequence, messages: gated })
@@ -282,6 +285,14 @@ export class Loop {
     const sequence = this.flusher.start(single && effects.committed.length === 0)
     if (sequence !== undefined) this.persisted(sequence)
     return sequence !== undefined
+  }
+
+  private compareClocks(entries: readonly Entry[]): void {
+    const { term } = this.raft
+    const { clock, log } = this.options.settings.platform
+    const percent = this.rate.note(term, entries, clock.monotonicMs())
+    if (percent === undefined) return
+    log.warn('the clock of the leader runs faster than the one here: sessions may end too early', { percent, term })
   }
 
   private persisted(sequence: number): void {

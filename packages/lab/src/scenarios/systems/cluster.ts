@@ -41,6 +41,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     ...(spec.epoch ? { epoch: spec.epoch } : {}),
     machines: (name) => ({ driftPpm: drift[name] ?? 0 }),
     onEntry: (canonical) => facts.entry(canonical),
+    log: (line) => facts.line(line),
   })
   for (const member of one.list) member.disk.faults = { ...QUIET_DISK, ...spec.disk }
   if (spec.clocksOutOfBound) {

@@ -9,6 +9,9 @@ interface Granted {
   readonly token: number
 }
 
+/** What members log when they find the leader's clock too fast. */
+const CLOCK_ALARM = 'the clock of the leader runs faster'
+
 /** What a cluster has to tell at the end: from its log, not from what anybody believes. */
 export class ClusterFacts {
   private readonly grants = new Map<string, Granted[]>()
@@ -25,6 +28,7 @@ export class ClusterFacts {
   }
   private readonly commands: Record<string, number> = {}
   private pushes = 0
+  private clockAlarms = 0
   private terms = new Set<number>()
   private readonly holdClients = new Map<number, string>()
 
@@ -52,6 +56,11 @@ export class ClusterFacts {
     if (event.kind === 'freed') {
       listOf(this.freed, this.holdClients.get(event.hold) ?? '').push({ reason: event.reason, atUs })
     }
+  }
+
+  /** A member has logged this. */
+  line(text: string): void {
+    if (text.includes(CLOCK_ALARM)) this.clockAlarms++
   }
 
   /** Times are seconds of the scenario. */
@@ -94,6 +103,7 @@ export class ClusterFacts {
       lag: Math.max(0, ...running.map((member) => (leader?.applied ?? 0) - member.applied)),
       entries: cluster.checks.entries,
       epoch: state.epoch,
+      clockAlarms: this.clockAlarms,
       accessRefused: Object.fromEntries([...cluster.access.refusals].sort(([a], [b]) => byText(a, b))),
       disks: Object.fromEntries(cluster.list.map(({ name, disk }) => [name, { ...disk.counts }])),
     }
