@@ -5,6 +5,8 @@ import type { StreamPeer } from '@leasehold/replica'
 export interface ClientRights {
   readonly acquire?: readonly string[]
   readonly read?: readonly string[]
+  readonly steal?: readonly string[]
+  readonly admin?: readonly string[]
 }
 
 /** What a message needs: the names under which verb; no names: the verb for any name at all. Undefined: nothing. */
@@ -97,15 +99,13 @@ function needOfCommand(command: (ClientMessage & { kind: 'command' })['command']
     case 'adopt':
       return { verb: 'acquire', names: [] }
     case 'closeSession':
-      return command.by === 'owner' ? undefined : WHOLE
+      return command.by === 'owner' ? undefined : { verb: 'admin', names: [''] }
     case 'steal':
+      return { verb: 'steal', names: [''] }
     case 'configure':
-      return WHOLE
+      return { verb: 'admin', names: [''] }
     case 'cancel':
     case 'release':
       return undefined
   }
 }
-
-/** What only operators do: here, who may acquire everything. */
-const WHOLE: Need = { verb: 'acquire', names: [''] }
