@@ -32,6 +32,7 @@ describe('facts for the border', () => {
     expect(sessionOf(bench.state, a)).toEqual({
       id: a,
       secret: '1'.padStart(32, '0'),
+      nonce: '1'.padStart(32, '0'),
       ttlMs: 5000,
       remainingMs: 4000,
       local: false,

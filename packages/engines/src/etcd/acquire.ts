@@ -24,6 +24,8 @@ const ANSWER_MS = 5_000
 /** One call within a wait. */
 const CALL_TIMEOUT_MS = 10_000
 const AGAIN_MS = 100
+/** Between two looks of one who waits, without any event. */
+const RECHECK_MS = 20_000
 /** The grant of a waiter is written in the revision in which its predecessor leaves: it is told next. */
 const GRANT_GRACE_MS = 3
 
@@ -58,6 +60,7 @@ export class Acquire {
   #lastError: LeaseholdError | undefined
   #cancelTimer: () => void = () => {}
   #cancelServe: () => void = () => {}
+  #cancelRecheck: () => void = () => {}
   #unwatchGrant: () => void = () => {}
   readonly #watched = new Map<string, () => void>()
   readonly #onAbort = () => {
@@ -112,6 +115,7 @@ export class Acquire {
     this.#isOver = true
     this.#cancelTimer()
     this.#cancelServe()
+    this.#cancelRecheck()
     this.#unwatchGrant()
     for (const unwatch of this.#watched.values()) unwatch()
     this.#watched.clear()
@@ -231,6 +235,7 @@ export class Acquire {
       },
     )
     this.#look(views, revision)
+    this.#recheck()
   }
 
   /** Watches what is in the way; serves when nothing is. */
@@ -243,16 +248,19 @@ export class Acquire {
       const before = place < 0 ? undefined : view.waiters[place - 1]
       if (before === undefined) {
         if (placeIn(view, mode) === undefined) isFree = false
-        wanted.set(`${name}\0`, () => this.#watch(this.#session.store.layout.blockers(name), revision, true))
+        const what = `${name}\0`
+        wanted.set(what, () => this.#watch(what, this.#session.store.layout.blockers(name), revision, true))
         continue
       }
       isFree = false
       const { request } = before
       const { layout } = this.#session.store
-      wanted.set(`${name}\0q${request}`, () => this.#watch({ key: layout.waiter(name, request) }, revision, true))
+      const turn = `${name}\0q${request}`
+      wanted.set(turn, () => this.#watch(turn, { key: layout.waiter(name, request) }, revision, true))
       // Beside it there may be room: then what blocks the lock has to be watched from its grant on.
       if (mode !== 'exclusive' && modeIn(before.record, name) !== 'exclusive') {
-        wanted.set(`${name}\0h${request}`, () => this.#watch({ key: layout.hold(name, request) }, revision, false))
+        const grant = `${name}\0h${request}`
+        wanted.set(grant, () => this.#watch(grant, { key: layout.hold(name, request) }, revision, false))
       }
     }
     for (const [what, unwatch] of this.#watched) {
@@ -264,12 +272,29 @@ export class Acquire {
     if (isFree) this.#serveSoon(0)
   }
 
-  #watch(span: { key: Buffer; rangeEnd?: Buffer }, revision: number, leaves: boolean): () => void {
+  #watch(what: string, span: { key: Buffer; rangeEnd?: Buffer }, revision: number, leaves: boolean): () => void {
     const filter = leaves ? { noPut: true } : { noDelete: true }
     return this.#session.store.client.watches.add(
       { ...span, from: revision + 1, ...filter },
-      { events: () => this.#serveSoon(GRANT_GRACE_MS), gap: () => this.#serveSoon(0) },
+      {
+        events: () => this.#serveSoon(GRANT_GRACE_MS),
+        gap: () => {
+          // It is over: what is found by looking is watched anew.
+          this.#watched.delete(what)
+          this.#serveSoon(0)
+        },
+      },
     )
+  }
+
+  /** No event is needed to wait for ever: now and then it looks by itself, should one have got lost. */
+  #recheck(): void {
+    const { platform } = this.#session
+    const delayMs = RECHECK_MS * (0.75 + platform.random() / 2)
+    this.#cancelRecheck = platform.after(delayMs, () => {
+      this.#serveSoon(0)
+      this.#recheck()
+    })
   }
 
   #serveSoon(delayMs: number): void {
