@@ -42,7 +42,7 @@ export async function exploreCommand(command: ExploreCommand, io: CommandIo): Pr
   const before = command.state === undefined ? undefined : stateOf(command.state, profile, members)
   const began = performance.now()
   const first = Math.max(from, before?.next ?? from)
-  let shownAt = 0
+  let shownAt = Number.NEGATIVE_INFINITY
   const explored = await explore(
     {
       from,
