@@ -97,7 +97,10 @@ class EtcdEngine implements Engine {
     const answer = await this.#client.txn(
       {
         compare: [this.#store.epochHolds, { result: 0, target: 1, key, createRevision: 0 }],
-        success: [{ put: { key, value: bytesOf(record), lease } }],
+        success: [
+          { put: { key, value: bytesOf(record), lease } },
+          { put: { key: this.#store.layout.open(sid), value: Buffer.from('1'), lease } },
+        ],
         failure: [{ range: { key } }],
       },
       { timeoutMs, repeatable: true },
@@ -161,15 +164,18 @@ class EtcdEngine implements Engine {
     if (kv === undefined || record?.state !== 'open')
       throw new SessionEndedError(`session ${id} does not exist (any more)`)
     const closed: SessionRecord = { ...record, state: 'closed', by: 'operator', reason }
+    const sid = store.layout.parse(kv.key)?.name as string
     await this.#repeated(
       {
         compare: [{ result: 0, target: 1, key: kv.key, createRevision: revision }],
-        success: [{ put: { key: kv.key, value: bytesOf(closed), ignoreLease: true } }],
+        success: [
+          { put: { key: kv.key, value: bytesOf(closed), ignoreLease: true } },
+          { delete: { key: store.layout.open(sid) } },
+        ],
         failure: [],
       },
       timeoutMs,
     )
-    const sid = store.layout.parse(kv.key)?.name
     const locks = await this.#client.range(store.layout.locks(), timeoutMs)
     for (const one of locks.kvs) {
       const parsed = store.layout.parse(one.key)

@@ -8,6 +8,8 @@ import type { KeyValue } from './messages.js'
  * - `epoch`: `{epoch, cluster}`.
  * - `s/SESSION`: an open or closed session, under its lease; `s/SESSION/w`: why something of it has ended just now;
  *   `s/SESSION/aN`: the answer of its write N.
+ * - `o/SESSION`: there while the session is open, under its lease. A session is closed before its lease ends, and nobody may
+ *   grant it anything in between.
  * - `k/NAME␀qREQUEST`: a request that waits, or has waited and holds; under the session's lease. Its create revision is
  *   its place in the queue.
  * - `k/NAME␀hREQUEST`: a hold; under the session's lease, or without one when it is persistent. Its create revision is
@@ -28,6 +30,10 @@ export class Layout {
 
   sessionEnd(sid: string): Buffer {
     return this.#key(`s/${sid}0`)
+  }
+
+  open(sid: string): Buffer {
+    return this.#key(`o/${sid}`)
   }
 
   word(sid: string): Buffer {

@@ -252,7 +252,10 @@ export class EtcdSession implements EngineSession {
     const record: SessionRecord = { ...this.#options.record, state: 'closed', by: 'owner' }
     const request: TxnRequest = {
       compare: [{ result: 3, target: 1, key, createRevision: 0 }],
-      success: [{ put: { key, value: bytesOf(record), ignoreLease: true } }],
+      success: [
+        { put: { key, value: bytesOf(record), ignoreLease: true } },
+        { delete: { key: layout.open(this.sid) } },
+      ],
       failure: [],
     }
     await client.txn(request, { timeoutMs, repeatable: true })

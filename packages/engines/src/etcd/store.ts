@@ -171,7 +171,9 @@ export class Store {
     for (const grant of planned) {
       const ops = this.grantOps(holdRecord(grant, this.platform.wallMs()), grant.waiter.request, grant.waiter.lease)
       if (opsUsed + success.length + ops.length > OPS_MAX) break
-      const checks: Compare[] = []
+      // Its session is not closed: its lease may live on for a moment.
+      const open = this.layout.open(grant.waiter.record.sid)
+      const checks: Compare[] = [{ result: 1, target: 1, key: open, createRevision: 0 }]
       for (const { name } of grant.waiter.record.locks) {
         const { request, createRevision } = grant.waiter
         checks.push({ result: 0, target: 1, key: this.layout.waiter(name, request), createRevision })
