@@ -8,6 +8,7 @@ import {
   type RaftLimits,
   type SnapshotMeta,
 } from '../../src/index.js'
+import type { Moments } from './moments.js'
 import type { Prng } from './prng.js'
 import { Safety } from './safety.js'
 
@@ -32,6 +33,10 @@ interface Member {
   applied: number
   digest: number
   down: number
+  /** Until when it stands still: it neither hears nor does anything, and its messages wait. */
+  paused: number
+  /** Until when nobody hears it, and it hears nobody. */
+  apart: number
 }
 
 interface Parcel {
@@ -52,16 +57,10 @@ export interface Faults {
   readonly transfer: number
   /** A member is told that the leader's process has ended. */
   readonly ended: number
+  readonly moments: Moments
 }
 
 const PARCELS_MAX = 5000
-const LIMITS: Partial<RaftLimits> = {
-  inflightsMax: 3,
-  appendBytesMax: 64,
-  uncommittedBytesMax: 4096,
-  committedBytesMax: 100,
-}
-
 export function configurationFor(ids: readonly number[]): Configuration {
   return { voters: ids, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 }
@@ -81,6 +80,7 @@ export class Group {
     private readonly random: Prng,
     private readonly ids: readonly number[],
     private readonly faults: Faults,
+    private readonly limits: Partial<RaftLimits>,
   ) {
     const snapshot: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor(ids.slice(0, 3)) }
     const nothing: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor([]) }
@@ -92,7 +92,17 @@ export class Group {
         snapshotDigest: 0,
         entries: [],
       }
-      const member: Member = { id, disk, raft: undefined, writes: [], applied: 0, digest: 0, down: 0 }
+      const member: Member = {
+        id,
+        disk,
+        raft: undefined,
+        writes: [],
+        applied: 0,
+        digest: 0,
+        down: 0,
+        paused: 0,
+        apart: 0,
+      }
       this.members.set(id, member)
       this.start(member)
     }
@@ -105,7 +115,7 @@ export class Group {
       snapshot: disk.snapshot,
       hardState: disk.hard,
       entries: disk.entries,
-      limits: LIMITS,
+      limits: this.limits,
       random: (limit) => this.random.below(limit),
     })
     member.writes = []
@@ -119,7 +129,8 @@ export class Group {
     for (const write of member.writes.slice(0, survived)) this.store(member, write.effects)
     member.raft = undefined
     member.writes = []
-    member.down = this.now + 1 + this.random.below(60)
+    member.down = this.now + 1 + this.random.below(this.faults.moments.downMax)
+    member.paused = 0
   }
 
   /** One step of the world: a tick for some, deliveries, disk completions, faults, work. */
@@ -135,17 +146,52 @@ export class Group {
         this.crash(member)
         continue
       }
+      if (faulty && this.strike(member)) continue
       if (!faulty || !random.chance(10)) member.raft.tick()
       if (!random.chance(faulty ? faults.slowDisk : 0))
         for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
     }
     if (faulty) this.cutLinks()
+    if (faulty && random.below(10_000) < faults.moments.blackout)
+      for (const member of this.members.values()) if (member.raft !== undefined) this.crash(member)
     this.deliver()
-    if (random.chance(30)) this.propose()
+    if (random.chance(faults.moments.work)) this.propose()
+    const reader = this.members.get(random.pick(this.ids)) as Member
+    if (random.chance(faults.moments.reads) && this.now >= reader.paused) this.read(reader)
     if (faulty) this.administer()
     this.reportSnapshots()
     for (const member of this.members.values()) if (member.raft !== undefined) this.drain(member)
     this.safety.check([...this.members.values()].flatMap((member) => (member.raft === undefined ? [] : [member.raft])))
+  }
+
+  /** What comes at a bad moment. Whether the member is down, or stands still, now. */
+  private strike(member: Member): boolean {
+    const { random, now } = this
+    const { depose, writing, pause, downMax } = this.faults.moments
+    if (now < member.paused) return true
+    if (now === member.paused) {
+      // Whoever waited for an answer asks at once: before this member hears what has happened meanwhile.
+      this.read(member)
+      this.drain(member)
+    }
+    const raft = member.raft as Raft
+    const exposed = raft.role === 'leader' && raft.commit < raft.lastIndex
+    if (member.writes.length > 0 && random.below(1000) < writing) this.crash(member)
+    else if (raft.role === 'leader' && random.below(1000) < depose * (exposed ? 3 : 1)) this.depose(member)
+    else if (random.below(10_000) < pause) member.paused = now + 1 + random.below(downMax)
+    return member.raft === undefined || now < member.paused
+  }
+
+  private depose(member: Member): void {
+    const kind = this.random.below(3)
+    const until = this.now + 1 + this.random.below(this.faults.moments.downMax)
+    if (kind === 0) this.crash(member)
+    else if (kind === 1) member.paused = until
+    else member.apart = until
+  }
+
+  private isApart(id: number): boolean {
+    return this.now < (this.members.get(id) as Member).apart
   }
 
   private cutLinks(): void {
@@ -167,15 +213,22 @@ export class Group {
   heal(): void {
     this.calm = true
     this.cuts.clear()
-    for (const member of this.members.values()) if (member.raft === undefined) this.start(member)
+    for (const member of this.members.values()) {
+      member.paused = 0
+      member.apart = 0
+      if (member.raft === undefined) this.start(member)
+    }
   }
 
   private deliver(): void {
-    const due = this.parcels.filter((parcel) => parcel.at <= this.now)
-    this.parcels = this.parcels.filter((parcel) => parcel.at > this.now)
+    const isDue = ({ at, message }: Parcel) =>
+      at <= this.now && this.now >= (this.members.get(message.to) as Member).paused
+    const due = this.parcels.filter(isDue)
+    this.parcels = this.parcels.filter((parcel) => !isDue(parcel))
     for (const { message, digest } of due) {
       const member = this.members.get(message.to)
       if (member?.raft === undefined || this.cuts.has(`${message.from}-${message.to}`)) continue
+      if (this.isApart(message.from) || this.isApart(message.to)) continue
       if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
       member.raft.step(message)
       this.drain(member)
@@ -192,11 +245,17 @@ export class Group {
     const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
     for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
       this.parcels.push({
-        at: this.now + 1 + random.below(this.calm ? Math.min(faults.delayMax, 2) : faults.delayMax),
+        at: this.now + 1 + this.delay(),
         message,
         digest: digest ?? member.digest,
       })
     }
+  }
+
+  private delay(): number {
+    const { random, faults } = this
+    if (this.calm) return random.below(Math.min(faults.delayMax, 2))
+    return random.below(random.chance(faults.moments.late) ? faults.moments.lateMax : faults.delayMax)
   }
 
   private drain(member: Member): void {
@@ -249,14 +308,14 @@ export class Group {
         throw new Error(`node ${member.id} applies ${entry.index} after ${member.applied}`)
       if (entry.kind === 'configuration') raft.applyConfiguration(entry.change)
       member.applied = entry.index
-      member.digest = this.safety.applied(member.id, entry, member.digest)
+      member.digest = this.safety.applied(raft, entry, member.digest)
       raft.applied(entry.index)
     }
   }
 
   private propose(): void {
     const member = this.members.get(this.random.pick(this.ids)) as Member
-    if (member.raft === undefined) return
+    if (member.raft === undefined || this.now < member.paused) return
     const data = Uint8Array.of(
       ...String(++this.proposed)
         .split('')
@@ -265,17 +324,18 @@ export class Group {
     const { raft } = member
     if (raft.role === 'leader') raft.propose([data])
     else if (this.random.chance(20)) raft.propose([data])
-    if (this.random.chance(20)) {
-      const context = ++this.nextRead
-      if (raft.read(context)) this.safety.readAsked(context)
-    }
+  }
+
+  private read({ raft }: Member): void {
+    const context = ++this.nextRead
+    if (raft?.read(context)) this.safety.readAsked(context)
   }
 
   private administer(): void {
     const { random, faults } = this
     const member = this.members.get(random.pick(this.ids)) as Member
     const { raft, disk } = member
-    if (raft === undefined) return
+    if (raft === undefined || this.now < member.paused) return
     // Whether it is true does not matter: the hint must never do harm.
     if (random.below(1000) < faults.ended) raft.processEnded(raft.leader)
     if (random.below(1000) < faults.compact && member.applied > disk.snapshot.index + 2) this.compact(member)

@@ -1,4 +1,5 @@
 import { type Faults, Group } from './group.js'
+import { limitsOf, momentsOf } from './moments.js'
 import { Prng } from './prng.js'
 
 const STEPS = 600
@@ -18,6 +19,7 @@ function faultsOf(random: Prng): Faults {
     change: some(40),
     transfer: some(20),
     ended: some(20),
+    moments: momentsOf(random),
   }
 }
 
@@ -25,7 +27,7 @@ function faultsOf(random: Prng): Faults {
 export function run(seed: number): Group {
   const random = new Prng(seed)
   const faults = faultsOf(random)
-  const group = new Group(random, [1, 2, 3, 4, 5].slice(0, 3 + random.below(3)), faults)
+  const group = new Group(random, [1, 2, 3, 4, 5].slice(0, 3 + random.below(3)), faults, limitsOf(random))
   try {
     for (let i = 0; i < STEPS; i++) group.step(true)
     group.heal()

@@ -1,10 +1,18 @@
 import type { Entry, Raft } from '../../src/index.js'
 
+interface Known {
+  readonly term: number
+  readonly text: string
+  readonly digest: number
+  /** The earliest term in which somebody applied it: it was committed then. */
+  committedIn: number
+}
+
 /** The global promises of Raft (figure 3.2), watched over the whole run. A broken one throws. */
 export class Safety {
   private readonly leaders = new Map<number, number>()
   /** What was applied at each index by whoever was first, and the digest of everything up to there. */
-  private readonly log = new Map<number, { readonly term: number; readonly text: string; readonly digest: number }>()
+  private readonly log = new Map<number, Known>()
   private readonly reads = new Map<number, number>()
   private highest = 0
 
@@ -12,22 +20,23 @@ export class Safety {
     return this.highest
   }
 
-  /** Election safety: at most one leader in a term. Leader completeness: it has everything that was ever applied. */
+  /** Election safety: at most one leader in a term. Leader completeness: it has whatever was committed in earlier terms. */
   leads(id: number, raft: Raft): void {
     const known = this.leaders.get(raft.term)
     if (known === undefined) {
       this.leaders.set(raft.term, id)
       for (let index = raft.status.first; index <= this.highest; index++) {
         const ours = raft.termAt(index)
-        const theirs = this.log.get(index)?.term
-        if (theirs !== undefined && ours !== theirs)
-          throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs} (has ${ours})`)
+        const theirs = this.log.get(index)
+        // Who is elected late may find that a later term has gone on without it.
+        if (theirs === undefined || theirs.committedIn >= raft.term || theirs.term === ours) continue
+        throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs.term} (has ${ours})`)
       }
     } else if (known !== id) throw new Error(`two leaders in term ${raft.term}: ${known} and ${id}`)
   }
 
   /** State machine safety: the same entry at the same index, everywhere, for ever. */
-  applied(id: number, entry: Entry, digest: number): number {
+  applied({ id, term }: Raft, entry: Entry, digest: number): number {
     const text = entry.kind === 'normal' ? entry.data.join(',') : JSON.stringify(entry.change.steps)
     const next =
       (Math.imul(digest, 31) +
@@ -37,13 +46,14 @@ export class Safety {
       0
     const known = this.log.get(entry.index)
     if (known === undefined) {
-      this.log.set(entry.index, { term: entry.term, text, digest: next })
+      this.log.set(entry.index, { term: entry.term, text, digest: next, committedIn: term })
       this.highest = Math.max(this.highest, entry.index)
     } else if (known.term !== entry.term || known.text !== text || known.digest !== next) {
       throw new Error(
         `node ${id} applied ${entry.term}/${entry.index} ${text}, another had ${known.term} ${known.text} (digests ${next}, ${known.digest})`,
       )
     }
+    if (known !== undefined) known.committedIn = Math.min(known.committedIn, term)
     return next
   }
 

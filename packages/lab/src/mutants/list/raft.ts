@@ -33,7 +33,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
       [
         'replication',
         'core.log.append(entries);',
-        'core.log.append(entries);\n    core.progressOf(core.id)?.maybeUpdate(core.log.lastIndex);',
+        'core.log.append(entries);\n    core.progressOf(core.id)?.maybeUpdate(core.log.lastIndex);\n    if (core.isSingleton)\n        core.maybeCommit();',
       ],
     ],
   },
