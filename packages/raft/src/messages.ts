@@ -69,9 +69,13 @@ export function message(fields: MessageFields, from = fields.from ?? 0, term = f
   }
 }
 
-/** Replies that promise something durable: they leave only after everything before them is on disk. */
+/**
+ * What promises something durable: it leaves only after everything before it is on disk. Replies, and a candidate's request:
+ * a member that has lost the term of its candidacy would stand in it once more, with the votes of the first time and
+ * perhaps without the tail that they were given for.
+ */
 export function isGated(kind: MessageKind): boolean {
-  return kind === 'appendReply' || kind === 'voteReply' || kind === 'preVoteReply'
+  return kind === 'appendReply' || kind === 'vote' || kind === 'voteReply' || kind === 'preVoteReply'
 }
 
 export function entryBytes(entry: Entry): number {

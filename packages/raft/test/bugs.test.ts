@@ -26,6 +26,32 @@ describe('elections and votes', () => {
     expect(hand.take()).toMatchObject([{ kind: 'voteReply', to: 3, reject: true }])
   })
 
+  it('1: a candidate asks for votes only when its term is durable, and does not stand in it again', () => {
+    const hand = new Hand([1, 2, 3], plain)
+    hand.elect(2)
+    hand.autoWrite = false
+    // Node 1 has acknowledged nothing of this, and loses it with its candidacy.
+    hand.propose(2, 'a')
+    hand.write(2)
+    hand.settle((one) => one.to !== 1 || one.kind !== 'append')
+    hand.raft(1).campaign()
+    hand.flush(1)
+    const early = hand.take((one) => one.kind === 'vote')
+    hand.give(early)
+    hand.write(2)
+    hand.write(3)
+    const votes = hand.take((one) => one.kind === 'voteReply')
+    hand.autoWrite = true
+    hand.start(1)
+    hand.raft(1).campaign()
+    hand.flush(1)
+    hand.inbox = []
+    // What was granted to the longer log of before the crash must not elect the shorter one.
+    hand.give(votes)
+    expect(hand.raft(1)).toMatchObject({ role: 'candidate', lastIndex: 1 })
+    expect(early).toEqual([])
+  })
+
   it('2: a step down within the term keeps the vote', () => {
     const hand = new Hand([1, 2, 3], plain)
     hand.give([message({ kind: 'vote', from: 2, to: 1, term: 3 })])

@@ -57,7 +57,8 @@ export class ScriptNode {
     if (entries.length > 0) lines.push('Entries:', ...entries.map(entryText))
     if (snapshot !== undefined) lines.push(`Snapshot ${snapshotText(snapshot)}`)
     if (committed.length > 0) lines.push('CommittedEntries:', ...committed.map(entryText))
-    const parcels = asynchronous ? effects.messages : [...effects.messages, ...effects.gated]
+    // The scripts' core asks for votes before its term is written (docs/divergence.md).
+    const parcels = [...effects.messages, ...effects.gated.filter(({ kind }) => !asynchronous || kind === 'vote')]
     const out = parcels.map((one) => parcelText(one))
     if (asynchronous) out.push(...this.threads.queue(effects))
     if (out.length > 0) lines.push('Messages:', ...out)

@@ -76,7 +76,7 @@ export class Threads {
     const head = `${id}->AppendThread MsgStorageAppend Term:${hardState?.term ?? 0} Log:0/0`
     const snap = snapshot === undefined ? '' : `\n  Snapshot: ${snapshotText(snapshot)}`
     const text = `${head}${commit}${vote}${entriesText(entries, '')}${snap}`
-    const replies: Parcel[] = [...waiting]
+    const replies: Parcel[] = waiting.filter(({ kind }) => kind !== 'vote')
     const index = this.raft.lastIndex
     const last = index < this.unstable ? undefined : { index, term: this.raft.termAt(index) as number }
     if (last !== undefined || snapshot !== undefined) {
