@@ -20,7 +20,7 @@ export interface DiskFile {
   readonly name: string
   /** Writes `chunks` one after another from `offset`. With `sync`, `done` runs only after the data is durable (fdatasync). */
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void
-  /** The same, blocking, with sync: the shortest way when a single operation waits. Throws on failure. */
+  /** The same, blocking, with sync: the shortest way while the disk is quick. Throws on failure. */
   writeSync(offset: number, chunks: readonly Uint8Array[]): void
   close(): void
 }

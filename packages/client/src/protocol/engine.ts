@@ -100,6 +100,7 @@ export class ProtocolEngine implements Engine, Wire {
         message: (message) => this.#message(message),
         refused: (error) => this.#refused(error),
         status: (status) => this.#listeners.emit(status),
+        awaited: () => this.#awaited.size,
         needed: () => this.#calls.size + this.#sessions.size + this.#watches.size > 0,
         // A reader of a watch waits for its next event.
         wanted: () =>

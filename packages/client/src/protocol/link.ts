@@ -39,6 +39,8 @@ export interface LinkEvents {
   wanted(): boolean
   /** Whether anything at all is there that needs a connection. */
   needed(): boolean
+  /** Messages without an answer so far. */
+  awaited(): number
 }
 
 /** Known URLs: the given ones and those that members have named. */
@@ -56,6 +58,12 @@ const UNREACHABLE_MS = 1_000
 const BUFFERED_MAX = 4 * 2 ** 20
 /** Messages per frame. */
 const FRAME_MESSAGES_MAX = 1024
+/**
+ * Of a large burst a part leaves at once: then the service works on it while this side makes the rest, and answers while this
+ * side waits. Otherwise the two take turns.
+ */
+const EARLY_MESSAGES_MIN = 32
+const EARLY_PARTS = 4
 /** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
 export const SILENCE_MS = 10_000
 
@@ -136,9 +144,9 @@ export class Link {
   send(message: ClientMessage): void {
     if (!this.connected) return
     this.#outbox.push(message)
-    if (this.#flushing) return
-    this.#flushing = true
-    this.#options.platform.soon(() => this.#flush())
+    const { length } = this.#outbox
+    if (length >= EARLY_MESSAGES_MIN && length * EARLY_PARTS >= this.#events.awaited()) this.#sendFrame()
+    this.#flushSoon()
   }
 
   /** The member has done something for us: the next break is the first one again. */
@@ -314,19 +322,28 @@ export class Link {
 
   #flush(): void {
     this.#flushing = false
-    const channel = this.#channel
-    if (!channel || !this.connected || this.#outbox.length === 0) return
-    if (channel.buffered > BUFFERED_MAX) {
+    if (this.#sendFrame()) this.#flushSoon()
+    else if (this.connected && this.#outbox.length > 0) {
       this.#flushing = true
       after(this.#options.platform, 5, () => this.#flush())
-      return
     }
-    const batch = this.#outbox
-    this.#outbox = batch.length > FRAME_MESSAGES_MAX ? batch.splice(FRAME_MESSAGES_MAX) : []
-    channel.send(batch)
-    if (this.#outbox.length === 0) return
+  }
+
+  #flushSoon(): void {
+    if (this.#outbox.length === 0 || this.#flushing) return
     this.#flushing = true
     this.#options.platform.soon(() => this.#flush())
+  }
+
+  /** False: nothing was sent, for want of a connection or of room in it. */
+  #sendFrame(): boolean {
+    const channel = this.#channel
+    if (!channel || !this.connected || channel.buffered > BUFFERED_MAX) return false
+    const batch = this.#outbox
+    if (batch.length === 0) return true
+    this.#outbox = batch.length > FRAME_MESSAGES_MAX ? batch.splice(FRAME_MESSAGES_MAX) : []
+    channel.send(batch)
+    return true
   }
 
   /** A half-open connection looks open for minutes: ask, and leave if nobody answers. */

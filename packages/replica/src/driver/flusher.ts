@@ -2,10 +2,13 @@ import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import type { Log } from '../log/log.js'
 import type { Clock } from '../platform.js'
 
-/** A blocking write that takes this long or more is too slow to block everything else. */
-const BLOCKING_SLOW_MS = 3
-/** After a slow one, this many flushes go the other way before blocking is tried again. */
-const BLOCKING_PAUSE_FLUSHES = 256
+/**
+ * A write that blocks saves the way to another thread and back, which costs more than a quick disk takes. One that takes
+ * this long on average is too slow to let everything else wait.
+ */
+const BLOCKING_MS = 1
+/** Part of the last write in the average. */
+const WEIGHT = 1 / 8
 
 /** Something to make durable; `sequence` is reported once it is, and everything before it. */
 export interface Flush {
@@ -30,7 +33,8 @@ export interface FlusherOptions {
 export class Flusher {
   private waiting: Flush | undefined
   private writing = false
-  private pause = 0
+  /** How long a write takes, in milliseconds. */
+  private average = 0
 
   constructor(private readonly options: FlusherOptions) {}
 
@@ -44,36 +48,31 @@ export class Flusher {
   }
 
   /**
-   * Starts the next write, if none is under way. `single`: only one operation waits for it, and blocking is the shortest way.
+   * Starts the next write, if none is under way. `mayBlock`: nothing that could be done meanwhile is held up.
    * Returns the sequence that is durable now, if the write has been done already. Throws when a blocking write failed.
    */
-  start(single: boolean): number | undefined {
+  start(mayBlock: boolean): number | undefined {
     const flush = this.waiting
     if (this.writing || !flush) return undefined
-    const { log } = this.options
+    const { log, clock, blocking, done } = this.options
     this.waiting = undefined
     if (!flush.mustSync) return flush.sequence
-    if (single && this.blocks() && this.timed(() => log.appendSync(flush))) return flush.sequence
+    const begun = clock.monotonicMs()
+    if (blocking && mayBlock && this.average < BLOCKING_MS && log.appendSync(flush)) {
+      this.note(begun)
+      return flush.sequence
+    }
     this.writing = true
     log.append(flush, (error) => {
       this.writing = false
-      this.options.done(flush.sequence, error)
+      this.note(begun)
+      done(flush.sequence, error)
     })
     return undefined
   }
 
-  private blocks(): boolean {
-    if (!this.options.blocking) return false
-    if (this.pause > 0) this.pause--
-    return this.pause === 0
-  }
-
-  private timed(write: () => boolean): boolean {
-    const { clock } = this.options
-    const before = clock.monotonicMs()
-    const written = write()
-    if (clock.monotonicMs() - before >= BLOCKING_SLOW_MS) this.pause = BLOCKING_PAUSE_FLUSHES
-    return written
+  private note(begun: number): void {
+    this.average += (this.options.clock.monotonicMs() - begun - this.average) * WEIGHT
   }
 }
 

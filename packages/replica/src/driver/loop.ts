@@ -219,11 +219,11 @@ export class Loop {
     try {
       for (let round = 0, more = true; more; round++) {
         assert(round < ROUNDS_MAX, () => `${round} rounds of effects`)
-        const single = this.closeBatch()
+        this.closeBatch()
         this.beginReads()
         const effects = this.raft.takeEffects()
         for (const out of effects.messages) this.peers.send(out)
-        more = this.flush(effects, single)
+        more = this.flush(effects)
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
@@ -248,19 +248,18 @@ export class Loop {
     return this.raft.status.transferee === 0 && (this.tenure?.waiting.size ?? 0) < IN_FLIGHT_MAX
   }
 
-  /** Proposes the open batch, or an empty entry if time must move. Returns whether it is a single operation. */
-  private closeBatch(): boolean {
+  /** Proposes the open batch, or an empty entry if time must move. */
+  private closeBatch(): void {
     const { tenure } = this
-    if (!this.closing || !tenure?.ready || !this.flusher.idle || !this.hasRoom) return false
+    if (!this.closing || !tenure?.ready || !this.flusher.idle || !this.hasRoom) return
     const now = this.options.settings.platform.clock.monotonicMs()
     const { state } = this.applier
-    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return false
+    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return
     this.closing = false
     const { data, batch } = this.proposals.close(tenure.stamp(now, state.now), this.batchBytes)
     const index = this.raft.propose([data])
     if (index === undefined) this.proposals.reopen(batch)
     else tenure.waiting.set(index as Index, batch)
-    return index !== undefined && batch.length === 1
   }
 
   private beginReads(): void {
@@ -271,7 +270,7 @@ export class Loop {
   }
 
   /** Returns whether something became durable at once. */
-  private flush(effects: Effects, single: boolean): boolean {
+  private flush(effects: Effects): boolean {
     const { persist, gated } = effects
     if (persist) {
       const { sequence, hardState, entries, snapshot, mustSync } = persist
@@ -282,7 +281,7 @@ export class Loop {
       this.flusher.add({ sequence, hardState, entries, base, mustSync })
       if (gated.length > 0) this.gated.push({ sequence, messages: gated })
     } else for (const out of gated) this.peers.send(out)
-    const sequence = this.flusher.start(single && effects.committed.length === 0)
+    const sequence = this.flusher.start(effects.committed.length === 0)
     if (sequence !== undefined) this.persisted(sequence)
     return sequence !== undefined
   }

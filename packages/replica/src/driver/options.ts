@@ -47,7 +47,7 @@ export interface ReplicaOptions {
   readonly historyBytes?: number
   /** Members compare the hashes of their states at every so many entries, all at the same; default 4096. */
   readonly compareEvery?: number
-  /** Lets a single waiting operation be written by a blocking call, the shortest way; default true. */
+  /** Lets the log be written by blocking calls, the shortest way, while the disk is quick; default true. */
   readonly blockingWrites?: boolean
   /**
    * Ends the sessions that lived in the process which had the folder before, as soon as this member leads: that process is
