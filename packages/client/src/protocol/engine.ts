@@ -5,7 +5,6 @@ import {
   EpochChangedError,
   type Event,
   errorOf,
-  FreshMap,
   FreshSet,
   type Hex128,
   LeaseholdError,
@@ -29,8 +28,9 @@ import { type ClientPlatform, defaultPlatform } from '../platform.js'
 import { bounded } from '../race.js'
 import { after } from '../timers.js'
 import type { Connector } from './channel.js'
+import { Correlations } from './correlations.js'
 import { Link } from './link.js'
-import { errorOfRefusal, worthRepeating } from './request.js'
+import { type Awaiting, errorOfRefusal, worthRepeating } from './request.js'
 import { ProtocolSession } from './session.js'
 import { StreamWatch } from './watch.js'
 import type { Wire } from './wire.js'
@@ -50,6 +50,8 @@ export interface ProtocolEngineOptions {
 }
 
 const ATTEMPT_TIMEOUT_DEFAULT_MS = 2_000
+/** Watches have several answers each: their numbers are above those of everything else, and are not used again. */
+const WATCH_CORRELATION_MIN = 2 ** 31
 const CORRELATION_MAX = 2 ** 32 - 2
 /** Calls outside sessions that may be open at once. */
 const CALLS_MAX = 10_000
@@ -80,9 +82,10 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #calls = new FreshSet<Call>()
   readonly #watches = new Set<StreamWatch>()
   /** What answers on the present connection belong to. */
-  readonly #awaited = new FreshMap<number, (message: Answer) => void>()
+  readonly #awaited = new Correlations<Awaiting | ((message: Answer) => void)>()
+  readonly #watched = new Map<number, StreamWatch>()
   readonly #watchCorrelations = new Map<StreamWatch, number>()
-  #correlation = 0
+  #watchCorrelation = WATCH_CORRELATION_MIN
   #cluster = ''
 
   constructor(options: ProtocolEngineOptions) {
@@ -251,14 +254,8 @@ export class ProtocolEngine implements Engine, Wire {
     return new UnavailableError(text, { code, cause, hint: 'says nothing about who holds a lock' })
   }
 
-  command(command: Command, answer: (result: Result) => void): void {
-    this.#send(
-      (correlation) => ({ kind: 'command', correlation, command }),
-      (message) => {
-        if (message.kind === 'result') answer(message.result)
-        else if (message.kind === 'error') answer(message.refused)
-      },
-    )
+  command(command: Command, awaiting: Awaiting): void {
+    this.#link.send({ kind: 'command', correlation: this.#awaited.add(awaiting), command })
   }
 
   async call(
@@ -324,12 +321,8 @@ export class ProtocolEngine implements Engine, Wire {
     })
   }
 
-  #send(message: (correlation: number) => ClientMessage, answer: (message: Answer) => void): number {
-    this.#correlation = (this.#correlation % CORRELATION_MAX) + 1
-    const correlation = this.#correlation
-    this.#awaited.set(correlation, answer)
-    this.#link.send(message(correlation))
-    return correlation
+  #send(message: (correlation: number) => ClientMessage, answer: (message: Answer) => void): void {
+    this.#link.send(message(this.#awaited.add(answer)))
   }
 
   async #withSerial(
@@ -367,20 +360,17 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   #sendWatch(watch: StreamWatch): void {
-    const correlation = this.#send(
-      (number) => watch.message(number),
-      (message) => {
-        if (message.kind === 'events') watch.received(message)
-        else if (message.kind === 'error') watch.fail(errorOfRefusal(message.refused))
-      },
-    )
+    if (this.#watchCorrelation > CORRELATION_MAX) this.#watchCorrelation = WATCH_CORRELATION_MIN
+    const correlation = this.#watchCorrelation++
+    this.#watched.set(correlation, watch)
     this.#watchCorrelations.set(watch, correlation)
+    this.#link.send(watch.message(correlation))
   }
 
   #unwatch(watch: StreamWatch): void {
     const correlation = this.#watchCorrelations.get(watch)
     this.#watchCorrelations.delete(watch)
-    if (correlation === undefined || !this.#awaited.delete(correlation)) return
+    if (correlation === undefined || !this.#watched.delete(correlation)) return
     this.#link.send({ kind: 'unwatch', correlation })
   }
 
@@ -422,6 +412,7 @@ export class ProtocolEngine implements Engine, Wire {
 
   #down(): void {
     this.#awaited.clear()
+    this.#watched.clear()
     this.#watchCorrelations.clear()
     for (const session of this.#sessions.values()) session.detached()
   }
@@ -446,7 +437,7 @@ export class ProtocolEngine implements Engine, Wire {
       case 'error':
         return this.#answered(message, message.refused, message.leaderUrl)
       case 'events':
-        this.#awaited.get(message.correlation)?.(message)
+        this.#watched.get(message.correlation)?.received(message)
         return
       case 'attached':
       case 'queryAnswer':
@@ -461,9 +452,20 @@ export class ProtocolEngine implements Engine, Wire {
       return this.#link.leave(errorOfRefusal(result), leaderUrl)
     }
     this.#link.works()
-    const answer = this.#awaited.get(message.correlation)
-    this.#awaited.delete(message.correlation)
-    answer?.(message)
+    if (message.correlation >= WATCH_CORRELATION_MIN) {
+      if (message.kind === 'error') this.#watchEnds(message.correlation, errorOfRefusal(message.refused))
+      return
+    }
+    const awaiting = this.#awaited.take(message.correlation)
+    if (typeof awaiting === 'function') awaiting(message)
+    else if (result) awaiting?.answered(result)
+  }
+
+  #watchEnds(correlation: number, error: LeaseholdError): void {
+    const watch = this.#watched.get(correlation)
+    if (!watch) return
+    this.#watched.delete(correlation)
+    watch.fail(error)
   }
 }
 

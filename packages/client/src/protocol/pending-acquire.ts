@@ -4,23 +4,19 @@ import {
   type Command,
   type Grant,
   type LeaseholdError,
+  type Millis,
   NotHolderError,
   type Result,
+  WAIT_FOREVER,
 } from '@leasehold/core'
-import type { AcquireOptions } from '../engine.js'
+import type { AcquireOptions, EngineGrant } from '../engine.js'
 import { abortedError } from '../race.js'
-import { errorOfRefusal, type OpenRequest } from './request.js'
-import type { Wire } from './wire.js'
+import { errorOfRefusal, OpenRequest, type RequestHome } from './request.js'
 
-export interface PendingAcquireOptions {
-  readonly number: number
-  readonly wire: Wire
-  readonly options: AcquireOptions
-  readonly resolve: (grant: Grant) => void
-  readonly reject: (error: LeaseholdError) => void
+export interface AcquireHome extends RequestHome {
+  granted(grant: Grant, pending: PendingAcquire): void
   /** Cancels the request at the service and rejects. */
-  readonly giveUp: (error: LeaseholdError) => void
-  readonly command: (number: number, ack: Ack) => Command
+  giveUp(pending: PendingAcquire, error: LeaseholdError): void
 }
 
 /** How much longer than the wait a connected service may take to say that the wait is over: its clock decides. */
@@ -31,40 +27,55 @@ const ANSWER_MS = 5_000
 /**
  * An acquire between its sending and its end.
  *
- * - *sent*: no answer yet. *queued*: the service has it in its queue.
+ * - *sent*: no answer yet. *queued*: the service has it in its queue. *late*: the wait is over, and the grace runs.
  * - ends by the answer or a push of the service; by its signal; or, when the service says nothing, by a bound of its own:
  *   the wait, and a grace while connected.
  */
-export class PendingAcquire implements OpenRequest {
-  readonly number: number
-  readonly options: PendingAcquireOptions
-  sent = false
+export class PendingAcquire extends OpenRequest {
+  declare readonly home: AcquireHome
   #queued = false
-  #cancelTimer: () => void = () => {}
-  readonly #onAbort: () => void
+  #late = false
+  #onAbort: (() => void) | undefined
 
-  constructor(options: PendingAcquireOptions) {
-    this.options = options
-    this.number = options.number
-    const { signal } = options.options
-    this.#onAbort = () => options.giveUp(abortedError('acquire', signal as AbortSignal))
+  constructor(
+    home: AcquireHome,
+    number: number,
+    readonly options: AcquireOptions,
+    readonly resolve: (grant: EngineGrant) => void,
+    readonly reject: (error: LeaseholdError) => void,
+  ) {
+    super(home, number)
   }
 
   /** Watches the signal and the wait. */
   start(): void {
-    const { signal, waitMs } = this.options.options
-    if (signal?.aborted) return this.#onAbort()
-    signal?.addEventListener('abort', this.#onAbort)
-    this.#cancelTimer = this.options.wire.after(waitMs === 0 ? ANSWER_MS : waitMs, () => this.#waitIsOver(), true)
+    const { signal, waitMs } = this.options
+    if (signal) {
+      this.#onAbort = () => this.home.giveUp(this, abortedError('acquire', signal))
+      if (signal.aborted) return this.#onAbort()
+      signal.addEventListener('abort', this.#onAbort)
+    }
+    if (waitMs !== Number.POSITIVE_INFINITY) this.dueAt = this.home.wire.now() + (waitMs === 0 ? ANSWER_MS : waitMs)
   }
 
   stop(): void {
-    this.#cancelTimer()
-    this.options.options.signal?.removeEventListener('abort', this.#onAbort)
+    if (this.#onAbort) this.options.signal?.removeEventListener('abort', this.#onAbort)
   }
 
   command(ack: Ack): Command {
-    return this.options.command(this.number, ack)
+    const { locks, waitMs, lockDelayMs, persistent, portable, data } = this.options
+    return {
+      kind: 'acquire',
+      session: this.home.identity.session,
+      request: this.number,
+      ack,
+      locks,
+      waitMs: waitMs === Number.POSITIVE_INFINITY ? WAIT_FOREVER : (waitMs as Millis),
+      lockDelayMs: lockDelayMs as Millis,
+      persistent,
+      portable,
+      data,
+    }
   }
 
   answer(result: Result): boolean {
@@ -73,31 +84,33 @@ export class PendingAcquire implements OpenRequest {
       return false
     }
     this.stop()
-    if (result.kind === 'granted') this.options.resolve(result.grant)
-    else if (result.kind === 'refused') this.options.reject(errorOfRefusal(result))
+    if (result.kind === 'granted') this.home.granted(result.grant, this)
+    else if (result.kind === 'refused') this.reject(errorOfRefusal(result))
     else {
       const reason = result.kind === 'ended' ? result.reason : result.kind
-      this.options.reject(new NotHolderError(`it was granted, and ended (${reason}) before the answer arrived`))
+      this.reject(new NotHolderError(`it was granted, and ended (${reason}) before the answer arrived`))
     }
     return true
   }
 
   ended(error: LeaseholdError): void {
     this.stop()
-    this.options.reject(error)
+    this.reject(error)
   }
 
-  #waitIsOver(): void {
-    const { wire } = this.options
-    if (!wire.connected) return this.#timeOut()
-    this.#cancelTimer = wire.after(GRACE_MS, () => this.#timeOut(), true)
+  overdue(): void {
+    const { wire } = this.home
+    if (this.#late || !wire.connected) return this.#timeOut()
+    this.#late = true
+    this.dueAt = wire.now() + GRACE_MS
   }
 
   /** The service knew of the request, so it was not granted in time; or nothing is known at all: it was unreachable. */
   #timeOut(): void {
-    const { wire, options, giveUp } = this.options
+    const { home, options } = this
     const text = `no answer within ${options.waitMs} ms`
-    if (!this.#queued) return giveUp(wire.unavailable(text))
-    giveUp(new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause: wire.lastError }))
+    if (!this.#queued) return home.giveUp(this, home.wire.unavailable(text))
+    const cause = home.wire.lastError
+    home.giveUp(this, new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause }))
   }
 }

@@ -5,24 +5,53 @@ import {
   type LeaseholdError,
   type Refused,
   type Result,
+  type SessionId,
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
+import type { Wire } from './wire.js'
+
+/** Awaits the answer to a command on the present connection. It may never come: then the connection is gone. */
+export interface Awaiting {
+  answered(result: Result): void
+}
+
+/** What a request needs from its session. */
+export interface RequestHome {
+  readonly wire: Wire
+  readonly identity: { readonly session: SessionId }
+  answered(request: OpenRequest, result: Result): void
+}
 
 /**
  * One numbered request of a session. It is *open* from its number being taken until its final answer, and is sent again
  * with the same number on every new connection, so that a lost answer never makes a second effect.
  */
-export interface OpenRequest {
-  readonly number: number
-  /** The command to send, which also tells the service what has arrived. */
-  command(ack: Ack): Command
-  /** Its answer. False: that was not the last word (it waits in a queue). */
-  answer(result: Result): boolean
-  /** The session is over. */
-  ended(error: LeaseholdError): void
+export abstract class OpenRequest implements Awaiting {
   /** Whether it was ever handed to a connection. */
-  sent: boolean
+  sent = false
+  /** What its last sending has told the service. */
+  told: Ack | undefined
+  /** When nobody waits for the answer any longer, in milliseconds of the monotonic clock. */
+  dueAt = Number.POSITIVE_INFINITY
+
+  constructor(
+    readonly home: RequestHome,
+    readonly number: number,
+  ) {}
+
+  /** The command to send, which also tells the service what has arrived. */
+  abstract command(ack: Ack): Command
+  /** Its answer. False: that was not the last word (it waits in a queue). */
+  abstract answer(result: Result): boolean
+  /** The session is over. */
+  abstract ended(error: LeaseholdError): void
+  /** `dueAt` has come, and is not any more. */
+  abstract overdue(): void
+
+  answered(result: Result): void {
+    this.home.answered(this, result)
+  }
 }
 
 /** One attempt to renew a session, until its answer or its end. */

@@ -4,24 +4,23 @@ import {
   type Change,
   type Command,
   type EndReason,
-  FreshMap,
   FreshSet,
+  type Grant,
   type Hex128,
   LimitError,
   type LeaseholdError,
-  type Millis,
   NotHolderError,
   type Result,
   SessionEndedError,
   type SessionId,
   tokenOf,
-  WAIT_FOREVER,
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import { ChangeLog } from './changes.js'
-import { PendingAcquire } from './pending-acquire.js'
 import { Ids } from './ids.js'
-import { errorOfRefusal, type OpenRequest, type Renewal, unexpected, unknownOutcome } from './request.js'
+import { type CallTerms, Cancel, NumberedCall } from './numbered-call.js'
+import { PendingAcquire } from './pending-acquire.js'
+import { errorOfRefusal, type OpenRequest, type Renewal, unexpected } from './request.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './window.js'
 
@@ -56,20 +55,21 @@ export class ProtocolSession implements EngineSession {
   readonly ttlMs: number
   readonly identity: SessionIdentity
   listener: EngineSessionListener = NOBODY
-  readonly #wire: Wire
+  readonly wire: Wire
   readonly #ids: Ids
-  readonly #window = new RequestWindow()
+  readonly #open = new RequestWindow<OpenRequest>()
   readonly #changes = new ChangeLog()
-  readonly #open = new FreshMap<number, OpenRequest>()
   readonly #waiting: (() => void)[] = []
-  readonly #acquires = new FreshMap<number, PendingAcquire>()
+  /** When the open requests are looked through for those that are overdue, by the clock of the wire. */
+  #lookAt = Number.POSITIVE_INFINITY
+  #cancelLook: () => void = () => {}
   readonly #renewals = new FreshSet<Renewal>()
   #attached = true
   #closing: { send: () => void; done: (result: Result) => void } | undefined
   #ended: LeaseholdError | undefined
 
   constructor(wire: Wire, identity: SessionIdentity) {
-    this.#wire = wire
+    this.wire = wire
     this.identity = identity
     this.#ids = new Ids(identity.epoch)
     this.ttlMs = identity.ttlMs
@@ -77,7 +77,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   get congested(): boolean {
-    return this.#window.width > WINDOW_REQUESTS
+    return this.#open.width > WINDOW_REQUESTS
   }
 
   /** Requests without a final answer: for tests that count what is left over. */
@@ -87,18 +87,18 @@ export class ProtocolSession implements EngineSession {
 
   renew(timeoutMs: number): Promise<void> {
     if (this.#ended) return Promise.reject(this.#ended)
-    const sentAt = this.#wire.now()
+    const sentAt = this.wire.now()
     const [oldest] = this.#renewals
     if (oldest && sentAt - oldest.sentAt >= SUSPECT_MS) {
-      this.#wire.suspect(this.#wire.unavailable('a renewal has no answer'), oldest.sentAt)
+      this.wire.suspect(this.wire.unavailable('a renewal has no answer'), oldest.sentAt)
     }
     return new Promise((resolve, reject) => {
       const renewal: Renewal = {
         sentAt,
         resolve: () => this.#forgetRenewal(renewal, resolve),
         reject: (error) => this.#forgetRenewal(renewal, () => reject(error)),
-        cancel: this.#wire.after(timeoutMs, () => {
-          const error = this.#wire.unavailable(`a renewal was not acknowledged within ${Math.round(timeoutMs)} ms`)
+        cancel: this.wire.after(timeoutMs, () => {
+          const error = this.wire.unavailable(`a renewal was not acknowledged within ${Math.round(timeoutMs)} ms`)
           renewal.reject(error)
         }),
       }
@@ -111,42 +111,25 @@ export class ProtocolSession implements EngineSession {
     if (this.#ended) return Promise.reject(this.#ended)
     if (this.congested) return Promise.reject(new LimitError('too many requests of this session are open'))
     return new Promise((resolve, reject) => {
-      const pending = new PendingAcquire({
-        number: this.#window.take(),
-        wire: this.#wire,
-        options,
-        resolve: (grant) => resolve(this.#ids.grant(grant)),
-        reject,
-        giveUp: (error) => this.#giveUp(pending, error),
-        command: (number, ack) => ({
-          kind: 'acquire',
-          session: this.identity.session,
-          request: number,
-          ack,
-          locks: options.locks,
-          waitMs: options.waitMs === Number.POSITIVE_INFINITY ? WAIT_FOREVER : options.waitMs,
-          lockDelayMs: options.lockDelayMs as Millis,
-          persistent: options.persistent,
-          portable: options.portable,
-          data: options.data,
-        }),
-      })
-      this.#acquires.set(pending.number, pending)
+      const pending = new PendingAcquire(this, this.#open.take(), options, resolve, reject)
       this.#submit(pending)
       pending.start()
+      this.#lookBy(pending.dueAt)
     })
   }
 
   cancelAcquires(why: string): void {
-    for (const pending of [...this.#acquires.values()]) this.#giveUp(pending, new AbortedError(why))
+    for (const request of this.#open.values()) {
+      if (request instanceof PendingAcquire) this.giveUp(request, new AbortedError(why))
+    }
   }
 
   async adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
     const hold = this.#ids.serial(options.id, 'hold')
-    const result = await this.#request(
-      'adoption',
-      options.timeoutMs,
-      (request, ack) => ({
+    const result = await this.#request({
+      what: 'adoption',
+      timeoutMs: options.timeoutMs,
+      command: (request, ack) => ({
         kind: 'adopt',
         ...this.#numbered(request, ack),
         hold,
@@ -154,38 +137,38 @@ export class ProtocolSession implements EngineSession {
         newSecret: NO_SECRET,
       }),
       // Nobody waits for it any more: it must not stay behind without an owner.
-      (late) => {
+      late: (late) => {
         if (late.kind !== 'granted') return
         const grant = this.#ids.grant(late.grant)
         const secret = grant.secret === undefined ? {} : { secret: grant.secret }
         this.release(grant.id, { timeoutMs: this.ttlMs, ...secret }).catch(() => {})
       },
-    )
+    })
     if (result.kind === 'granted') return this.#ids.grant(result.grant)
     throw unexpected('adopt', result)
   }
 
   async release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
-    const { secret } = options
+    const { secret, timeoutMs } = options
     const hold = this.#ids.serial(id, 'hold')
     const { session } = this.identity
     const sends = { count: 0 }
     try {
       const result =
         this.#ended && secret !== undefined
-          ? await this.#wire.call('release', options.timeoutMs, { kind: 'release', hold, secret }, sends)
-          : await this.#request(
-              'release',
-              options.timeoutMs,
-              (request, ack) =>
+          ? await this.wire.call('release', timeoutMs, { kind: 'release', hold, secret }, sends)
+          : await this.#request({
+              what: 'release',
+              timeoutMs,
+              command: (request, ack) =>
                 secret === undefined
                   ? { kind: 'release', session, request, ack, hold }
                   : { kind: 'release', session, request, ack, hold, secret },
-              () => {},
+              late: NOTHING_TO_DO,
               // Nobody else gives it back: as long as the session lives, so would the hold.
-              'keep',
-            )
-      if (result.kind === 'released') return { released: true }
+              unsent: 'keep',
+            })
+      if (result.kind === 'released') return RELEASED
       throw unexpected('release', result)
     } catch (error) {
       // The answer to the first sending was lost: it is gone because we have given it back.
@@ -198,8 +181,10 @@ export class ProtocolSession implements EngineSession {
     const { key, value, ifVersion, timeoutMs } = options
     const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#ids.fence(options.fence) }
     this.#checkRoom()
-    const result = await this.#request('put', timeoutMs, (request, ack) => {
-      return { kind: 'put', ...this.#numbered(request, ack), key, value, ...terms }
+    const result = await this.#request({
+      what: 'put',
+      timeoutMs,
+      command: (request, ack) => ({ kind: 'put', ...this.#numbered(request, ack), key, value, ...terms }),
     })
     if (result.kind === 'put') return result.version
     throw unexpected('put', result)
@@ -209,8 +194,10 @@ export class ProtocolSession implements EngineSession {
     const { key, ifVersion, timeoutMs } = options
     const terms = { ...(ifVersion === undefined ? {} : { ifVersion }), ...this.#ids.fence(options.fence) }
     this.#checkRoom()
-    const result = await this.#request('delete', timeoutMs, (request, ack) => {
-      return { kind: 'delete', ...this.#numbered(request, ack), key, ...terms }
+    const result = await this.#request({
+      what: 'delete',
+      timeoutMs,
+      command: (request, ack) => ({ kind: 'delete', ...this.#numbered(request, ack), key, ...terms }),
     })
     if (result.kind !== 'deleted') throw unexpected('delete', result)
   }
@@ -219,16 +206,16 @@ export class ProtocolSession implements EngineSession {
     if (this.#ended) return
     const close: Command = { kind: 'closeSession', session: this.identity.session, by: 'owner', reason: '' }
     const answer = new Promise<Result>((resolve, reject) => {
-      const cancel = this.#wire.after(timeoutMs, () => reject(this.#wire.unavailable('the session was not closed')))
+      const cancel = this.wire.after(timeoutMs, () => reject(this.wire.unavailable('the session was not closed')))
       this.#closing = {
-        send: () => this.#wire.command(close, (result) => this.#closing?.done(result)),
+        send: () => this.wire.command(close, { answered: (result) => this.#closing?.done(result) }),
         done: (result) => {
           cancel()
           resolve(result)
         },
       }
     })
-    this.#wire.want()
+    this.wire.want()
     if (this.#attached) this.#closing?.send()
     try {
       const result = await answer
@@ -249,7 +236,7 @@ export class ProtocolSession implements EngineSession {
   detached(): void {
     if (!this.#attached) return
     this.#attached = false
-    this.#window.forgetTold()
+    this.#open.forgetTold()
     this.#changes.reattached()
   }
 
@@ -259,7 +246,7 @@ export class ProtocolSession implements EngineSession {
     this.#attached = true
     if (this.#renewals.size === 0) this.#sendCatchUp()
     for (const renewal of [...this.#renewals]) this.#sendRenewal(renewal)
-    for (const request of [...this.#open.values()]) this.#send(request)
+    for (const request of this.#open.values()) this.#send(request)
     this.#closing?.send()
   }
 
@@ -282,114 +269,86 @@ export class ProtocolSession implements EngineSession {
     if (this.#ended) return
     this.#ended = error
     this.listener = NOBODY
-    this.#wire.forget(this)
-    for (const request of [...this.#open.values()]) request.ended(error)
-    this.#open.clear()
-    this.#acquires.clear()
+    this.wire.forget(this)
+    this.#cancelLook()
+    for (const request of this.#open.values()) {
+      this.#open.drop(request.number)
+      request.ended(error)
+    }
     for (const renewal of [...this.#renewals]) renewal.reject(error)
     for (const proceed of this.#waiting.splice(0)) proceed()
   }
 
   // --- Numbered requests ---
 
-  /**
-   * `late`: what to do with an answer after the caller has given up. Without it a request that was sent and not answered
-   * in time is never sent again. `unsent`: whether one that could not be sent in time is sent all the same, when there is a
-   * connection again.
-   */
-  #request(
-    what: string,
-    timeoutMs: number,
-    command: (number: number, ack: Ack) => Command,
-    late?: (result: Result) => void,
-    unsent: 'drop' | 'keep' = 'drop',
-  ): Promise<Result> {
-    if (this.#window.width > WINDOW_ALL) {
-      return this.#room().then(() => this.#request(what, timeoutMs, command, late, unsent))
-    }
+  #request(terms: CallTerms): Promise<Result> {
+    if (this.#open.width > WINDOW_ALL) return this.#room().then(() => this.#request(terms))
     if (this.#ended) return Promise.reject(this.#ended)
     return new Promise((resolve, reject) => {
-      const number = this.#window.take()
-      let waiting = true
-      const request: OpenRequest = {
-        number,
-        sent: false,
-        command: (ack) => command(number, ack),
-        answer: (result) => {
-          if (late && this.#sendAgainLater(request, result)) return false
-          cancel()
-          if (!waiting) late?.(result)
-          else if (result.kind === 'refused') reject(errorOfRefusal(result))
-          else resolve(result)
-          return true
-        },
-        ended: (error) => {
-          cancel()
-          reject(request.sent && !late ? unknownOutcome(what, error) : error)
-        },
-      }
-      const expired = () => {
-        waiting = false
-        const error = this.#wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
-        if (!late || (!request.sent && unsent === 'drop')) this.#close(request)
-        reject(request.sent ? unknownOutcome(what, error) : error)
-      }
-      const cancel = this.#wire.after(timeoutMs, expired, true)
-      this.#submit(request)
+      const call = new NumberedCall(this, this.#open.take(), terms, resolve, reject)
+      this.#lookBy(call.dueAt)
+      this.#submit(call)
     })
   }
 
   /** Waits for a number that the service will take. False: the session has ended. */
   async #room(): Promise<boolean> {
-    while (!this.#ended && this.#window.width > WINDOW_ALL) {
+    while (!this.#ended && this.#open.width > WINDOW_ALL) {
       await new Promise<void>((resolve) => this.#waiting.push(resolve))
     }
     return !this.#ended
   }
 
+  #submit(request: OpenRequest): void {
+    this.#open.set(request.number, request)
+    this.wire.want()
+    if (this.#attached) this.#send(request)
+  }
+
+  #send(request: OpenRequest): void {
+    if (!this.wire.connected) return
+    const ack = this.#open.tell()
+    request.sent = true
+    request.told = ack
+    this.wire.command(request.command(ack), request)
+  }
+
   /** A refusal for want of room, of something that must be done: it is sent again after a pause, with its number. */
-  #sendAgainLater(request: OpenRequest, result: Result): boolean {
+  sendAgainLater(request: OpenRequest, result: Result): boolean {
     if (result.kind !== 'refused' || (result.code !== 'limit' && result.code !== 'storage')) return false
-    this.#wire.after(AGAIN_MS, () => {
+    this.wire.after(AGAIN_MS, () => {
       if (this.#open.get(request.number) === request && this.#attached) this.#send(request)
     })
     return true
   }
 
-  #submit(request: OpenRequest): void {
-    this.#open.set(request.number, request)
-    this.#wire.want()
-    if (this.#attached) this.#send(request)
+  answered(request: OpenRequest, result: Result): void {
+    if (result.kind === 'refused' && request.told) this.#open.untold(request.told)
+    this.#settle(request, result)
   }
 
-  #send(request: OpenRequest): void {
-    if (!this.#wire.connected) return
-    const ack = this.#window.tell()
-    request.sent = true
-    this.#wire.command(request.command(ack), (result) => {
-      if (result.kind === 'refused') this.#window.untold(ack)
-      this.#answered(request, result)
-    })
-  }
-
-  #answered(request: OpenRequest, result: Result): void {
+  #settle(request: OpenRequest, result: Result): void {
     if (this.#ended || this.#open.get(request.number) !== request) return
     if (result.kind === 'refused' && result.code === 'session-ended') {
       return this.endedByService('expired', errorOfRefusal(result))
     }
-    if (request.answer(result)) this.#close(request)
+    if (request.answer(result)) this.#closeNumber(request.number)
   }
 
-  /** The request's number will not be used again. */
-  #close(request: OpenRequest): void {
-    if (!this.#open.delete(request.number)) return
-    this.#acquires.delete(request.number)
-    this.#window.answered(request.number)
-    this.#proceed()
+  granted(grant: Grant, pending: PendingAcquire): void {
+    pending.resolve(this.#ids.grant(grant))
   }
 
-  #proceed(): void {
-    const free = WINDOW_ALL - this.#window.width
+  forgo(request: OpenRequest): void {
+    this.#closeNumber(request.number)
+  }
+
+  /** The number will not be used again. */
+  #closeNumber(number: number): void {
+    this.#open.answered(number)
+    if (this.#open.size === 0) this.#lookNoMore()
+    if (this.#waiting.length === 0) return
+    const free = WINDOW_ALL - this.#open.width
     for (const proceed of this.#waiting.splice(0, Math.max(0, free))) proceed()
   }
 
@@ -397,31 +356,42 @@ export class ProtocolSession implements EngineSession {
    * Gives an acquire up. `cancel` makes sure at the service that it has no effect: it leaves the queue, or its hold is
    * released, or it can never take effect. Both numbers stay open until that is answered.
    */
-  #giveUp(pending: PendingAcquire, error: LeaseholdError): void {
-    if (!this.#acquires.delete(pending.number)) return
+  giveUp(pending: PendingAcquire, error: LeaseholdError): void {
+    if (this.#open.get(pending.number) !== pending) return
     pending.stop()
-    pending.options.reject(error)
-    if (!pending.sent) return this.#close(pending)
-    this.#open.delete(pending.number)
-    void this.#cancel(pending)
+    pending.reject(error)
+    if (!pending.sent) return this.#closeNumber(pending.number)
+    this.#open.drop(pending.number)
+    void this.#cancel(pending.number)
   }
 
-  async #cancel(pending: PendingAcquire): Promise<void> {
+  async #cancel(target: number): Promise<void> {
     if (!(await this.#room())) return
-    const number = this.#window.take()
-    const cancel: OpenRequest = {
-      number,
-      sent: false,
-      command: (ack) => ({ kind: 'cancel', ...this.#numbered(number, ack), target: pending.number }),
-      answer: (result) => {
-        if (this.#sendAgainLater(cancel, result)) return false
-        this.#window.answered(pending.number)
-        this.#proceed()
-        return true
-      },
-      ended: () => {},
-    }
-    this.#submit(cancel)
+    this.#submit(new Cancel(this, this.#open.take(), target, () => this.#closeNumber(target)))
+  }
+
+  // --- Those who wait too long ---
+
+  /** One timer for all open requests: most are answered long before they are due. */
+  #lookBy(dueAt: number): void {
+    if (dueAt >= this.#lookAt) return
+    this.#cancelLook()
+    this.#lookAt = dueAt
+    this.#cancelLook = this.wire.after(dueAt - this.wire.now(), () => this.#look(), true)
+  }
+
+  #lookNoMore(): void {
+    if (this.#lookAt === Number.POSITIVE_INFINITY) return
+    this.#cancelLook()
+    this.#lookAt = Number.POSITIVE_INFINITY
+  }
+
+  #look(): void {
+    this.#lookAt = Number.POSITIVE_INFINITY
+    const now = this.wire.now()
+    for (const request of this.#open.values()) if (request.dueAt <= now) request.overdue()
+    const dueAt = Math.min(...this.#open.values().map((request) => request.dueAt))
+    if (!this.#ended) this.#lookBy(dueAt)
   }
 
   #numbered(request: number, ack: Ack) {
@@ -433,23 +403,23 @@ export class ProtocolSession implements EngineSession {
   #apply(change: Change): void {
     switch (change.kind) {
       case 'granted':
-        return this.#settle(change.request, { kind: 'granted', grant: change.grant })
+        return this.#pushedAnswer(change.request, { kind: 'granted', grant: change.grant })
       case 'refused':
-        return this.#settle(change.request, change.refused)
+        return this.#pushedAnswer(change.request, change.refused)
       case 'ended':
         return this.listener.holdEnded(tokenOf(this.identity.epoch, change.hold), change.reason, change.text)
     }
   }
 
-  /** A pushed answer. Of an acquire that was given up it means nothing: `cancel` undoes the grant. */
-  #settle(number: number, result: Result): void {
-    const pending = this.#acquires.get(number)
-    if (pending) this.#answered(pending, result)
+  /** Of an acquire that was given up it means nothing: `cancel` undoes the grant. */
+  #pushedAnswer(number: number, result: Result): void {
+    const pending = this.#open.get(number)
+    if (pending instanceof PendingAcquire) this.#settle(pending, result)
   }
 
   #sendRenewal(renewal: Renewal): void {
-    this.#wire.want()
-    if (!this.#attached || !this.#wire.connected) return
+    this.wire.want()
+    if (!this.#attached || !this.wire.connected) return
     this.#renewCommand((error) => (error ? renewal.reject(error) : renewal.resolve()))
   }
 
@@ -459,7 +429,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   #renewCommand(done: (error: LeaseholdError | undefined) => void): void {
-    const ack = this.#window.hasNews ? this.#window.tell() : undefined
+    const ack = this.#open.hasNews ? this.#open.tell() : undefined
     const { seen } = this.#changes
     const command: Command = {
       kind: 'renew',
@@ -467,7 +437,7 @@ export class ProtocolSession implements EngineSession {
       ...(seen > 0 ? { seen } : {}),
       ...(ack === undefined ? {} : { ack }),
     }
-    this.#wire.command(command, (result) => {
+    const answered = (result: Result): void => {
       if (this.#ended) return
       if (result.kind === 'renewed') {
         const fresh = this.#changes.renewed(result.changes)
@@ -475,11 +445,12 @@ export class ProtocolSession implements EngineSession {
         for (const change of fresh) this.#apply(change)
         return
       }
-      if (ack) this.#window.untold(ack)
+      if (ack) this.#open.untold(ack)
       const error = result.kind === 'refused' ? errorOfRefusal(result) : unexpected('renew', result)
       if (error instanceof SessionEndedError) this.endedByService('expired', error)
       done(error)
-    })
+    }
+    this.wire.command(command, { answered })
   }
 
   #forgetRenewal(renewal: Renewal, then: () => void): void {
@@ -495,3 +466,5 @@ export class ProtocolSession implements EngineSession {
 
 /** The leader mints it; the field is filled in there. */
 const NO_SECRET: Hex128 = '0'.repeat(32)
+const RELEASED = Object.freeze({ released: true })
+const NOTHING_TO_DO = (): void => {}

@@ -1,4 +1,5 @@
 import type { Command, LeaseholdError, Result } from '@leasehold/core'
+import type { Awaiting } from './request.js'
 import type { ProtocolSession } from './session.js'
 
 /** What a session needs from the connection under it. */
@@ -8,8 +9,8 @@ export interface Wire {
   readonly lastError: LeaseholdError | undefined
   /** Begins to connect unless that is under way. */
   want(): void
-  /** Sends on the present connection. The answer may never come: then the connection is gone. */
-  command(command: Command, answer: (result: Result) => void): void
+  /** Sends on the present connection. */
+  command(command: Command, awaiting: Awaiting): void
   /**
    * Sends a repeatable command without a session, on this connection and, without an answer, on the next ones. `sends`
    * counts how often.
