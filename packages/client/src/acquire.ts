@@ -11,7 +11,7 @@ import type { Elapsed } from './elapsed.js'
 import type { EngineGrant } from './engine.js'
 import { type Hold, quoted } from './hold.js'
 import type { SessionKeeper } from './keeper.js'
-import { begin, observed } from './observe.js'
+import { begin, isObserved, observed } from './observe.js'
 import type { AcquirePlan } from './options.js'
 import type { ClientPlatform } from './platform.js'
 import { closedError, type SessionPool } from './pool.js'
@@ -34,17 +34,49 @@ const TRIES_WITHOUT_WAIT = 3
  * same wait. A grant that arrives when the deadline of its session is over is not returned.
  */
 export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
+  if (!isObserved()) return simpleAcquire(context, plan) ?? takeHold(context, plan, 1)
   const { ttlMs, waitMs } = plan
   const names = () => plan.locks.map(({ name }) => name)
   const end = begin('acquire', () => ({ kind: 'acquire', call: plan, names: names(), ttlMs, waitMs }))
-  return observed(end, takeHold(context, plan), (hold) => ({ hold }))
+  return observed(end, takeHold(context, plan, 1), (hold) => ({ hold }))
 }
 
-async function takeHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
+/**
+ * The first try of an acquire with nothing special about it, on a session that is there: the same as in {@link takeHold}, with
+ * two promises instead of a dozen. Undefined: it is not as simple as that.
+ */
+function simpleAcquire(context: AcquireContext, plan: AcquirePlan): Promise<Hold> | undefined {
+  const { elapsed, pool } = context
+  const { waitMs, signal, persistent } = plan
+  if (signal !== undefined || persistent || needsOwnSession(plan) || pool.closed) return undefined
+  const keeper = pool.ready(plan.ttlMs, plan.marginMs)
+  if (keeper === undefined) return undefined
+  const endAt = waitMs === Number.POSITIVE_INFINITY ? waitMs : elapsed.now() + waitMs
+  keeper.acquireBegins()
+  return keeper.session.acquire(plan).then(
+    (grant) => {
+      const hold = keeper.granted(grant, plan)
+      if (hold === undefined) return takeHold(context, plan, 2, endAt)
+      return pool.closed ? handedOut(hold, pool) : hold
+    },
+    (error: unknown) => {
+      keeper.notGranted()
+      if (!worthAnotherTry(error)) throw translated(error, plan)
+      return takeHold(context, plan, 2, endAt, error)
+    },
+  )
+}
+
+async function takeHold(
+  context: AcquireContext,
+  plan: AcquirePlan,
+  firstTry: number,
+  endAt = context.elapsed.now() + plan.waitMs,
+  firstError?: unknown,
+): Promise<Hold> {
   const { elapsed, platform, pool } = context
-  const endAt = elapsed.now() + plan.waitMs
-  let lastError: unknown
-  for (let tries = 1; ; tries++) {
+  let lastError = firstError
+  for (let tries = firstTry; ; tries++) {
     if (plan.signal?.aborted) throw abortedError(`acquire of ${namesOf(plan)}`, plan.signal)
     if (pool.closed) throw closedError()
     if (tries > 1 && (plan.waitMs === 0 ? tries > TRIES_WITHOUT_WAIT : endAt <= elapsed.now())) {
@@ -81,20 +113,12 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
   const waitMs = plan.waitMs === Number.POSITIVE_INFINITY ? plan.waitMs : Math.max(0, Math.ceil(endAt - elapsed.now()))
   const acquire = (): Promise<EngineGrant> => {
     const end = begin('wait', () => ({ kind: 'wait', call: plan, names: plan.locks.map(({ name }) => name), waitMs }))
-    const granted = home.session.acquire({
-      locks: plan.locks,
-      waitMs,
-      lockDelayMs: plan.lockDelayMs,
-      persistent: plan.persistent,
-      portable: plan.portable,
-      data: plan.data,
-      ...(plan.signal === undefined ? {} : { signal: plan.signal }),
-    })
+    const granted = home.session.acquire({ ...plan, waitMs })
     return observed(end, granted, () => ({}))
   }
   const hold = await keeper.grantHold(acquire, plan)
   if (!hold) return undefined
-  if (!needsOwnSession(plan) && !plan.persistent && !plan.signal?.aborted) return isHeld(hold) ? hold : undefined
+  if (!needsOwnSession(plan) && !plan.persistent && !plan.signal?.aborted) return hold
   return (await settleTerms(keeper, hold, plan)) ? hold : undefined
 }
 

@@ -96,7 +96,7 @@ export interface AcquireOptions {
   readonly portable: boolean
   readonly data: Uint8Array
   /** Ends the waiting: the engine cancels the request, and releases exactly this grant if it won the race. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /**

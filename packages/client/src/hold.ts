@@ -2,7 +2,7 @@ import { HoldLostError, InvalidError, type LostReason, type Mode, NotHolderError
 import { Emitter } from './emitter.js'
 import type { EngineGrant } from './engine.js'
 import type { ClientPlatform } from './platform.js'
-import { begin, type End } from './observe.js'
+import { begin, type End, isObserved } from './observe.js'
 import { settled } from './race.js'
 import { serializeHold } from './serialize.js'
 
@@ -36,7 +36,7 @@ export interface HoldHome {
   /** Compares the clocks with the deadline; loses all holds of the session when it has passed. */
   check(): boolean
   /** Why the session is over, if it is. */
-  readonly ended: { readonly reason: LostReason; readonly text: string } | undefined
+  readonly ended: LostEnd | undefined
   /** Milliseconds until the local deadline. */
   remaining(): number
   /** Milliseconds since the last acknowledged renewal (or the opening) was sent. */
@@ -48,16 +48,22 @@ export interface HoldHome {
   /** The session ends at the deadline that it has now. For sessions of one hold only. */
   stopRenewing(): void
   /** Tells the service. Called once per hold, when the hold is no longer held. */
-  release(hold: Hold): Promise<ReleaseOutcome>
+  release(hold: Hold): Promise<Released>
   /** The hold is over, whatever the reason. */
   forget(hold: Hold, state: 'released' | 'lost'): void
   warn(hold: Hold, warning: HoldWarning): void
 }
 
-export interface ReleaseOutcome {
+/** What a release resolves with. */
+export interface Released {
+  /** False: the hold was gone already. */
   readonly released: boolean
-  /** How the hold had come to its end before the release arrived, if the service has said so. */
-  readonly ended?: { readonly reason: LostReason; readonly text: string }
+}
+
+/** How a hold has come to its end without its owner. */
+export interface LostEnd {
+  readonly reason: LostReason
+  readonly text: string
 }
 
 /** @internal What sister packages may do with a hold; see {@link trackEffect} and {@link fenceOf}. */
@@ -98,17 +104,21 @@ export class Hold implements AsyncDisposable {
   #gone: HoldLostError | undefined
   #controller: AbortController | undefined
   #over: { promise: Promise<HoldLostError | null>; resolve: (error: HoldLostError | null) => void } | undefined
-  #releasing: Promise<{ released: boolean }> | undefined
+  #releasing: Promise<Released> | undefined
   readonly #observed: End | undefined
 
   /** @internal Holds come from `acquire`, `request` and `adopt`. */
   constructor(home: HoldHome, grant: EngineGrant, persistent: boolean) {
     this.#home = home
     this.id = grant.id
-    this.locks = grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(home.prefixLength) }))
+    const { prefixLength } = home
+    this.locks =
+      prefixLength === 0
+        ? grant.locks
+        : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
     this.persistent = persistent
     this.#secret = grant.secret
-    this.#observed = begin('hold', () => ({ kind: 'hold', hold: this }))
+    this.#observed = isObserved() ? begin('hold', () => ({ kind: 'hold', hold: this })) : undefined
   }
 
   /** The hold's state, now: the deadline is compared with the clocks at this call. */
@@ -213,26 +223,25 @@ export class Hold implements AsyncDisposable {
    * the service is told. Of a lost hold: resolves `{ released: false }` at once. Every call returns the first outcome.
    * @throws UnavailableError, UnknownOutcomeError: the service has not confirmed; the lock passes on at the end of the TTL
    */
-  release(): Promise<{ released: boolean }> {
-    if (!this.#releasing) this.#releasing = this.state === 'held' ? this.#release() : Promise.resolve(NOT_RELEASED)
+  release(): Promise<Released> {
+    if (!this.#releasing) {
+      if (this.state !== 'held') this.#releasing = Promise.resolve(NOT_RELEASED)
+      else if (this.#effects !== undefined) this.#releasing = this.#releaseAfter(this.#effects)
+      else this.#releasing = this.#release()
+    }
     return this.#releasing
   }
 
-  async #release(): Promise<{ released: boolean }> {
-    const effects = this.#effects
-    if (effects !== undefined) {
-      while (effects.size > 0 && this.state === 'held') {
-        await settled(this.#home.platform, Promise.allSettled(effects), this.remaining())
-      }
-      if (this.state !== 'held') return NOT_RELEASED
-    }
+  #release(): Promise<Released> {
     this.#end('released')
-    const { released, ended } = await this.#home.release(this)
-    if (!released) {
-      const { reason, text } = ended ?? { reason: 'expired', text: 'it was gone when its release arrived' }
-      this.#gone = this.#lostError(reason, text)
+    return this.#home.release(this)
+  }
+
+  async #releaseAfter(effects: ReadonlySet<Promise<unknown>>): Promise<Released> {
+    while (effects.size > 0 && this.state === 'held') {
+      await settled(this.#home.platform, Promise.allSettled(effects), this.remaining())
     }
-    return { released }
+    return this.state === 'held' ? this.#release() : NOT_RELEASED
   }
 
   /** Releases; never rejects: a failure is a `warning`. */
@@ -293,6 +302,12 @@ export class Hold implements AsyncDisposable {
     this.#lost = lost
     this.#end('lost')
     this.#controller?.abort(lost)
+  }
+
+  /** @internal A release found the hold gone; `ended`: how, if the service has said so. */
+  wasGone(ended: LostEnd | undefined): void {
+    const { reason, text } = ended ?? { reason: 'expired', text: 'it was gone when its release arrived' }
+    this.#gone = this.#lostError(reason, text)
   }
 
   /** @internal Set when a release found the hold gone: its end had not been heard of here. */
@@ -358,7 +373,8 @@ export class Hold implements AsyncDisposable {
   }
 }
 
-const NOT_RELEASED = Object.freeze({ released: false })
+export const RELEASED: Released = Object.freeze({ released: true })
+export const NOT_RELEASED: Released = Object.freeze({ released: false })
 /** The latest point that a Date can name: the deadline of a hold that has none. */
 const DATE_MAX_MS = 8.64e15
 

@@ -1,8 +1,8 @@
 import { type EndReason, FreshMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
-import { Hold, type HoldHome, type HoldWarning, type ReleaseOutcome } from './hold.js'
-import { begin, observed } from './observe.js'
+import { Hold, type HoldHome, type HoldWarning, type LostEnd, NOT_RELEASED, RELEASED, type Released } from './hold.js'
+import { begin, isObserved, observed } from './observe.js'
 import type { ClientPlatform } from './platform.js'
 import { after } from './timers.js'
 
@@ -85,7 +85,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   #attempts = 0
   #renewalsSeen: bigint | undefined
   #cancelTimer: () => void = () => {}
-  #ended: { reason: LostReason; text: string } | undefined
+  #ended: LostEnd | undefined
 
   constructor(options: KeeperOptions) {
     this.#options = options
@@ -115,7 +115,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return this.#ended === undefined
   }
 
-  get ended(): { readonly reason: LostReason; readonly text: string } | undefined {
+  get ended(): LostEnd | undefined {
     return this.#ended
   }
 
@@ -183,18 +183,39 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return this.#elapsed.now() - this.#ackedSentAt
   }
 
-  /** Runs an acquire or an adoption on this session and makes a hold of its grant. Undefined: the session ended first. */
+  /**
+   * Runs an acquire or an adoption on this session and makes a hold of its grant. Undefined: the session, or the hold, ended
+   * first.
+   */
   async grantHold(acquire: () => Promise<EngineGrant>, terms: HoldTerms): Promise<Hold | undefined> {
     if (!this.check()) return undefined
-    this.#acquiring++
+    this.acquireBegins()
+    let grant: EngineGrant
     try {
-      const grant = await acquire()
-      return this.#register(grant, terms)
-    } finally {
-      this.#acquiring--
-      if (this.#acquiring === 0 && this.#earlyEnds.size > 0) this.#earlyEnds.clear()
-      this.#closeIfUnused()
+      grant = await acquire()
+    } catch (error) {
+      this.notGranted()
+      throw error
     }
+    return this.granted(grant, terms)
+  }
+
+  /** An acquire is sent on this session: followed by `granted` or `notGranted`. */
+  acquireBegins(): void {
+    this.#acquiring++
+  }
+
+  notGranted(): void {
+    this.#acquiring--
+    if (this.#acquiring === 0 && this.#earlyEnds.size > 0) this.#earlyEnds.clear()
+    if (this.dedicated) this.#closeIfUnused()
+  }
+
+  /** Makes a hold of a grant. Undefined: the session, or the hold, ended first. */
+  granted(grant: EngineGrant, terms: HoldTerms): Hold | undefined {
+    const hold = this.#register(grant, terms)
+    this.notGranted()
+    return hold
   }
 
   /** Renews now and waits until the service has acknowledged it, which also acknowledges earlier grants. */
@@ -230,39 +251,41 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return [...this.#releasing.values()].map(({ outcome }) => outcome)
   }
 
-  release(hold: Hold): Promise<ReleaseOutcome> {
-    const releasing: Releasing = { ended: undefined, outcome: NOT_YET }
-    this.#releasing.set(hold.id, releasing)
-    releasing.outcome = this.#releaseNow(hold, releasing)
-    return releasing.outcome
-  }
-
-  async #releaseNow(hold: Hold, releasing: Releasing): Promise<ReleaseOutcome> {
-    const end = begin('release', () => ({ kind: 'release', hold }))
-    try {
-      const { released } = await observed(end, this.#release(hold), (outcome) => ({ released: outcome.released }))
-      const { ended } = releasing
-      return ended ? { released, ended } : { released }
-    } finally {
-      this.#releasing.delete(hold.id)
-      this.#closeIfUnused()
-    }
-  }
-
-  async #release(hold: Hold): Promise<ReleaseOutcome> {
+  release(hold: Hold): Promise<Released> {
     const { answerTimeoutMs } = this.#options
     const timeoutMs = this.#ended ? answerTimeoutMs : Math.max(1, Math.min(answerTimeoutMs, this.remaining()))
     const secret = hold.persistent ? hold.secret : undefined
-    try {
-      return await this.session.release(hold.id, { timeoutMs, ...(secret === undefined ? {} : { secret }) })
-    } catch (error) {
-      if (!(error instanceof SessionEndedError)) throw error
-      if (this.#ended && this.#ended.reason !== 'deadline') return { released: false, ended: this.#ended }
-      throw new UnavailableError('the release was not acknowledged before the session ended', {
-        cause: error,
-        hint: 'the lock passes on when the TTL is over',
-      })
+    const end = isObserved() ? begin('release', () => ({ kind: 'release', hold })) : undefined
+    const releasing: Releasing = { ended: undefined, outcome: NOT_YET }
+    this.#releasing.set(hold.id, releasing)
+    const sent = this.session.release(hold.id, secret === undefined ? { timeoutMs } : { timeoutMs, secret })
+    const told = sent.then(
+      ({ released }) => {
+        this.#releasing.delete(hold.id)
+        if (!released) hold.wasGone(releasing.ended)
+        if (this.dedicated) this.#closeIfUnused()
+        return released ? RELEASED : NOT_RELEASED
+      },
+      (error: unknown) => {
+        this.#releasing.delete(hold.id)
+        if (this.dedicated) this.#closeIfUnused()
+        return this.#notReleased(hold, releasing, error)
+      },
+    )
+    releasing.outcome = observed(end, told, ({ released }) => ({ released }))
+    return releasing.outcome
+  }
+
+  #notReleased(hold: Hold, releasing: Releasing, error: unknown): Released {
+    if (!(error instanceof SessionEndedError)) throw error
+    if (this.#ended && this.#ended.reason !== 'deadline') {
+      hold.wasGone(releasing.ended ?? this.#ended)
+      return NOT_RELEASED
     }
+    throw new UnavailableError('the release was not acknowledged before the session ended', {
+      cause: error,
+      hint: 'the lock passes on when the TTL is over',
+    })
   }
 
   forget(hold: Hold, state: 'released' | 'lost'): void {
@@ -313,10 +336,11 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     if (!this.check()) return undefined
     const hold = new Hold(this, grant, terms.persistent)
     this.#holds.set(hold.id, hold)
-    const early = this.#earlyEnds.get(hold.id)
+    const early = this.#earlyEnds.size > 0 ? this.#earlyEnds.get(hold.id) : undefined
     if (early) {
       this.#earlyEnds.delete(hold.id)
       hold.lose(LOST_BY_END[early.reason], endText(early.reason, early.text))
+      return undefined
     }
     return hold
   }
@@ -328,7 +352,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   }
 
   #finish(): void {
-    const { reason, text } = this.#ended as { reason: LostReason; text: string }
+    const { reason, text } = this.#ended as LostEnd
     this.#cancelTimer()
     this.#options.onEnd(this)
     for (const hold of [...this.#holds.values()]) {
@@ -414,11 +438,11 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
 
 /** A release that is under way, and the end of its hold, if the service has told of one meanwhile. */
 interface Releasing {
-  ended: ReleaseOutcome['ended']
-  outcome: Promise<ReleaseOutcome>
+  ended: LostEnd | undefined
+  outcome: Promise<Released>
 }
 
-const NOT_YET: Promise<ReleaseOutcome> = Promise.resolve({ released: false })
+const NOT_YET: Promise<Released> = Promise.resolve(NOT_RELEASED)
 
 export interface HoldTerms {
   readonly persistent: boolean

@@ -29,6 +29,7 @@ import {
   describe,
   type LockNames,
   type LocksOptions,
+  NO_OPTIONS,
   type RequestOptions,
   signalOf,
 } from './options.js'
@@ -121,8 +122,12 @@ export class Locks implements AsyncDisposable {
    * Waits for the locks and resolves with a hold of all of them, or of none.
    * @throws BusyError (`wait: 0`), AcquireTimeoutError, AbortedError, UnavailableError, InvalidError, LimitError
    */
-  async acquire(names: LockNames, options: AcquireOptions = {}): Promise<Hold> {
-    return this.#take(acquirePlan(names, options, this.#settings, 'acquire'))
+  acquire(names: LockNames, options: AcquireOptions = NO_OPTIONS): Promise<Hold> {
+    try {
+      return this.#take(acquirePlan(names, options, this.#settings, 'acquire'))
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 
   /** Takes the locks if they are free now, and resolves with null otherwise. An unreachable service is an error. */
@@ -140,7 +145,7 @@ export class Locks implements AsyncDisposable {
   request<T>(names: LockNames, options: RequestOptions & { ifAvailable: true }, body: Body<Hold | null, T>): Promise<T>
   request<T>(names: LockNames, options: RequestOptions & { ifAvailable?: false }, body: Body<Hold, T>): Promise<T>
   async request<T>(names: LockNames, ...rest: readonly unknown[]): Promise<T> {
-    const [options, body] = rest.length === 1 ? [{}, rest[0]] : (rest as [RequestOptions, unknown])
+    const [options, body] = rest.length === 1 ? [NO_OPTIONS, rest[0]] : (rest as [RequestOptions, unknown])
     if (typeof body !== 'function') {
       throw new InvalidError('request needs a function to run under the lock', {
         hint: "locks.request('name', async (hold) => { … })",
@@ -331,7 +336,7 @@ export class Locks implements AsyncDisposable {
     this.#warnings.clear()
   }
 
-  async #take(plan: AcquirePlan): Promise<Hold> {
+  #take(plan: AcquirePlan): Promise<Hold> {
     if (this.#closing) throw closedError()
     requireAcquire(this.#engine, plan)
     return acquireHold(this.#acquires, plan)

@@ -77,6 +77,11 @@ export function addObserver(observer: Observer): () => void {
   }
 }
 
+/** Whether there is an observer: whoever has to prepare what it tells asks this first. */
+export function isObserved(): boolean {
+  return observers.length > 0
+}
+
 /** Tells the observers that something begins. Undefined when nobody wants to know: the price of that is one comparison. */
 export function begin(kind: ObservedKind, describe: () => Begun): End | undefined {
   return observers.length === 0 ? undefined : told(kind, describe)

@@ -112,6 +112,8 @@ const ACQUIRE_KEYS: readonly string[] = [
   'renew',
   'maxHold',
 ]
+/** Nothing was asked for but the locks. */
+export const NO_OPTIONS: RequestOptions = Object.freeze({})
 const REQUEST_KEYS: readonly string[] = [...ACQUIRE_KEYS, 'ifAvailable']
 
 /** Refuses options that nobody reads: a misspelt one would be ignored in silence. @throws InvalidError */
@@ -299,6 +301,7 @@ export function acquirePlan(
   settings: ClientSettings,
   what: 'acquire' | 'request' | 'tryAcquire' = 'acquire',
 ): AcquirePlan {
+  if (options === NO_OPTIONS && typeof names === 'string') return simplePlan(names, settings)
   checkKeys(options, what === 'request' ? REQUEST_KEYS : ACQUIRE_KEYS, what)
   const locks = locksOf(names, options, settings.prefix)
   const ttlMs = options.ttl === undefined ? settings.ttlMs : ttlOf(options.ttl, 'ttl')
@@ -332,5 +335,24 @@ export function acquirePlan(
     data: dataOf(options.data),
     renew,
     maxHoldMs,
+  }
+}
+
+/** One exclusive lock with the client's settings: what most calls ask for. */
+function simplePlan(given: string, settings: ClientSettings): AcquirePlan {
+  const { prefix, ttlMs, marginMs, waitMs } = settings
+  const name = prefix === '' ? checkName(given) : checkName(prefix + checkName(given))
+  return {
+    locks: [{ name, mode: 'exclusive' }],
+    ttlMs,
+    marginMs: marginOf(ttlMs, marginMs),
+    waitMs,
+    signal: undefined,
+    lockDelayMs: 0,
+    persistent: false,
+    portable: false,
+    data: NO_DATA,
+    renew: true,
+    maxHoldMs: Number.POSITIVE_INFINITY,
   }
 }

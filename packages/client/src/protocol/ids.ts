@@ -10,11 +10,12 @@ export class Ids {
   }
 
   grant(grant: Grant): EngineGrant {
-    return {
-      id: tokenOf(this.#epoch, grant.hold),
-      locks: grant.locks.map((lock) => ({ ...lock, token: tokenOf(this.#epoch, lock.token) })),
-      ...(grant.secret === undefined ? {} : { secret: grant.secret }),
-    }
+    const id = tokenOf(this.#epoch, grant.hold)
+    const locks = grant.locks.map(({ name, mode, slot, token }) => {
+      const full = tokenOf(this.#epoch, token)
+      return slot === undefined ? { name, mode, token: full } : { name, mode, token: full, slot }
+    })
+    return grant.secret === undefined ? { id, locks } : { id, locks, secret: grant.secret }
   }
 
   /** @throws EpochChangedError for an id of another epoch: it names nothing here */

@@ -148,33 +148,33 @@ export class ProtocolSession implements EngineSession {
     throw unexpected('adopt', result)
   }
 
-  async release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
+  release(id: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { secret, timeoutMs } = options
-    const hold = this.#ids.serial(id, 'hold')
     const { session } = this.identity
-    const sends = { count: 0 }
-    try {
-      const result =
-        this.#ended && secret !== undefined
-          ? await this.wire.call('release', timeoutMs, { kind: 'release', hold, secret }, sends)
-          : await this.#request({
-              what: 'release',
-              timeoutMs,
-              command: (request, ack) =>
-                secret === undefined
-                  ? { kind: 'release', session, request, ack, hold }
-                  : { kind: 'release', session, request, ack, hold, secret },
-              late: NOTHING_TO_DO,
-              // Nobody else gives it back: as long as the session lives, so would the hold.
-              unsent: 'keep',
-            })
-      if (result.kind === 'released') return RELEASED
-      throw unexpected('release', result)
-    } catch (error) {
-      // The answer to the first sending was lost: it is gone because we have given it back.
-      if (error instanceof NotHolderError) return { released: sends.count > 1 }
-      throw error
-    }
+    return new Promise((resolve, reject) => {
+      const hold = this.#ids.serial(id, 'hold')
+      const sends = { count: 0 }
+      const answered = (result: Result): void => {
+        if (result.kind === 'released') resolve(RELEASED)
+        else reject(unexpected('release', result))
+      }
+      const failed = (error: unknown): void => {
+        // The answer to the first sending was lost: it is gone because we have given it back.
+        if (error instanceof NotHolderError) resolve({ released: sends.count > 1 })
+        else reject(error)
+      }
+      if (this.#ended && secret !== undefined) {
+        this.wire.call('release', timeoutMs, { kind: 'release', hold, secret }, sends).then(answered, failed)
+        return
+      }
+      const command = (request: number, ack: Ack): Command =>
+        secret === undefined
+          ? { kind: 'release', session, request, ack, hold }
+          : { kind: 'release', session, request, ack, hold, secret }
+      // Nobody else gives it back: as long as the session lives, so would the hold.
+      const terms: CallTerms = { what: 'release', timeoutMs, command, late: NOTHING_TO_DO, unsent: 'keep' }
+      this.#call(terms, answered, failed)
+    })
   }
 
   async put(options: Parameters<EngineSession['put']>[0]): Promise<bigint> {
@@ -282,13 +282,18 @@ export class ProtocolSession implements EngineSession {
   // --- Numbered requests ---
 
   #request(terms: CallTerms): Promise<Result> {
-    if (this.#open.width > WINDOW_ALL) return this.#room().then(() => this.#request(terms))
-    if (this.#ended) return Promise.reject(this.#ended)
-    return new Promise((resolve, reject) => {
-      const call = new NumberedCall(this, this.#open.take(), terms, resolve, reject)
-      this.#lookBy(call.dueAt)
-      this.#submit(call)
-    })
+    return new Promise((resolve, reject) => this.#call(terms, resolve, reject))
+  }
+
+  #call(terms: CallTerms, resolve: (result: Result) => void, reject: (error: LeaseholdError) => void): void {
+    if (this.#open.width > WINDOW_ALL) {
+      void this.#room().then(() => this.#call(terms, resolve, reject))
+      return
+    }
+    if (this.#ended) return reject(this.#ended)
+    const call = new NumberedCall(this, this.#open.take(), terms, resolve, reject)
+    this.#lookBy(call.dueAt)
+    this.#submit(call)
   }
 
   /** Waits for a number that the service will take. False: the session has ended. */
