@@ -113,9 +113,7 @@ export class Hold implements AsyncDisposable {
     this.id = grant.id
     const { prefixLength } = home
     this.locks =
-      prefixLength === 0
-        ? grant.locks
-        : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
+      prefixLength === 0 ? grant.locks : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
     this.persistent = persistent
     this.#secret = grant.secret
     this.#observed = isObserved() ? begin('hold', () => ({ kind: 'hold', hold: this })) : undefined

@@ -15,6 +15,7 @@ import type { ClientPlatform } from '../platform.js'
 import { after } from '../timers.js'
 import { backoffMs } from './backoff.js'
 import type { Channel, Connector } from './channel.js'
+import { Pace } from './pace.js'
 
 export interface LinkOptions {
   readonly platform: ClientPlatform
@@ -58,12 +59,6 @@ const UNREACHABLE_MS = 1_000
 const BUFFERED_MAX = 4 * 2 ** 20
 /** Messages per frame. */
 const FRAME_MESSAGES_MAX = 1024
-/**
- * Of a large burst a part leaves at once: then the service works on it while this side makes the rest, and answers while this
- * side waits. Otherwise the two take turns.
- */
-const EARLY_MESSAGES_MIN = 32
-const EARLY_PARTS = 4
 /** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
 export const SILENCE_MS = 10_000
 
@@ -98,6 +93,7 @@ export class Link {
   #epoch = 0
   #outbox: ClientMessage[] = []
   #flushing = false
+  readonly #pace = new Pace()
   #lastError: LeaseholdError | undefined
   #cancelTimer: () => void = () => {}
   #cancelSilence: () => void = () => {}
@@ -144,8 +140,7 @@ export class Link {
   send(message: ClientMessage): void {
     if (!this.connected) return
     this.#outbox.push(message)
-    const { length } = this.#outbox
-    if (length >= EARLY_MESSAGES_MIN && length * EARLY_PARTS >= this.#events.awaited()) this.#sendFrame()
+    if (this.#pace.leavesEarly(this.#outbox.length, this.#events.awaited())) this.#sendFrame()
     this.#flushSoon()
   }
 
@@ -230,6 +225,7 @@ export class Link {
   #received(url: string, messages: readonly ServerMessage[], mine: () => boolean): void {
     this.#heard = true
     this.#lastHeardAt = this.#options.platform.monotonicMs()
+    this.#pace.heard(this.#lastHeardAt)
     for (const message of messages) {
       if (!mine()) return
       if (message.kind === 'welcome') this.#welcome(url, message)
@@ -322,6 +318,7 @@ export class Link {
 
   #flush(): void {
     this.#flushing = false
+    this.#pace.turnEnds(this.#outbox.length, this.#options.platform.monotonicMs())
     if (this.#sendFrame()) this.#flushSoon()
     else if (this.connected && this.#outbox.length > 0) {
       this.#flushing = true
@@ -343,6 +340,7 @@ export class Link {
     if (batch.length === 0) return true
     this.#outbox = batch.length > FRAME_MESSAGES_MAX ? batch.splice(FRAME_MESSAGES_MAX) : []
     channel.send(batch)
+    this.#pace.sent(batch.length, this.#options.platform.monotonicMs())
     return true
   }
 
