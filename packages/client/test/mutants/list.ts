@@ -174,7 +174,7 @@ const ROWS: readonly Row[] = [
   [
     'an aborted acquire is cancelled at the service',
     'protocol/session.ts',
-    '    void this.#cancel(pending)\n',
+    '    void this.#cancel(pending.number)\n',
     '',
     'acquire',
     'releases exactly that grant',
@@ -183,7 +183,7 @@ const ROWS: readonly Row[] = [
   [
     'what was open is sent again after a reconnect',
     'protocol/session.ts',
-    'for (const request of [...this.#open.values()]) this.#send(request)',
+    'for (const request of this.#open.values()) this.#send(request)',
     '',
     'protocol/reconnect',
     'changes no outcome and doubles no effect',
@@ -191,15 +191,15 @@ const ROWS: readonly Row[] = [
   [
     'a repeat has the same request number',
     'protocol/session.ts',
-    '      command: (ack) => command(number, ack),',
-    '      command: (ack) => command(this.#window.take(), ack),',
+    '    request.sent = true\n    request.told = ack\n    this.wire.command(request.command(ack), request)\n',
+    '    const again = request.sent\n    request.sent = true\n    request.told = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
     'protocol/reconnect',
     'changes no outcome and doubles no effect',
   ],
   [
     'a wait takes its signal',
     'protocol/pending-acquire.ts',
-    "    signal?.addEventListener('abort', this.#onAbort)\n",
+    "      signal.addEventListener('abort', this.#onAbort)\n",
     '',
     'acquire',
     'takes a signal',
@@ -207,7 +207,7 @@ const ROWS: readonly Row[] = [
   [
     'no listener stays on a signal',
     'protocol/pending-acquire.ts',
-    "    this.options.options.signal?.removeEventListener('abort', this.#onAbort)\n",
+    "    if (this.#onAbort) this.options.signal?.removeEventListener('abort', this.#onAbort)\n",
     '',
     'acquire',
     'leaves no listener on the signal',
@@ -232,8 +232,8 @@ const ROWS: readonly Row[] = [
   [
     'a hold stops being held before its release is sent',
     'hold.ts',
-    "    this.#end('released')\n    const { released, ended } = await this.#home.release(this)\n",
-    "    const { released, ended } = await this.#home.release(this)\n    this.#end('released')\n",
+    "    this.#end('released')\n    return this.#home.release(this)\n",
+    "    return this.#home.release(this).finally(() => this.#end('released'))\n",
     'hold',
     'the state changes before the service is told',
   ],

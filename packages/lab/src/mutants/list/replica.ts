@@ -85,7 +85,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
-      ['driver/flusher', 'return this.pause === 0;', 'return this.pause < 0;'],
+      ['driver/flusher', 'this.average < BLOCKING_MS', 'this.average < 0'],
       [
         'log/log',
         'placed.file.write(placed.offset, [placed.bytes], true,',
