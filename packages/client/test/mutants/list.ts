@@ -122,9 +122,9 @@ const ROWS: readonly Row[] = [
   ],
   [
     'a hold that was lost before its acquire returns is not handed out',
-    'acquire.ts',
-    "return hold.state === 'held'",
-    'return true',
+    'keeper.ts',
+    '      return undefined\n    }\n    return hold\n',
+    '    }\n    return hold\n',
     'acquire',
     'is not returned as held',
   ],

@@ -4,6 +4,7 @@ import { Flusher } from '../../src/driver/flusher.js'
 import { History } from '../../src/driver/history.js'
 import { LeaderClock } from '../../src/driver/leader-clock.js'
 import { settingsOf } from '../../src/driver/options.js'
+import type { Log } from '../../src/log/log.js'
 import { decodeMeta, encodeMeta } from '../../src/members.js'
 import { append, entries, indexes, openLog } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
@@ -158,7 +159,46 @@ describe('flusher', () => {
     expect(flusher.start(false)).toBe(3)
   })
 
-  it('blocks only for a single operation', () => {
+  it('blocks while the disk is quick, and not while it is slow', () => {
+    const clock = new SimClock()
+    let takesMs = 0
+    let blocked = 0
+    const log = {
+      appendSync() {
+        blocked++
+        clock.now += takesMs
+        return true
+      },
+      append(_: unknown, done: () => void) {
+        clock.now += takesMs
+        done()
+      },
+    } as unknown as Log
+    const flusher = new Flusher({ log, clock, blocking: true, done() {} })
+    const writes = (count: number): number => {
+      const before = blocked
+      for (let i = 0; i < count; i++) {
+        flusher.add({ mustSync: true, sequence: i, entries: entries(1, 1) })
+        flusher.start(true)
+      }
+      return blocked - before
+    }
+    expect(writes(20)).toBe(20)
+    takesMs = 3
+    expect(writes(20)).toBeLessThan(10)
+    expect(writes(20)).toBe(0)
+    takesMs = 0
+    writes(20)
+    expect(writes(20)).toBe(20)
+    // One that is slow for once does not matter for long.
+    takesMs = 40
+    writes(1)
+    takesMs = 0
+    writes(30)
+    expect(writes(20)).toBe(20)
+  })
+
+  it('blocks only where nothing is held up by it', () => {
     const disk = new SimDisk()
     const flusher = new Flusher({ log: openLog(disk), clock: new SimClock(), blocking: true, done() {} })
     flusher.add({ mustSync: true, sequence: 1, entries: entries(1, 1) })

@@ -75,8 +75,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     patches: [
       [
         'hold',
-        "this.#end('released');\n        const { released, ended } = await this.#home.release(this);",
-        "const { released, ended } = await this.#home.release(this);\n        this.#end('released');",
+        "this.#end('released');\n        return this.#home.release(this);",
+        "return this.#home.release(this).finally(() => this.#end('released'));",
       ],
     ],
   },
@@ -87,8 +87,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     patches: [
       [
         'protocol/session',
-        'this.#open.delete(pending.number);\n        void this.#cancel(pending);',
-        'this.#close(pending);',
+        'this.#open.drop(pending.number);\n        void this.#cancel(pending.number);',
+        'this.#closeNumber(pending.number);',
       ],
     ],
   },
@@ -99,8 +99,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     patches: [
       [
         'protocol/session',
-        'request.sent = true;\n        this.#wire.command(request.command(ack),',
-        'const again = request.sent && this.#acquires.has(request.number);\n        request.sent = true;\n        const sending = request.command(ack);\n        this.#wire.command(again ? { ...sending, request: this.#window.take() } : sending,',
+        'request.sent = true;\n        request.told = ack;\n        this.wire.command(request.command(ack),',
+        'const again = request.sent && request instanceof PendingAcquire;\n        request.sent = true;\n        request.told = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
       ],
     ],
   },
@@ -138,9 +138,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'open-requests-dropped',
     bug: 'Requests without an answer are not sent again after a reconnect',
     scenarios: ['Q4', 'Q6'],
-    patches: [
-      ['protocol/session', 'for (const request of [...this.#open.values()])\n            this.#send(request);', ''],
-    ],
+    patches: [['protocol/session', 'for (const request of this.#open.values())\n            this.#send(request);', '']],
   },
   {
     name: 'older-epoch-accepted',
