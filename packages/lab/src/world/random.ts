@@ -20,30 +20,34 @@ function scramble(value: number): number {
 
 /** One unsigned 32-bit number. All arguments are 32-bit; `n` counts. */
 export function mix(seed: number, stream: number, entity: number, n: number): number {
+  return drawOf(rootOf(seed, stream, entity), n)
+}
+
+/** The part of {@link mix} that all draws of a stream share. */
+function rootOf(seed: number, stream: number, entity: number): number {
   let x = scramble(seed ^ 0x9e3779b9)
   x = scramble((x + Math.imul(stream, 0x85ebca6b)) ^ 0x27d4eb2f)
-  x = scramble((x + Math.imul(entity, 0xc2b2ae35)) ^ 0x165667b1)
-  return scramble((x + Math.imul(n, 0x9e3779b1)) ^ n) >>> 0
+  return scramble((x + Math.imul(entity, 0xc2b2ae35)) ^ 0x165667b1)
+}
+
+function drawOf(root: number, n: number): number {
+  return scramble((root + Math.imul(n, 0x9e3779b1)) ^ n) >>> 0
 }
 
 export const PER_MILLION = 1_000_000
 
 /** The draws of one concern of one entity. */
 export class RandomStream {
-  readonly #seed: number
-  readonly #concern: number
-  readonly #entity: number
+  readonly #root: number
   #n = 0
 
   constructor(seed: number, concern: string, entity: string) {
-    this.#seed = seed
-    this.#concern = hashText(concern)
-    this.#entity = hashText(entity)
+    this.#root = rootOf(seed, hashText(concern), hashText(entity))
   }
 
   /** The `n`-th draw, whatever was drawn before. */
   at(n: number): number {
-    return mix(this.#seed, this.#concern, this.#entity, n)
+    return drawOf(this.#root, n)
   }
 
   /** The next draw, 0 ≤ x < 2^32. */

@@ -45,7 +45,8 @@ export class StreamConnector implements Connector {
       get buffered() {
         return connection.buffered
       },
-      send: (messages) => connection.send(encodeClientMessages(messages), clientLabel(messages)),
+      send: (messages) =>
+        connection.send(encodeClientMessages(messages), network.wantsLabels ? clientLabel(messages) : undefined),
       close: () => connection.close(),
     }
   }
@@ -68,13 +69,14 @@ export function serveStreams<State>(
   observe?: () => StreamObserver,
   access?: () => StreamAccess,
 ): () => void {
-  return process.world.network.listen(process, PORT, (connection) => {
+  const { network } = process.world
+  return network.listen(process, PORT, (connection) => {
     const observer = observe?.()
     const stream = hub.open({
       ...access?.(),
       emit: (messages) => {
         observer?.sent(messages)
-        connection.send(encodeServerMessages(messages), serverLabel(messages))
+        connection.send(encodeServerMessages(messages), network.wantsLabels ? serverLabel(messages) : undefined)
       },
       end: () => {
         connection.close()

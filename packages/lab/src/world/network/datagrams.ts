@@ -21,11 +21,25 @@ export interface Label {
 
 export type DatagramHandler<Payload> = (payload: Payload, from: string) => void
 
+interface Bound {
+  readonly process: Process
+  readonly handler: DatagramHandler<Datagram>
+}
+
+/** A frame that has set out. */
+interface Sent {
+  readonly from: string
+  readonly to: Address
+  readonly label: Label | undefined
+  readonly sentUs: number
+}
+
 /** Frames that stand alone. */
 export class Datagrams {
   readonly #world: World
   readonly #link: (from: string, to: string) => Link
-  readonly #bound = new Map<string, { readonly process: Process; readonly handler: DatagramHandler<Datagram> }>()
+  /** By machine, and then by port. */
+  readonly #bound = new Map<string, Map<string, Bound>>()
 
   constructor(world: World, link: (from: string, to: string) => Link) {
     this.#world = world
@@ -33,12 +47,14 @@ export class Datagrams {
   }
 
   bind(process: Process, port: string, handler: DatagramHandler<Datagram>): () => void {
-    const key = keyOf({ machine: process.machine.name, port })
-    if (this.#bound.has(key)) throw new Error(`the port ${key} is taken`)
+    const machine = process.machine.name
+    const ports = this.#bound.get(machine) ?? new Map<string, Bound>()
+    this.#bound.set(machine, ports)
+    if (ports.has(port)) throw new Error(`the port ${machine}:${port} is taken`)
     const bound = { process, handler }
-    this.#bound.set(key, bound)
+    ports.set(port, bound)
     const unbind = () => {
-      if (this.#bound.get(key) === bound) this.#bound.delete(key)
+      if (ports.get(port) === bound) ports.delete(port)
     }
     process.onEnd(unbind)
     return unbind
@@ -47,46 +63,47 @@ export class Datagrams {
   send(process: Process, to: Address, payload: Datagram, label: Label | undefined): void {
     if (!process.alive) return
     const from = process.machine.name
+    const flight: Sent = { from, to, label, sentUs: this.#world.nowUs }
     const link = this.#link(from, to.machine)
-    const sentUs = this.#world.nowUs
     const fate = link.fate(label?.text)
-    const show = (arriveUs: number | undefined) => {
-      const { text, token } = label ?? {}
-      this.#world.network.onFlight?.({ from, to: to.machine, label: text, token, sentUs, arriveUs })
-    }
-    const tell = (outcome: 'arrived' | 'lost') => {
-      if (label === undefined) return
-      const token = label.token === undefined ? {} : { token: label.token }
-      const { text } = label
-      this.#world.timeline.add({ kind: 'message', from, to: to.machine, label: text, ...token, sentUs, outcome })
-    }
     if (fate === 'lost') {
-      show(undefined)
-      return tell('lost')
+      this.#show(flight, undefined)
+      return this.#tell(flight, 'lost')
     }
     const content = fate.corrupt === undefined ? payload : corrupted(payload, fate.corrupt)
-    if (content === undefined) return tell('lost')
+    if (content === undefined) return this.#tell(flight, 'lost')
     const detail = content instanceof Uint8Array ? digestOf(content) : hashText(to.port)
-    const arrive = () => {
-      const bound = this.#bound.get(keyOf(to))
-      if (bound === undefined) return tell('lost')
-      tell('arrived')
-      bound.process.turn('input', () => bound.handler(content, from))
-    }
+    const arrive = () => this.#arrive(flight, content)
     link.whenOpen(false, () => {
       for (const delayUs of fate.delaysUs) {
-        show(this.#world.nowUs + delayUs)
+        this.#show(flight, this.#world.nowUs + delayUs)
         link.travel(delayUs, DATAGRAM, detail, arrive)
       }
     })
   }
+
+  #arrive(flight: Sent, content: Datagram): void {
+    const { from, to } = flight
+    const bound = this.#bound.get(to.machine)?.get(to.port)
+    this.#tell(flight, bound === undefined ? 'lost' : 'arrived')
+    bound?.process.turn('input', () => bound.handler(content, from))
+  }
+
+  #show({ from, to, label, sentUs }: Sent, arriveUs: number | undefined): void {
+    const { network } = this.#world
+    const { text, token } = label ?? {}
+    network.onFlight?.({ from, to: to.machine, label: text, token, sentUs, arriveUs })
+  }
+
+  #tell({ from, to, label, sentUs }: Sent, outcome: 'arrived' | 'lost'): void {
+    if (label === undefined) return
+    const token = label.token === undefined ? {} : { token: label.token }
+    const { text } = label
+    this.#world.timeline.add({ kind: 'message', from, to: to.machine, label: text, ...token, sentUs, outcome })
+  }
 }
 
 const DATAGRAM = hashText('datagram')
-
-function keyOf({ machine, port }: Address): string {
-  return `${machine}:${port}`
-}
 
 /** One bit flipped, or the end cut off. Undefined: the receiver's checksum would not let it through. */
 function corrupted(payload: Datagram, draw: number): Uint8Array | undefined {

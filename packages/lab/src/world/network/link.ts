@@ -126,6 +126,7 @@ export class Link {
 
   /** The next `count` frames (whose label matches) take `forUs` longer; others pass them. */
   holdNext(forUs: number, count = 1, matches: (label: string | undefined) => boolean = () => true): void {
+    this.#world.network.holds()
     this.#holds.push({ left: count, forUs, matches })
   }
 
@@ -137,22 +138,21 @@ export class Link {
     const { profile } = this
     const heldUs = this.#heldUs(label)
     if (this.isCut || this.#underWay >= profile.queueMax) return 'lost'
-    if (scaled(this.#draws.loss.at(n), PER_MILLION) < profile.lossPpm) return 'lost'
+    const { loss, double, corrupt } = this.#draws
+    if (hits(loss, n, profile.lossPpm)) return 'lost'
     const delaysUs = [this.#delayUs(n) + this.#reorderUs(n) + heldUs]
-    const double = this.#draws.double.at(2 * n)
-    if (scaled(double, PER_MILLION) < profile.duplicatePpm) {
-      delaysUs.push((delaysUs[0] as number) + scaled(this.#draws.double.at(2 * n + 1), profile.duplicateWithinUs) + 1)
+    if (hits(double, 2 * n, profile.duplicatePpm)) {
+      delaysUs.push((delaysUs[0] as number) + scaled(double.at(2 * n + 1), profile.duplicateWithinUs) + 1)
     }
-    const isCorrupt = scaled(this.#draws.corrupt.at(2 * n), PER_MILLION) < profile.corruptPpm
-    return { delaysUs, corrupt: isCorrupt ? this.#draws.corrupt.at(2 * n + 1) : undefined }
+    return { delaysUs, corrupt: hits(corrupt, 2 * n, profile.corruptPpm) ? corrupt.at(2 * n + 1) : undefined }
   }
 
   /** @internal Delay of a segment of a stream, which is never lost; or that the stream breaks. */
   segmentUs(label: string | undefined): number | 'broken' {
     const n = this.#sent++
     const { profile } = this
-    if (scaled(this.#draws.corrupt.at(2 * n), PER_MILLION) < profile.corruptPpm) return 'broken'
-    const isLost = scaled(this.#draws.loss.at(n), PER_MILLION) < profile.lossPpm
+    if (hits(this.#draws.corrupt, 2 * n, profile.corruptPpm)) return 'broken'
+    const isLost = hits(this.#draws.loss, n, profile.lossPpm)
     return this.#delayUs(n) + (isLost ? profile.retransmitUs : 0) + this.#heldUs(label)
   }
 
@@ -182,16 +182,18 @@ export class Link {
   }
 
   #delayUs(n: number): number {
-    return this.profile.minUs + longTail(this.#draws.delay.at(n), this.profile.tailUs)
+    const { minUs, tailUs } = this.profile
+    return tailUs === 0 ? minUs : minUs + longTail(this.#draws.delay.at(n), tailUs)
   }
 
   #reorderUs(n: number): number {
     const { reorderPpm, reorderWithinUs } = this.profile
-    if (scaled(this.#draws.reorder.at(2 * n), PER_MILLION) >= reorderPpm) return 0
+    if (!hits(this.#draws.reorder, 2 * n, reorderPpm)) return 0
     return scaled(this.#draws.reorder.at(2 * n + 1), reorderWithinUs)
   }
 
   #heldUs(label: string | undefined): number {
+    if (this.#holds.length === 0) return 0
     const i = this.#holds.findIndex((hold) => hold.matches(label))
     const hold = this.#holds[i]
     if (hold === undefined) return 0
@@ -201,6 +203,11 @@ export class Link {
 }
 
 const WAITING_MAX = 1_000_000
+
+/** Whether the `n`-th draw falls below the chance. What cannot happen is not drawn: draws go by number, so none is shifted. */
+function hits(draws: RandomStream, n: number, perMillion: number): boolean {
+  return perMillion > 0 && scaled(draws.at(n), PER_MILLION) < perMillion
+}
 
 function once(action: () => void): () => void {
   let done = false

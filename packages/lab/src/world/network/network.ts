@@ -34,6 +34,18 @@ export class Network {
     this.#streams = new Streams(world, link)
   }
 
+  /** Whether anybody looks at the labels of frames: making them costs more than the frame does. */
+  get wantsLabels(): boolean {
+    return this.#world.timeline.enabled || this.onFlight !== undefined || this.#held
+  }
+
+  /** @internal Frames are picked by their labels from now on. */
+  holds(): void {
+    this.#held = true
+  }
+
+  #held = false
+
   /** The directed link between two machines. */
   link(from: string, to: string): Link {
     let row = this.#links.get(from)
