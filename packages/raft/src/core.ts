@@ -115,9 +115,16 @@ export class Core {
   }
 
   /** Peers in the order of their ids, without this member. */
-  peers(): NodeId[] {
-    return [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
+  peers(): readonly NodeId[] {
+    // Asked for at every round, and changed once in a while: what is tracked is replaced, never altered.
+    if (this.others?.of !== this.tracked) {
+      const is = [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
+      this.others = { of: this.tracked, is }
+    }
+    return this.others.is
   }
+
+  private others: { readonly of: Tracked; readonly is: readonly NodeId[] } | undefined
 
   /**
    * Whether a peer may take entries after `previous`. The first entry does not say what was founded: a peer that joined

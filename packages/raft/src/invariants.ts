@@ -17,6 +17,28 @@ export function watermarksOf(core: Core): Watermarks {
 /** Checked after each input, also in production: cheap, local, and enough to stop most bugs at their source. */
 export function checkInvariants(core: Core, before: Watermarks): Watermarks {
   const { log, term, vote } = core
+  // Everything at once first: this runs after every input.
+  const { committed, applied, applying, lastIndex } = log
+  const isSound =
+    term >= before.term &&
+    (term > before.term || before.vote === 0 || vote === before.vote) &&
+    committed >= before.commit &&
+    applied >= before.applied &&
+    applied <= applying &&
+    applying <= committed &&
+    committed <= lastIndex &&
+    log.durable <= lastIndex &&
+    log.firstIndex - 1 <= committed &&
+    (core.role !== 'leader' || isSoundLeader(core))
+  if (!isSound) explain(core, before)
+  const same =
+    before.term === term && before.vote === vote && before.commit === committed && before.applied === applied
+  return same ? before : watermarksOf(core)
+}
+
+/** Throws what is broken. */
+function explain(core: Core, before: Watermarks): void {
+  const { log, term, vote } = core
   const where = () => `node ${core.id}, ${core.role}, term ${term}, commit ${log.committed}, last ${log.lastIndex}`
   assert(term >= before.term, () => `the term went back from ${before.term} (${where()})`)
   assert(
@@ -38,12 +60,15 @@ export function checkInvariants(core: Core, before: Watermarks): Watermarks {
     () => `the log begins at ${log.firstIndex}, after its commit (${where()})`,
   )
   if (core.role === 'leader') checkLeader(core, where)
-  return before.term === term &&
-    before.vote === vote &&
-    before.commit === log.committed &&
-    before.applied === log.applied
-    ? before
-    : watermarksOf(core)
+}
+
+function isSoundLeader(core: Core): boolean {
+  if (core.leader !== core.id) return false
+  const { lastIndex } = core.log
+  for (const { match, next, inflights } of core.tracked.progress.values()) {
+    if (match >= next || match > lastIndex || inflights.count > core.limits.inflightsMax) return false
+  }
+  return true
 }
 
 function checkLeader(core: Core, where: () => string): void {

@@ -10,8 +10,13 @@ export function majorityCommitted(voters: ReadonlySet<NodeId>, indexOf: (id: Nod
   const count = voters.size
   if (count === 0) return NO_LIMIT
   const indexes: number[] = []
-  for (const id of voters) indexes.push(indexOf(id) ?? 0)
-  indexes.sort((a, b) => a - b)
+  // Sorted as they come: there are few.
+  for (const id of voters) {
+    const index = indexOf(id) ?? 0
+    let place = indexes.length
+    for (; place > 0 && (indexes[place - 1] as number) > index; place--) indexes[place] = indexes[place - 1] as number
+    indexes[place] = index
+  }
   return indexes[count - (Math.floor(count / 2) + 1)] as number
 }
 

@@ -70,6 +70,8 @@ export interface RaftStatus {
   readonly progress: ReadonlyMap<NodeId, Progress>
 }
 
+const NOTHING: readonly never[] = []
+
 interface Pending {
   readonly sequence: number
   readonly own: readonly Message[]
@@ -122,6 +124,10 @@ export class Raft {
   /** Whether an entry of this term is committed: only then does a leader know the commit index. */
   get hasCommittedInTerm(): boolean {
     return this.core.hasCommittedInTerm
+  }
+  /** Whom leadership is being handed to; 0: nobody. */
+  get transferee(): NodeId {
+    return this.core.transferee
   }
   get electionTimeoutTicks(): number {
     return this.core.electionTimeout
@@ -379,8 +385,9 @@ export class Raft {
     const hardState = this.changedHardState()
     const entries = core.log.unwritten()
     const snapshot = core.log.snapshotToWrite
-    const own = core.gated.filter((message) => message.to === core.id)
-    const gated = core.gated.filter((message) => message.to !== core.id)
+    const waiting = core.gated.length === 0 ? NOTHING : core.gated
+    const own = waiting === NOTHING ? NOTHING : waiting.filter((message) => message.to === core.id)
+    const gated = own.length === 0 ? waiting : waiting.filter((message) => message.to !== core.id)
     const termOrVote =
       hardState !== undefined && (hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)
     const mustSync = entries.length > 0 || termOrVote || snapshot !== undefined
@@ -394,13 +401,16 @@ export class Raft {
     const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
     const last = committed[committed.length - 1]
     if (last !== undefined) core.log.applying = last.index
-    const waiting = core.gated
-    const { messages, readsReady: reads, readsLost, snapshotWanted } = core
+    const { snapshotWanted } = core
     core.snapshotWanted = false
-    core.messages = []
-    core.gated = []
-    core.readsReady = []
-    core.readsLost = []
+    // What is given out is never written to again; most lists are empty most of the time, and stay where they are.
+    const messages = core.messages.length === 0 ? NOTHING : core.messages
+    const reads = core.readsReady.length === 0 ? NOTHING : core.readsReady
+    const readsLost = core.readsLost.length === 0 ? NOTHING : core.readsLost
+    if (messages !== NOTHING) core.messages = []
+    if (waiting !== NOTHING) core.gated = []
+    if (reads !== NOTHING) core.readsReady = []
+    if (readsLost !== NOTHING) core.readsLost = []
     if (hardState !== undefined) this.lastHard = hardState
     const { role, leader } = core
     return { role, leader, hardState, persist, messages, gated, waiting, committed, reads, readsLost, snapshotWanted }

@@ -23,6 +23,16 @@ const STOP_WAIT_MS = 2000
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000
 
+interface Told {
+  readonly meta: Loop['meta']
+  readonly leader: number
+  readonly term: number
+  readonly role: MemberStatus['role']
+  readonly phase: 'running' | 'stopping' | 'stopped'
+  readonly full: boolean
+  readonly failure: string | undefined
+}
+
 /** A member, its part, and how far its log agrees with the leader's. */
 export interface MemberStanding extends MemberInfo {
   readonly role: 'voter' | 'learner'
@@ -46,6 +56,8 @@ export class Replica implements Member<LockState> {
   private cancelTick: (() => void) | undefined
   private roomRetryAt = 0
   private lastStatus = ''
+  /** What the last status was made of. */
+  private told: Told | undefined
   private stopped: (() => void)[] = []
   private stopDeadline = 0
 
@@ -339,9 +351,23 @@ export class Replica implements Member<LockState> {
   }
 
   private tellStatus(): void {
+    const { raft, meta } = this.loop
+    const { phase, role, full, failure, told } = this
+    // Asked after every turn, and mostly nothing has changed: then no text is made of it.
+    if (
+      told?.meta === meta &&
+      told.leader === raft.leader &&
+      told.term === raft.term &&
+      told.role === role &&
+      told.phase === phase &&
+      told.full === full &&
+      told.failure === failure
+    )
+      return
+    this.told = { meta, leader: raft.leader, term: raft.term, role, phase, full, failure }
     const { status } = this
-    const { role, leader, leaderUrl, term, disk, failure } = status
-    const text = `${role} ${leader} ${leaderUrl} ${term} ${disk} ${failure}`
+    const { leader, leaderUrl, term, disk } = status
+    const text = `${status.role} ${leader} ${leaderUrl} ${term} ${disk} ${failure}`
     if (text === this.lastStatus) return
     this.lastStatus = text
     this.onStatusListeners.call(status)

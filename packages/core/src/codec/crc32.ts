@@ -21,12 +21,13 @@ const T = makeTables()
 
 /**
  * CRC-32 of `bytes`, the same number as `zlib.crc32`. `seed` is the checksum of what came before, so that
- * `crc32(b, crc32(a))` is the checksum of `a` followed by `b`. Eight bytes per step (slicing-by-8).
+ * `crc32(b, crc32(a))` is the checksum of `a` followed by `b`. `from` and `to` pick a part of the bytes without a view of
+ * it. Eight bytes per step (slicing-by-8).
  */
-export function crc32(bytes: Uint8Array, seed = 0): number {
+export function crc32(bytes: Uint8Array, seed = 0, from = 0, to = bytes.length): number {
   let crc = ~seed
-  let i = 0
-  for (const whole = bytes.length - 7; i < whole; i += 8) {
+  let i = from
+  for (const whole = to - 7; i < whole; i += 8) {
     const low =
       crc ^
       ((bytes[i] as number) |
@@ -43,6 +44,6 @@ export function crc32(bytes: Uint8Array, seed = 0): number {
       (T[256 + (bytes[i + 6] as number)] as number) ^
       (T[bytes[i + 7] as number] as number)
   }
-  for (; i < bytes.length; i++) crc = (crc >>> 8) ^ (T[(crc ^ (bytes[i] as number)) & 0xff] as number)
+  for (; i < to; i++) crc = (crc >>> 8) ^ (T[(crc ^ (bytes[i] as number)) & 0xff] as number)
   return ~crc >>> 0
 }

@@ -136,6 +136,15 @@ export class Reader {
     return copy
   }
 
+  /** Goes past `expected` if these are the next bytes. False: they are not, and the place stays. */
+  skip(expected: Uint8Array): boolean {
+    this.need(expected.length)
+    const { input, at } = this
+    for (let i = 0; i < expected.length; i++) if (input[at + i] !== expected[i]) return false
+    this.at = at + expected.length
+    return true
+  }
+
   /** 16 bytes as 32 lower-case hex digits. */
   hex128(): string {
     return this.hex64() + this.hex64()

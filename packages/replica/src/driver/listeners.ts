@@ -13,7 +13,13 @@ export class Listeners<Arguments extends readonly unknown[]> {
   }
 
   call(...args: Arguments): void {
-    for (const listener of this.all) guarded(this.log, () => listener(...args))
+    for (const listener of this.all) {
+      try {
+        listener(...args)
+      } catch (error) {
+        tellFailed(this.log, error)
+      }
+    }
   }
 }
 
@@ -22,6 +28,10 @@ export function guarded(log: Logger, action: () => void): void {
   try {
     action()
   } catch (error) {
-    log.error('a callback failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
+    tellFailed(log, error)
   }
+}
+
+function tellFailed(log: Logger, error: unknown): void {
+  log.error('a callback failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
 }

@@ -245,7 +245,7 @@ export class Loop {
   }
 
   private get hasRoom(): boolean {
-    return this.raft.status.transferee === 0 && (this.tenure?.waiting.size ?? 0) < IN_FLIGHT_MAX
+    return this.raft.transferee === 0 && (this.tenure?.waiting.size ?? 0) < IN_FLIGHT_MAX
   }
 
   /** Proposes the open batch, or an empty entry if time must move. */
@@ -392,8 +392,9 @@ export class Loop {
   private armDue(): void {
     this.cancelDue?.()
     this.cancelDue = undefined
+    if (!this.tenure?.ready) return
     const due = this.applier.state.nextDue()
-    if (!this.tenure?.ready || due === undefined || this.tenure.lastStamp >= due) return
+    if (due === undefined || this.tenure.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings
     const delay = Math.max(1, due - this.tenure.clock.read(platform.clock.monotonicMs()))
     if (delay >= tickMs) return

@@ -3,6 +3,8 @@ import type { Member } from '../api.js'
 
 export type Reader = Parameters<Member<LockState>['read']>[0]
 
+const NOBODY: readonly Reader[] = []
+
 /** Reads that wait; more are refused with `limit`. */
 export const READS_MAX = 65_536
 
@@ -52,7 +54,8 @@ export class Reads {
   }
 
   /** Those that may run at `applied`, in order. */
-  ready(applied: number): Reader[] {
+  ready(applied: number): readonly Reader[] {
+    if (this.confirmed.length === 0) return NOBODY
     const ready: Reader[] = []
     while (this.confirmed.length > 0 && (this.confirmed[0] as { index: number }).index <= applied) {
       ready.push(...(this.confirmed.shift() as { readers: readonly Reader[] }).readers)

@@ -45,8 +45,14 @@ export function frameExtent(length: number): number {
   return Math.ceil((FRAME_HEADER + length + FILLER_MIN) / FRAME_ALIGN) * FRAME_ALIGN
 }
 
-export function encodeFrame(seed: number, sequence: number, frame: FrameBody): Uint8Array {
-  const writer = new Writer(1024)
+/** `writer` is emptied first; the frame is valid until it is used again. */
+export function encodeFrame(
+  seed: number,
+  sequence: number,
+  frame: FrameBody,
+  writer: Writer = new Writer(1024),
+): Uint8Array {
+  writer.reset()
   writer.raw(filler(FRAME_HEADER))
   writer.u8(BODY_MARK | (frame.hardState ? HAS_HARD_STATE : 0) | (frame.base ? HAS_BASE : 0))
   if (frame.hardState) {
@@ -70,9 +76,10 @@ export function encodeFrame(seed: number, sequence: number, frame: FrameBody): U
   writer.patchU32(8, length)
   writer.patchU32(12, sequence % 2 ** 32)
   writer.patchU32(16, Math.floor(sequence / 2 ** 32))
-  writer.patchU32(20, crc32(body, crc32(writer.peek().subarray(0, 20), seed)))
-  writer.patchU32(28, crc32(writer.peek().subarray(0, 28), seed))
-  return writer.peek()
+  const whole = writer.peek()
+  writer.patchU32(20, crc32(body, crc32(whole, seed, 0, 20)))
+  writer.patchU32(28, crc32(whole, seed, 0, 28))
+  return whole
 }
 
 export function decodeBody(body: Uint8Array): FrameBody {
@@ -89,8 +96,11 @@ export function decodeBody(body: Uint8Array): FrameBody {
 
 /** The bytes between a body and the next frame. */
 export function filler(length: number): Uint8Array {
-  return new Uint8Array(length).fill(FILLER)
+  return length <= FILLERS.length ? FILLERS.subarray(0, length) : new Uint8Array(length).fill(FILLER)
 }
+
+/** Never written to. */
+const FILLERS = new Uint8Array(FRAME_ALIGN * 2).fill(FILLER)
 
 /** What stands at one place of a segment. */
 export type FrameAt =

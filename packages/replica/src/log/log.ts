@@ -1,5 +1,5 @@
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import type { StorageError } from '@leasehold/core'
+import { type StorageError, Writer } from '@leasehold/core'
 import { assert } from '../assert.js'
 import { type Disk, DiskFullError, type DiskFile, type Done } from '../platform.js'
 import { writeFailed } from '../storage-errors.js'
@@ -64,6 +64,8 @@ export class Log {
   private mark: Mark | undefined
   private busy = false
   private closed = false
+  /** One frame is made and written at a time. */
+  private readonly writer = new Writer(4096)
 
   /**
    * Reads the log, and makes it ready for writing. `done` may run inside the call, and gets a StorageError on damage
@@ -304,7 +306,7 @@ export class Log {
   /** The first frame of a file repeats the hard state, so that older files can go. */
   private encode(part: FrameBody): Uint8Array {
     const body = this.tail === 0 && !part.hardState ? { ...part, hardState: this.written } : part
-    return encodeFrame(this.seed, this.sequence, body)
+    return encodeFrame(this.seed, this.sequence, body, this.writer)
   }
 
   private advance(file: DiskFile, part: FrameBody, bytes: Uint8Array): Placed {

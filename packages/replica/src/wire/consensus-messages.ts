@@ -5,14 +5,18 @@ import { readContent, writeContent } from '../log/entries.js'
 
 const REJECT = 1
 const HAS_SNAPSHOT = 2
+const NUMBERS: ReadonlyMap<Message['kind'], number> = new Map(MESSAGE_KINDS.map((kind, number) => [kind, number]))
 
 /** Writes a message of consensus; sender and receiver are in the frame. */
 export function writeMessage(writer: Writer, message: Message): void {
-  writer.u8(MESSAGE_KINDS.indexOf(message.kind))
+  writer.u8(NUMBERS.get(message.kind) as number)
   writer.u8((message.reject ? REJECT : 0) | (message.snapshot ? HAS_SNAPSHOT : 0))
-  for (const field of [message.term, message.logTerm, message.index, message.commit, message.hint, message.context]) {
-    writer.varuint(field)
-  }
+  writer.varuint(message.term)
+  writer.varuint(message.logTerm)
+  writer.varuint(message.index)
+  writer.varuint(message.commit)
+  writer.varuint(message.hint)
+  writer.varuint(message.context)
   writer.varuint(message.entries.length)
   for (const entry of message.entries) {
     writer.varuint(entry.index)
@@ -30,18 +34,17 @@ export function readMessage(reader: Reader, from: NodeId, to: NodeId): Message {
   const kind = MESSAGE_KINDS[reader.u8()]
   if (kind === undefined) throw reader.wrong('a kind of message', reader.offset - 1)
   const flags = reader.flags(REJECT | HAS_SNAPSHOT)
-  const [term, logTerm, index, commit, hint, context] = Array.from({ length: 6 }, () => reader.varuint()) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  const entries: Entry[] = Array.from({ length: reader.count(4) }, () => {
+  const term = reader.varuint()
+  const logTerm = reader.varuint()
+  const index = reader.varuint()
+  const commit = reader.varuint()
+  const hint = reader.varuint()
+  const context = reader.varuint()
+  const entries: Entry[] = []
+  for (let left = reader.count(4); left > 0; left--) {
     const at = reader.varuint()
-    return readContent(reader, at, reader.varuint())
-  })
+    entries.push(readContent(reader, at, reader.varuint()))
+  }
   const snapshot =
     flags & HAS_SNAPSHOT
       ? { index: reader.varuint(), term: reader.varuint(), configuration: readConfiguration(reader) }

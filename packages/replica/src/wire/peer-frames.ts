@@ -22,18 +22,23 @@ export interface PeerFrame {
 /** Makes the frames of one member, reusing its buffer. */
 export class PeerFrames {
   private readonly writer = new Writer(4096)
+  /** The cluster's id as it stands in a frame. */
+  private readonly clusterBytes: Uint8Array
 
   constructor(
     private readonly cluster: string,
     private readonly self: NodeId,
-  ) {}
+  ) {
+    this.writer.hex128(cluster)
+    this.clusterBytes = this.writer.take()
+  }
 
   encode(kind: PeerKind, to: NodeId, write: (writer: Writer) => void): Uint8Array {
     const { writer } = this
     writer.reset()
     writer.u8(PEER_VERSION)
     writer.u8(PEER_KINDS[kind])
-    writer.hex128(this.cluster)
+    writer.raw(this.clusterBytes)
     writer.varuint(this.self)
     writer.varuint(to)
     write(writer)
@@ -45,15 +50,14 @@ export class PeerFrames {
   decode(bytes: Uint8Array): PeerFrame | { readonly refused: string } {
     const end = bytes.length - CHECKSUM_BYTES
     if (end < 2) return { refused: `a frame of ${bytes.length} bytes` }
-    if (new Reader(bytes, end).u32() !== crc32(bytes.subarray(0, end))) return { refused: 'a broken checksum' }
+    if (new Reader(bytes, end).u32() !== crc32(bytes, 0, 0, end)) return { refused: 'a broken checksum' }
     try {
       const body = new Reader(bytes, 0, end)
       const version = body.u8()
       if (version !== PEER_VERSION) return { refused: `version ${version}, not ${PEER_VERSION}` }
       const number = body.u8()
       const kind = NAMES.get(number)
-      const cluster = body.hex128()
-      if (cluster !== this.cluster) return { refused: `cluster ${cluster}, not ${this.cluster}` }
+      if (!body.skip(this.clusterBytes)) return { refused: `cluster ${body.hex128()}, not ${this.cluster}` }
       const from = body.varuint()
       const to = body.varuint()
       if (to !== this.self) return { refused: `a frame for node ${to}, which this is not (any more)` }
