@@ -31,8 +31,7 @@ export function checkInvariants(core: Core, before: Watermarks): Watermarks {
     log.firstIndex - 1 <= committed &&
     (core.role !== 'leader' || isSoundLeader(core))
   if (!isSound) explain(core, before)
-  const same =
-    before.term === term && before.vote === vote && before.commit === committed && before.applied === applied
+  const same = before.term === term && before.vote === vote && before.commit === committed && before.applied === applied
   return same ? before : watermarksOf(core)
 }
 

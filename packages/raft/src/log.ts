@@ -2,6 +2,8 @@ import { assert } from './assert.js'
 import { entryBytes } from './messages.js'
 import type { Entry, Index, SnapshotMeta, Term } from './types.js'
 
+const NOTHING: readonly Entry[] = []
+
 export interface EntryId {
   readonly term: Term
   readonly index: Index
@@ -175,7 +177,7 @@ export class RaftLog {
 
   /** Entries that were not given out to be written yet. */
   unwritten(): readonly Entry[] {
-    return this.handed < this.lastIndex ? this.entries.slice(this.handed - this.base.index) : []
+    return this.handed < this.lastIndex ? this.entries.slice(this.handed - this.base.index) : NOTHING
   }
 
   /** What is unwritten is now under way as write `sequence`. */
@@ -202,9 +204,16 @@ export class RaftLog {
 
   /** Committed entries to hand to the program: durable ones only, unless `unwritten` ones may be applied too. */
   nextCommitted(unwritten: boolean, bytesMax: number): readonly Entry[] {
-    if (this.pendingSnapshot !== undefined) return []
-    const to = Math.min(this.committed, unwritten ? this.lastIndex : this.durable)
-    return to > this.applying ? this.slice(this.applying + 1, bytesMax, to) : []
+    if (!this.hasNextCommitted(unwritten)) return NOTHING
+    return this.slice(this.applying + 1, bytesMax, this.appliable(unwritten))
+  }
+
+  hasNextCommitted(unwritten: boolean): boolean {
+    return this.pendingSnapshot === undefined && this.appliable(unwritten) > this.applying
+  }
+
+  private appliable(unwritten: boolean): Index {
+    return Math.min(this.committed, unwritten ? this.lastIndex : this.durable)
   }
 
   applyTo(index: Index): void {

@@ -72,6 +72,18 @@ export interface RaftStatus {
 
 const NOTHING: readonly never[] = []
 
+const QUIET: Omit<Effects, 'role' | 'leader'> = {
+  hardState: undefined,
+  persist: undefined,
+  messages: NOTHING,
+  gated: NOTHING,
+  waiting: NOTHING,
+  committed: NOTHING,
+  reads: NOTHING,
+  readsLost: NOTHING,
+  snapshotWanted: false,
+}
+
 interface Pending {
   readonly sequence: number
   readonly own: readonly Message[]
@@ -368,9 +380,18 @@ export class Raft {
       core.snapshotWanted ||
       core.log.hasUnwritten ||
       this.changedHardState() !== undefined ||
-      core.log.nextCommitted(core.options.applyUnwritten ?? false, 0).length > 0
+      core.log.hasNextCommitted(core.options.applyUnwritten ?? false)
     )
   }
+
+  /** Asked for after every input, and most inputs bring nothing about: the same object, as long as the roles stay. */
+  private noEffects(): Effects {
+    const { role, leader } = this.core
+    if (this.quiet?.role !== role || this.quiet.leader !== leader) this.quiet = { ...QUIET, role, leader }
+    return this.quiet
+  }
+
+  private quiet: Effects | undefined
 
   private changedHardState(): HardState | undefined {
     const { core, lastHard } = this
@@ -382,6 +403,7 @@ export class Raft {
 
   takeEffects(): Effects {
     const { core } = this
+    if (!this.hasEffects) return this.noEffects()
     const hardState = this.changedHardState()
     const entries = core.log.unwritten()
     const snapshot = core.log.snapshotToWrite

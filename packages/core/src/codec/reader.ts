@@ -2,6 +2,8 @@ import { CodecError } from './codec-error.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NOTHING = new Uint8Array(0)
+/** Up to here bytes are copied one by one: a view of them would cost more. */
+const SHORT = 64
 const DIGITS = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0))
 
 /**
@@ -132,7 +134,8 @@ export class Reader {
     this.at = start + length
     // A Buffer's own slice() would share memory with the input.
     const copy = new Uint8Array(length)
-    copy.set(this.input.subarray(start, this.at))
+    if (length > SHORT) copy.set(this.input.subarray(start, this.at))
+    else for (let i = 0; i < length; i++) copy[i] = this.input[start + i] as number
     return copy
   }
 

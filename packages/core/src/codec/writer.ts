@@ -1,5 +1,6 @@
 import { InvalidError, LimitError } from '../errors.js'
 import { utf8Length } from '../names.js'
+import { crc32 } from './crc32.js'
 import { encodeUtf8 } from './utf8.js'
 
 /** The most that one writer holds unless it is told otherwise. */
@@ -55,6 +56,11 @@ export class Writer {
   /** What was written, without a copy: valid only until the next write or reset. */
   peek(): Uint8Array {
     return this.buffer.subarray(0, this.end)
+  }
+
+  /** CRC-32 of what was written from `from` on. */
+  checksum(from = 0): number {
+    return crc32(this.buffer, 0, from, this.end)
   }
 
   u8(value: number): void {

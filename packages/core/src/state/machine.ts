@@ -237,7 +237,8 @@ export class Machine {
       .put(this.arrivals)
       .put(this.level)
     const { limits } = this
-    if (this.sorted?.of !== limits) this.sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
+    if (this.sorted?.of !== limits)
+      this.sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
     for (const name of this.sorted.names) hash.putText(name).put(limits[name])
     return hash.digest()
   }

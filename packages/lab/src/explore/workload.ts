@@ -1,4 +1,4 @@
-import { formatCursor, type Hold, type LockNames, parseCursor, type AcquireCallOptions } from '@leasehold/client'
+import { type Hold, type LockNames, parseCursor, type AcquireCallOptions } from '@leasehold/client'
 import { type HoldId, splitToken } from '@leasehold/core'
 import { fence as casFence } from '@leasehold/fence/cas'
 import { fence as registerFence } from '@leasehold/fence/register'
@@ -293,7 +293,7 @@ export class Worker {
         for await (const event of client.locks.watch({ from })) {
           const { index, ordinal } = parseCursor(event.cursor)
           record.places.push({ index, ordinal })
-          from = formatCursor({ ...place, index, ordinal })
+          from = event.cursor
         }
       } catch (error) {
         count(shared.errors, `watch ${codeOf(error)}`)

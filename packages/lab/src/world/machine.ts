@@ -173,7 +173,7 @@ export class Machine {
     }
     timer.planned = world.plan(Math.max(at, world.nowUs), timer.process.id, TIMER, 0, () => {
       this.#timers.delete(timer)
-      timer.process.turn('timer', () => timer.over || timer.run())
+      timer.process.turnWith('timer', fire, timer, undefined)
     })
   }
 
@@ -197,6 +197,10 @@ export class Machine {
       this.#plan(timer)
     }
   }
+}
+
+function fire(timer: Timer): void {
+  if (!timer.over) timer.run()
 }
 
 const TIMER = hashText('timer')

@@ -120,6 +120,18 @@ export class Process {
     this.#run(run)
   }
 
+  /** The same for an arrived frame. It has no closure of its own unless it must wait: most turns are of this kind. */
+  turnWith<A, B>(lane: Lane, run: (a: A, b: B) => void, a: A, b: B): void {
+    if (!this.#alive) return
+    if (this.#pauses > 0 || this.#catchingUp) return this.turn(lane, () => run(a, b))
+    this.world.enter(this)
+    try {
+      run(a, b)
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
   onEnd(listener: (how: EndOfProcess) => void): () => void {
     this.#endListeners.add(listener)
     return () => this.#endListeners.delete(listener)
@@ -189,9 +201,13 @@ export class Process {
     try {
       run()
     } catch (error) {
-      this.world.uncaught(this, error)
-      this.kill()
+      this.#failed(error)
     }
+  }
+
+  #failed(error: unknown): void {
+    this.world.uncaught(this, error)
+    this.kill()
   }
 
   #pointOf(name: string): { passed: number; readonly actions: Map<number, () => void> } {

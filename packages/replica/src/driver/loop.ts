@@ -218,7 +218,7 @@ export class Loop {
     let applied = false
     try {
       for (let round = 0, more = true; more; round++) {
-        assert(round < ROUNDS_MAX, () => `${round} rounds of effects`)
+        if (round >= ROUNDS_MAX) assert(false, `${round} rounds of effects`)
         this.closeBatch()
         this.beginReads()
         const effects = this.raft.takeEffects()
@@ -229,8 +229,7 @@ export class Loop {
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
         if (effects.snapshotWanted) this.snapshotting.take(this.meta)
         more = this.changeRole() || more
-        const { log } = this.options.settings.platform
-        for (const reader of this.reads.ready(this.applier.index)) guarded(log, () => reader(this.view()))
+        this.answerReads()
       }
     } finally {
       this.running = false
@@ -242,6 +241,11 @@ export class Loop {
     this.takeSnapshot()
     this.armDue()
     this.options.rested(applied)
+  }
+
+  private answerReads(): void {
+    const { log } = this.options.settings.platform
+    for (const reader of this.reads.ready(this.applier.index)) guarded(log, () => reader(this.view()))
   }
 
   private get hasRoom(): boolean {

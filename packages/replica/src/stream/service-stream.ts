@@ -116,7 +116,8 @@ export class ServiceStream<State> {
   }
 
   applied(index: Index, events: readonly Event[]): void {
-    for (const watch of [...this.#watches.values()]) {
+    // Watches that end meanwhile are deleted, which an iteration bears.
+    for (const watch of this.#watches.values()) {
       const message = eventsFor(watch, index, events)
       if (!message) continue
       const refused = this.#peer.watchEnds?.(watch.prefix)

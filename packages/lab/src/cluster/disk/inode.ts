@@ -1,5 +1,6 @@
 /** What a disk writes as one piece: a crash leaves a sector as it was, or as it was to become. */
 export const SECTOR = 512
+const SPARE_MAX = 8
 
 /**
  * The content of a file: what readers see, and for every sector that was written since the last sync what is on the
@@ -11,6 +12,8 @@ export class Inode {
   /** Size that is on the platter. */
   private durableSize: number
   private readonly old = new Map<number, Uint8Array>()
+  /** To be used again: there is one write and one sync after another. */
+  private readonly spare: Uint8Array[] = []
 
   constructor(size: number) {
     this.bytes = new Uint8Array(size)
@@ -42,6 +45,9 @@ export class Inode {
 
   /** Everything written so far is on the platter. */
   sync(): void {
+    for (const before of this.old.values()) {
+      if (before.length === SECTOR && this.spare.length < SPARE_MAX) this.spare.push(before)
+    }
     this.old.clear()
     this.durableSize = this.size
   }
@@ -68,7 +74,10 @@ export class Inode {
   private keep(sector: number): void {
     if (this.old.has(sector)) return
     const start = sector * SECTOR
-    this.old.set(sector, this.bytes.slice(start, Math.min(start + SECTOR, this.bytes.length)))
+    const end = Math.min(start + SECTOR, this.bytes.length)
+    const before = end - start === SECTOR ? (this.spare.pop() ?? new Uint8Array(SECTOR)) : new Uint8Array(end - start)
+    before.set(this.bytes.subarray(start, end))
+    this.old.set(sector, before)
   }
 
   private grow(size: number): void {

@@ -74,25 +74,29 @@ export class Datagrams {
     if (content === undefined) return this.#tell(flight, 'lost')
     const detail = content instanceof Uint8Array ? digestOf(content) : hashText(to.port)
     const arrive = () => this.#arrive(flight, content)
-    link.whenOpen(false, () => {
-      for (const delayUs of fate.delaysUs) {
-        this.#show(flight, this.#world.nowUs + delayUs)
-        link.travel(delayUs, DATAGRAM, detail, arrive)
-      }
-    })
+    if (link.isClogged) link.whenOpen(false, () => this.#leave(link, flight, fate.delaysUs, detail, arrive))
+    else this.#leave(link, flight, fate.delaysUs, detail, arrive)
+  }
+
+  #leave(link: Link, flight: Sent, delaysUs: readonly number[], detail: number, arrive: () => void): void {
+    for (const delayUs of delaysUs) {
+      this.#show(flight, this.#world.nowUs + delayUs)
+      link.travel(delayUs, DATAGRAM, detail, arrive)
+    }
   }
 
   #arrive(flight: Sent, content: Datagram): void {
     const { from, to } = flight
     const bound = this.#bound.get(to.machine)?.get(to.port)
     this.#tell(flight, bound === undefined ? 'lost' : 'arrived')
-    bound?.process.turn('input', () => bound.handler(content, from))
+    bound?.process.turnWith('input', bound.handler, content, from)
   }
 
   #show({ from, to, label, sentUs }: Sent, arriveUs: number | undefined): void {
-    const { network } = this.#world
+    const { onFlight } = this.#world.network
+    if (onFlight === undefined) return
     const { text, token } = label ?? {}
-    network.onFlight?.({ from, to: to.machine, label: text, token, sentUs, arriveUs })
+    onFlight({ from, to: to.machine, label: text, token, sentUs, arriveUs })
   }
 
   #tell({ from, to, label, sentUs }: Sent, outcome: 'arrived' | 'lost'): void {
