@@ -135,7 +135,7 @@ export class World {
   /** Lets everything happen up to and including `untilUs`, or until `stop` says so after an event. */
   async run(untilUs: number, stop?: () => boolean): Promise<void> {
     // From here on every step is the code of a promise, as `hop` wants it.
-    await undefined
+    await Promise.resolve()
     while (this.#step(untilUs)) {
       if (this.#needsHop) await hop()
       for (const listener of this.#afterEvent) listener()
