@@ -1,5 +1,5 @@
 import type { Core } from './core.js'
-import { isSticky, onVoteReply, onVoteRequest, standForElection } from './election.js'
+import { isSticky, learnCommit, onVoteReply, onVoteRequest, standForElection } from './election.js'
 import type { Message } from './messages.js'
 import { proposeAsLeader } from './proposals.js'
 import { transferTo } from './reconfigure.js'
@@ -70,6 +70,8 @@ function stepCandidate(core: Core, message: Message): void {
   if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
     core.becomeFollower(message.term, message.from)
     stepFollower(core, message)
+  } else if ((kind === 'preVoteReply' || kind === 'voteReply') && learnCommit(core, message)) {
+    return
   } else if (core.role === 'preCandidate' && kind === 'preVoteReply') {
     // A grant names the term that was asked about: one for an earlier question says nothing about this one.
     if (message.reject || message.term === core.term + 1) onVoteReply(core, message.from, !message.reject)

@@ -1,7 +1,7 @@
 import type { Core } from './core.js'
 import type { Message } from './messages.js'
 import { broadcastAppend, appendOwn } from './replication.js'
-import type { NodeId } from './types.js'
+import type { Index, NodeId, Term } from './types.js'
 
 export type Campaign = 'preVote' | 'vote' | 'transfer'
 
@@ -58,7 +58,7 @@ export function onVoteRequest(core: Core, request: Message): void {
   const free = core.vote === request.from || (core.vote === 0 && core.leader === 0) || (pre && request.term > core.term)
   const kind = pre ? 'preVoteReply' : 'voteReply'
   if (!free || !core.log.isUpToDate({ term: request.logTerm, index: request.index })) {
-    core.send({ kind, to: request.from, term: core.term, reject: true })
+    core.send({ kind, to: request.from, term: core.term, reject: true, ...knownCommit(core) })
     return
   }
   // A pre-vote is answered at the term that is asked about, not at ours: the candidate ignores other terms.
@@ -66,6 +66,24 @@ export function onVoteRequest(core: Core, request: Message): void {
   if (pre) return
   core.electionElapsed = 0
   core.vote = request.from
+}
+
+/** The last entry that is known to be committed, for a refusal to tell. */
+function knownCommit({ log }: Core): { commit: Index; logTerm: Term } {
+  return { commit: log.committed, logTerm: log.termAt(log.committed) as Term }
+}
+
+/**
+ * A refusal says what is committed. A candidate that has that entry learns it: of two voters one may have applied the end of
+ * its own vote, and refuse for its longer log, but not stand for election any more. Whoever learns of a change by it stands
+ * anew once that is applied. True: the election is over.
+ */
+export function learnCommit(core: Core, { commit: index, logTerm: term, reject }: Message): boolean {
+  if (!reject || index <= core.log.committed || !core.log.matches({ term, index })) return false
+  core.log.commitTo(index)
+  if (!hasUnappliedConfiguration(core)) return false
+  core.becomeFollower(core.term, 0)
+  return true
 }
 
 /** Counts an answer; votes are kept by voter, so a duplicate changes nothing. */

@@ -34,11 +34,12 @@ export interface Message {
   readonly to: NodeId
   /** 0 for requests that are handed on. */
   readonly term: Term
-  /** Term of the entry at `index`; in a refusal the term of the hint. */
+  /** Term of the entry at `index`; in a refused append that of the hint, in a refused vote that of `commit`. */
   readonly logTerm: Term
   /** `append`: the entry before `entries`. Votes: the candidate's last. Replies: the last that matches, or the refused one. */
   readonly index: Index
   readonly entries: readonly Entry[]
+  /** What is committed as far as the sender knows; of an acknowledged append and a granted vote 0. */
   readonly commit: Index
   readonly reject: boolean
   /** In a refused append: where the follower's log may match. */

@@ -106,3 +106,31 @@ describe('a new leader', () => {
     expect(raft.proposeConfiguration(other)).toHaveProperty('index')
   })
 })
+
+describe('the last other voter', () => {
+  it('wins alone after the leader of two has ended its own vote, had a longer log, and forgot both in a restart', () => {
+    const hand = leading([1, 2])
+    const end = hand.raft(1).proposeConfiguration(change([{ kind: 'addLearner', node: 1 }]))
+    hand.propose(1, 'behind it')
+    hand.flush(1)
+    // Node 2 acknowledges the change alone, and does not hear that it is committed.
+    hand.give(hand.take(({ to }) => to === 2).slice(0, 1))
+    hand.give(hand.take(({ to }) => to === 1))
+    const { index } = end as { index: number }
+    expect(hand.raft(1).configuration.voters).toEqual([2])
+    expect(hand.raft(2)).toMatchObject({ commit: index - 1, lastIndex: index })
+    const disk = hand.disks.get(1) as NonNullable<ReturnType<typeof hand.disks.get>>
+    disk.snapshot = { index, term: 1, configuration: hand.raft(1).configuration }
+    disk.entries = disk.entries.slice(index)
+    hand.inbox = []
+    hand.start(1)
+    for (let i = 0; i < 100 && hand.raft(2).role !== 'leader'; i++) {
+      hand.tick(1)
+      hand.tick(2)
+      hand.settle()
+    }
+    expect(hand.raft(2).role).toBe('leader')
+    expect(hand.raft(2).configuration).toMatchObject({ voters: [2], learners: [1] })
+    expect(hand.raft(1).lastIndex).toBe(hand.raft(2).lastIndex)
+  })
+})

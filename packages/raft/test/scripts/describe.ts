@@ -48,7 +48,10 @@ export function entriesText(entries: readonly Entry[], indent: string): string {
 }
 
 export function messageText(message: Message, indent = ''): string {
-  const { from, to, kind, term, logTerm, index, reject, hint, commit, entries, snapshot } = message
+  const { from, to, kind, term, index, reject, hint, entries, snapshot } = message
+  // The scripts' core does not say in a refused vote what is committed (docs/divergence.md).
+  const refused = reject && (kind === 'voteReply' || kind === 'preVoteReply')
+  const { commit, logTerm } = refused ? { commit: 0, logTerm: 0 } : message
   const head = `${indent}${from}->${to} ${KIND_NAMES[kind]} Term:${term} Log:${logTerm}/${index}`
   const rejected = reject ? ` Rejected (Hint: ${hint})` : ''
   const committed = commit > 0 ? ` Commit:${commit}` : ''

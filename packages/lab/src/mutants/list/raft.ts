@@ -21,6 +21,12 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     ],
   },
   {
+    name: 'candidacy-before-sync',
+    bug: 'A candidate asks for votes before its term is on the disk',
+    profile: 'liveness',
+    patches: [['messages', "kind === 'vote' || kind === 'voteReply'", "kind === 'voteReply'"]],
+  },
+  {
     name: 'acknowledged-before-sync',
     bug: 'A follower acknowledges entries before they are on the disk',
     patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"]],
