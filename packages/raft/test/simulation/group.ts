@@ -8,6 +8,7 @@ import {
   type RaftLimits,
   type SnapshotMeta,
 } from '../../src/index.js'
+import { Links } from './links.js'
 import type { Moments } from './moments.js'
 import type { Prng } from './prng.js'
 import { Safety } from './safety.js'
@@ -37,6 +38,8 @@ interface Member {
   paused: number
   /** Until when nobody hears it, and it hears nobody. */
   apart: number
+  /** Until when its disk completes nothing. */
+  stalled: number
 }
 
 interface Parcel {
@@ -52,6 +55,8 @@ export interface Faults {
   readonly crash: number
   readonly cut: number
   readonly slowDisk: number
+  /** A disk stands still for a while, such as one that is busy with somebody else's sync. */
+  readonly stall: number
   readonly compact: number
   readonly change: number
   readonly transfer: number
@@ -61,6 +66,9 @@ export interface Faults {
 }
 
 const PARCELS_MAX = 5000
+const STALL_MAX = 30
+const CALM_WORK = 30
+
 export function configurationFor(ids: readonly number[]): Configuration {
   return { voters: ids, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 }
@@ -70,19 +78,24 @@ export class Group {
   readonly members = new Map<number, Member>()
   readonly safety = new Safety()
   private parcels: Parcel[] = []
-  private readonly cuts = new Set<string>()
+  private readonly links: Links
   private now = 0
   private proposed = 0
   private nextRead = 0
   private calm = false
+  /** When the network falls apart. */
+  private splitAt = 0
 
   constructor(
     private readonly random: Prng,
     private readonly ids: readonly number[],
+    /** How many of them found the group; the others may join later. */
+    founders: number,
     private readonly faults: Faults,
     private readonly limits: Partial<RaftLimits>,
   ) {
-    const snapshot: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor(ids.slice(0, 3)) }
+    this.links = new Links(random, ids)
+    const snapshot: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor(ids.slice(0, founders)) }
     const nothing: SnapshotMeta = { index: 0, term: 0, configuration: configurationFor([]) }
     for (const id of ids) {
       const founder = snapshot.configuration.voters.includes(id)
@@ -102,6 +115,7 @@ export class Group {
         down: 0,
         paused: 0,
         apart: 0,
+        stalled: 0,
       }
       this.members.set(id, member)
       this.start(member)
@@ -131,6 +145,7 @@ export class Group {
     member.writes = []
     member.down = this.now + 1 + this.random.below(this.faults.moments.downMax)
     member.paused = 0
+    member.stalled = 0
   }
 
   /** One step of the world: a tick for some, deliveries, disk completions, faults, work. */
@@ -148,14 +163,15 @@ export class Group {
       }
       if (faulty && this.strike(member)) continue
       if (!faulty || !random.chance(10)) member.raft.tick()
-      if (!random.chance(faulty ? faults.slowDisk : 0))
+      if (faulty && random.below(10_000) < faults.stall) member.stalled = this.now + 1 + random.below(STALL_MAX)
+      if (this.now >= member.stalled && !random.chance(faulty ? faults.slowDisk : 0))
         for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
     }
     if (faulty) this.cutLinks()
     if (faulty && random.below(10_000) < faults.moments.blackout)
       for (const member of this.members.values()) if (member.raft !== undefined) this.crash(member)
     this.deliver()
-    if (random.chance(faults.moments.work)) this.propose()
+    if (random.chance(this.calm ? Math.min(faults.moments.work, CALM_WORK) : faults.moments.work)) this.propose()
     const reader = this.members.get(random.pick(this.ids)) as Member
     if (random.chance(faults.moments.reads) && this.now >= reader.paused) this.read(reader)
     if (faulty) this.administer()
@@ -196,28 +212,29 @@ export class Group {
 
   private cutLinks(): void {
     const { random, faults } = this
-    if (random.below(1000) >= faults.cut) return
-    if (random.chance(40)) this.cuts.clear()
-    else {
-      const a = random.pick(this.ids)
-      const alone = random.chance(50)
-      for (const b of this.ids) {
-        if (b === a || (!alone && random.chance(50))) continue
-        this.cuts.add(`${a}-${b}`)
-        if (random.chance(70)) this.cuts.add(`${b}-${a}`)
-      }
-    }
+    if (this.now === this.splitAt) this.links.split(this.leader())
+    else if (random.below(1000) < faults.cut) this.links.disturb(this.leader())
+  }
+
+  private leader(): number | undefined {
+    return this.ids.find((id) => this.members.get(id)?.raft?.role === 'leader')
   }
 
   /** From now on links are quick and lose little, so that elections can succeed. */
   heal(): void {
     this.calm = true
-    this.cuts.clear()
+    this.links.heal()
     for (const member of this.members.values()) {
       member.paused = 0
       member.apart = 0
+      member.stalled = 0
       if (member.raft === undefined) this.start(member)
     }
+  }
+
+  /** From now on this member is heard, and hears nobody. */
+  deafen(id: number): void {
+    this.links.deafen(id)
   }
 
   private deliver(): void {
@@ -227,7 +244,7 @@ export class Group {
     this.parcels = this.parcels.filter((parcel) => !isDue(parcel))
     for (const { message, digest } of due) {
       const member = this.members.get(message.to)
-      if (member?.raft === undefined || this.cuts.has(`${message.from}-${message.to}`)) continue
+      if (member?.raft === undefined || !this.links.carry(message.from, message.to)) continue
       if (this.isApart(message.from) || this.isApart(message.to)) continue
       if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
       member.raft.step(message)
@@ -254,7 +271,8 @@ export class Group {
 
   private delay(): number {
     const { random, faults } = this
-    if (this.calm) return random.below(Math.min(faults.delayMax, 2))
+    // An election timeout must be well above the way there and back, or nobody leads for long.
+    if (this.calm) return random.chance(20) ? 1 : 0
     return random.below(random.chance(faults.moments.late) ? faults.moments.lateMax : faults.delayMax)
   }
 
@@ -333,7 +351,7 @@ export class Group {
 
   private administer(): void {
     const { random, faults } = this
-    const member = this.members.get(random.pick(this.ids)) as Member
+    const member = this.members.get((random.chance(50) && this.leader()) || random.pick(this.ids)) as Member
     const { raft, disk } = member
     if (raft === undefined || this.now < member.paused) return
     // Whether it is true does not matter: the hint must never do harm.
@@ -362,10 +380,11 @@ export class Group {
   }
 
   private change(raft: Raft): void {
+    const { random } = this
     const kinds = ['addVoter', 'addVoter', 'addLearner', 'remove'] as const
-    const steps = Array.from({ length: 1 + this.random.below(2) }, () => ({
-      kind: this.random.pick(kinds),
-      node: this.random.pick(this.ids),
+    const steps = Array.from({ length: 1 + random.below(2) }, () => ({
+      kind: random.pick(kinds),
+      node: random.pick(this.ids),
     }))
     const voters = new Set(raft.configuration.voters)
     for (const { kind, node } of steps)
@@ -373,21 +392,26 @@ export class Group {
       else voters.delete(node)
     if (voters.size < 1) return
     raft.proposeConfiguration({ transition: 'auto', steps, context: new Uint8Array(0) })
+    // Some hear of the change, and the others do not.
+    if (random.chance(40)) this.splitAt = this.now + random.below(12)
   }
 
   /** After healing: one leader, everybody who belongs caught up, new proposals applied, joint configuration left. */
   settled(): boolean {
-    const up = [...this.members.values()].filter((member) => member.raft !== undefined)
-    const leader = up.find(
-      (member) =>
-        member.raft?.role === 'leader' && member.raft.term === Math.max(...up.map((one) => one.raft?.term ?? 0)),
-    )
-    if (leader?.raft === undefined || !leader.raft.hasCommittedInTerm) return false
-    const { configuration, commit } = leader.raft.status
+    const leader = this.newestLeader()
+    if (leader === undefined || !leader.hasCommittedInTerm) return false
+    const { configuration, commit } = leader.status
     if (configuration.votersOutgoing.length > 0) return false
     return [...configuration.voters, ...configuration.learners].every(
       (id) => (this.members.get(id)?.applied ?? 0) >= commit - 5,
     )
+  }
+
+  /** Whoever leads in the highest term that there is. */
+  newestLeader(): Raft | undefined {
+    const up = [...this.members.values()].flatMap(({ raft }) => raft ?? [])
+    const term = Math.max(...up.map((raft) => raft.term))
+    return up.find((raft) => raft.role === 'leader' && raft.term === term)
   }
 
   summary(): string {

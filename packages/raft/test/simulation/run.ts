@@ -4,6 +4,8 @@ import { Prng } from './prng.js'
 
 const STEPS = 600
 const LIVENESS_STEPS = 800
+/** A part of the seeds goes on with a leader that hears nobody. */
+const DEAF_PERCENT = 20
 
 /** Every seed is a world of its own: it draws how likely each fault is. */
 function faultsOf(random: Prng): Faults {
@@ -11,11 +13,12 @@ function faultsOf(random: Prng): Faults {
   return {
     loss: some(30),
     duplicate: some(50),
-    delayMax: 1 + some(20),
+    delayMax: 1 + some(random.chance(60) ? 4 : 20),
     crash: some(150),
-    cut: some(40),
+    cut: some(random.pick([40, 100])),
     slowDisk: some(80),
-    compact: some(60),
+    stall: some(200),
+    compact: some(random.pick([60, 400])),
     change: some(40),
     transfer: some(20),
     ended: some(20),
@@ -27,19 +30,44 @@ function faultsOf(random: Prng): Faults {
 export function run(seed: number): Group {
   const random = new Prng(seed)
   const faults = faultsOf(random)
-  const group = new Group(random, [1, 2, 3, 4, 5].slice(0, 3 + random.below(3)), faults, limitsOf(random))
+  const size = 2 + random.below(4)
+  // An even number of founders has halves that are no majorities; of five a few may acknowledge what is cut again.
+  const founders = 2 + random.below(size - 1)
+  const group = new Group(random, [1, 2, 3, 4, 5].slice(0, size), founders, faults, limitsOf(random))
   try {
     for (let i = 0; i < STEPS; i++) group.step(true)
     group.heal()
-    const before = group.safety.appliedTo
-    for (let i = 0; i < LIVENESS_STEPS; i++) {
-      group.step(false)
-      if (i > 100 && group.safety.appliedTo > before + 5 && group.settled()) return group
-    }
-    throw new Error(`not settled after healing\n${group.summary()}`)
+    settle(group)
+    if (random.chance(DEAF_PERCENT)) replaceDeaf(group)
+    return group
   } catch (error) {
     throw new Error(`seed ${seed}: ${(error as Error).message}\n${JSON.stringify(faults)}\n${group.summary()}`, {
       cause: error,
     })
   }
+}
+
+function settle(group: Group): void {
+  const before = group.safety.appliedTo
+  for (let i = 0; i < LIVENESS_STEPS; i++) {
+    group.step(false)
+    if (i > 100 && group.safety.appliedTo > before + 5 && group.settled()) return
+  }
+  throw new Error(`not settled after healing\n${group.summary()}`)
+}
+
+/** A leader that is heard and hears nobody must give way: otherwise nobody gets anything done as long as that lasts. */
+function replaceDeaf(group: Group): void {
+  const leader = group.newestLeader()
+  // Without it there must be a majority.
+  if (leader === undefined || leader.configuration.voters.length < 3) return
+  const { id, term } = leader
+  group.deafen(id)
+  const before = group.safety.appliedTo
+  for (let i = 0; i < LIVENESS_STEPS; i++) {
+    group.step(false)
+    const next = group.newestLeader()
+    if (next !== undefined && next.term > term && next.id !== id && group.safety.appliedTo > before + 5) return
+  }
+  throw new Error(`nobody took over from ${id}, which is heard and hears nobody\n${group.summary()}`)
 }

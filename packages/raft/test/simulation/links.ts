@@ -1,0 +1,57 @@
+import type { Prng } from './prng.js'
+
+/** Which links carry nothing: each direction of each pair by itself. */
+export class Links {
+  private readonly cuts = new Set<string>()
+
+  constructor(
+    private readonly random: Prng,
+    private readonly ids: readonly number[],
+  ) {}
+
+  carry(from: number, to: number): boolean {
+    return !this.cuts.has(`${from}-${to}`)
+  }
+
+  heal(): void {
+    this.cuts.clear()
+  }
+
+  deafen(a: number): void {
+    for (const b of this.ids) this.cuts.add(`${b}-${a}`)
+  }
+
+  /** Something happens to the network. `leader`: somebody who leads now, if there is one. */
+  disturb(leader: number | undefined): void {
+    const { random, ids } = this
+    const kind = random.below(100)
+    if (kind < 15) this.heal()
+    else if (kind < 35) this.rejoin(random.pick(ids))
+    else if (kind < 70) this.split(leader)
+    else this.lose(random.pick(ids))
+  }
+
+  /** A leader and some others, at most half of all, hear nobody else: of an even number of voters neither half is a majority. */
+  split(leader: number | undefined): void {
+    const { random, ids } = this
+    const apart = new Set([leader ?? random.pick(ids)])
+    for (let more = random.below(ids.length >> 1); more > 0; more--) apart.add(random.pick(ids))
+    this.heal()
+    for (const a of ids) for (const b of ids) if (apart.has(a) !== apart.has(b)) this.cuts.add(`${a}-${b}`)
+  }
+
+  /** One member does not reach, or does not hear either, all others or some. */
+  private lose(a: number): void {
+    const { random } = this
+    const alone = random.chance(50)
+    for (const b of this.ids) {
+      if (b === a || (!alone && random.chance(50))) continue
+      this.cuts.add(`${a}-${b}`)
+      if (random.chance(70)) this.cuts.add(`${b}-${a}`)
+    }
+  }
+
+  private rejoin(a: number): void {
+    for (const b of this.ids) for (const link of [`${a}-${b}`, `${b}-${a}`]) this.cuts.delete(link)
+  }
+}
