@@ -34,7 +34,7 @@ const TRIES_WITHOUT_WAIT = 3
  * same wait. A grant that arrives when the deadline of its session is over is not returned.
  */
 export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
-  if (!isObserved()) return simpleAcquire(context, plan) ?? takeHold(context, plan, 1)
+  if (!isObserved('acquire') && !isObserved('wait')) return simpleAcquire(context, plan) ?? takeHold(context, plan, 1)
   const { ttlMs, waitMs } = plan
   const names = () => plan.locks.map(({ name }) => name)
   const end = begin('acquire', () => ({ kind: 'acquire', call: plan, names: names(), ttlMs, waitMs }))

@@ -116,7 +116,7 @@ export class Hold implements AsyncDisposable {
       prefixLength === 0 ? grant.locks : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
     this.persistent = persistent
     this.#secret = grant.secret
-    this.#observed = isObserved() ? begin('hold', () => ({ kind: 'hold', hold: this })) : undefined
+    this.#observed = isObserved('hold') ? begin('hold', () => ({ kind: 'hold', hold: this })) : undefined
   }
 
   /** The hold's state, now: the deadline is compared with the clocks at this call. */

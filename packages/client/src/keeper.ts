@@ -255,7 +255,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     const { answerTimeoutMs } = this.#options
     const timeoutMs = this.#ended ? answerTimeoutMs : Math.max(1, Math.min(answerTimeoutMs, this.remaining()))
     const secret = hold.persistent ? hold.secret : undefined
-    const end = isObserved() ? begin('release', () => ({ kind: 'release', hold })) : undefined
+    const end = isObserved('release') ? begin('release', () => ({ kind: 'release', hold })) : undefined
     const releasing: Releasing = { ended: undefined, outcome: NOT_YET }
     this.#releasing.set(hold.id, releasing)
     const sent = this.session.release(hold.id, secret === undefined ? { timeoutMs } : { timeoutMs, secret })

@@ -77,9 +77,16 @@ export function addObserver(observer: Observer): () => void {
   }
 }
 
-/** Whether there is an observer: whoever has to prepare what it tells asks this first. */
-export function isObserved(): boolean {
-  return observers.length > 0
+/** Whether somebody wants to know of this: whoever would have to prepare what it tells asks this first. */
+export function isObserved(kind: ObservedKind): boolean {
+  for (const observer of observers) {
+    try {
+      if (observer.wants(kind)) return true
+    } catch (error) {
+      report(error)
+    }
+  }
+  return false
 }
 
 /** Tells the observers that something begins. Undefined when nobody wants to know: the price of that is one comparison. */

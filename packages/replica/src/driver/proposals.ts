@@ -37,8 +37,10 @@ export function mintSecrets(command: Command, random: Random): Command {
     case 'openSession':
       return { ...command, secret: hex128(random) }
     case 'acquire': {
+      if (command.persistent || command.portable) return { ...command, secret: hex128(random) }
+      if (command.secret === undefined) return command
       const { secret: _, ...rest } = command
-      return command.persistent || command.portable ? { ...rest, secret: hex128(random) } : rest
+      return rest
     }
     case 'adopt':
       return { ...command, newSecret: hex128(random) }
