@@ -1,4 +1,6 @@
 import { LeaseholdError } from '@leasehold/core'
+import { type CasGuard, type CasStore, decodeEnvelope, fence } from '@leasehold/fence/cas'
+import { isEnvelope } from '@leasehold/fence/cas/envelope'
 import { holdOfRequest } from '@leasehold/fence/http'
 import { openingOf, staleToken } from '@leasehold/fence/resource'
 import type { Machine } from '../machine.js'
@@ -57,10 +59,13 @@ export interface ResourceRecord {
   readonly version: number
 }
 
+/** The one object of a resource, as it is on its disk: what a guard has written, or plain text. */
 interface Stored {
-  readonly value: number
-  readonly version: number
-  readonly mark: bigint | undefined
+  readonly bytes: Uint8Array
+  /** Of the object: a raised mark counts, too. */
+  readonly revision: number
+  /** How often the value was written. */
+  readonly writes: number
 }
 
 export const RESOURCE_PORT = 'resource'
@@ -68,9 +73,9 @@ export const RESOURCE_PORT = 'resource'
 export const LATE_SYNC_US = 100_000
 
 /**
- * A protected resource: a process with its own machine, link and disk. Value and mark are one durable unit, checked and
- * written in one step of one process, as a row of a database is. Tokens come in the header of
- * `@leasehold/fence/http` and are read, opened and refused by the code of that package.
+ * A protected resource: a process with its own machine, link and disk. Value and mark are one durable object, written on
+ * the condition that it is still the one that was read. Tokens come in the header of `@leasehold/fence/http`, and where
+ * they count the guard of `@leasehold/fence/cas` opens, compares, writes and refuses: nothing of it is done here again.
  */
 export class Resource {
   readonly name: string
@@ -88,16 +93,19 @@ export class Resource {
     this.kind = options.kind
     this.#options = options
     this.machine = world.machine(name)
-    this.#cell = new DurableCell<Stored>(this.machine, { value: options.initial ?? 0, version: 0, mark: undefined })
+    const bytes = textOf(options.initial ?? 0)
+    this.#cell = new DurableCell<Stored>(this.machine, { bytes, revision: 0, writes: 0 })
     this.process = this.#serve()
   }
 
   get value(): number {
-    return this.#cell.value.value
+    const { bytes } = this.#cell.value
+    return numberOf(isEnvelope(bytes) ? decodeEnvelope(bytes).value : bytes)
   }
 
   get mark(): bigint | undefined {
-    return this.#cell.value.mark
+    const { bytes } = this.#cell.value
+    return isEnvelope(bytes) ? decodeEnvelope(bytes).mark : undefined
   }
 
   /** Starts its process again after it was killed or its machine lost power. */
@@ -110,8 +118,9 @@ export class Resource {
   #serve(): Process {
     const process = this.machine.spawn({ promises: true })
     process.onEnd(() => this.#cell.lose())
+    const guard = this.#guard(process)
     serveRpc<ResourceQuestion, ResourceAnswer>(process, RESOURCE_PORT, (question, reply) => {
-      void this.#handle(process, question).then((answer) => {
+      void this.#handle(process, guard, question).then((answer) => {
         if (!process.alive || (question.action === 'effect' && answer.ok)) return
         reply(answer, { text: answer.ok ? `ok: ${answer.value}` : 'refused' })
       })
@@ -119,10 +128,43 @@ export class Resource {
     return process
   }
 
-  async #handle(process: Process, question: ResourceQuestion): Promise<ResourceAnswer> {
+  /** The production guard over the object on this disk. */
+  #guard(process: Process): CasGuard {
+    const store: CasStore<number> = {
+      read: async () => ({ bytes: this.#cell.value.bytes, version: this.#cell.value.revision }),
+      write: async (_key, bytes, version) => {
+        const before = this.#cell.value
+        if (version !== before.revision) return false
+        this.#store(bytes, writeOf(bytes) === writeOf(before.bytes) ? 0 : 1)
+        return { version: this.#cell.value.revision }
+      },
+    }
+    const draws = process.random('guard')
+    return fence(store, {
+      adoptPlain: true,
+      resource: () => this.name,
+      platform: {
+        pause: (ms) => process.sleep(ms * 1000),
+        random: () => draws.below(2 ** 20) / 2 ** 20,
+        newId: () => `${draws.next()}-${draws.next()}-${draws.next()}`,
+      },
+    })
+  }
+
+  /** Durable at once, except in a broken resource. */
+  #store(bytes: Uint8Array, writes: number): void {
+    const before = this.#cell.value
+    this.#cell.set({ bytes, revision: before.revision + 1, writes: before.writes + writes })
+    if (this.#options.acknowledgesBeforeSync !== true) this.#cell.commit()
+    else this.process.after(LATE_SYNC_US, () => this.#cell.commit())
+  }
+
+  async #handle(process: Process, guard: CasGuard, question: ResourceQuestion): Promise<ResourceAnswer> {
     try {
       if (this.kind === 'V' && question.action === 'write') await this.#verify(process, question)
-      return this.#step(question)
+      const token = await this.#carryOut(guard, question)
+      this.#record(question, true, token)
+      return { ok: true, value: this.value, version: this.#cell.value.writes }
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
       this.#record(question, false, this.#tokenOf(question.header), error.message)
@@ -130,34 +172,23 @@ export class Resource {
     }
   }
 
-  /** The atomic step: check, effect and mark. */
-  #step(question: ResourceQuestion): ResourceAnswer {
-    const { action, value, header } = question
-    const stored = this.#cell.value
-    const checked = this.#compares(action)
-    const token = checked ? this.#accepted(header, stored.mark) : this.#tokenOf(header)
-    const mark = checked ? token : stored.mark
-    const next = action === 'read' ? stored.value : action === 'effect' ? stored.value + 1 : (value ?? 0)
-    const version = action === 'read' ? stored.version : stored.version + 1
-    this.#cell.set({ value: next, version, mark })
-    if (this.#options.acknowledgesBeforeSync !== true) this.#cell.commit()
-    else this.process.after(LATE_SYNC_US, () => this.#cell.commit())
-    this.#record(question, true, token)
-    return { ok: true, value: next, version }
+  /**
+   * The store answers at once, and the world lets all promises of a turn go on before anything else comes: what the guard
+   * does here is one step. Returns the token. @throws StaleTokenError, FencingRequiredError
+   */
+  async #carryOut(guard: CasGuard, { action, header, value = 0 }: ResourceQuestion): Promise<bigint | undefined> {
+    if (this.#compares(action)) {
+      const hold = holdOfRequest({ 'fencing-token': header })
+      if (action === 'read') await guard.open(hold)
+      else if (this.kind === 'G') await guard.write(hold, String(value))
+      else await guard.with(hold, (object) => object.put(String(value)))
+    } else if (action !== 'read') this.#store(textOf(action === 'effect' ? this.value + 1 : value), 1)
+    return this.#tokenOf(header)
   }
 
   #compares(action: ResourceQuestion['action']): boolean {
     const opens = this.kind === 'G*' || (this.kind === 'V' && this.#options.mark === true)
     return action === 'read' ? opens : action === 'write' && (opens || this.kind === 'G')
-  }
-
-  /** The greater of token and mark. @throws StaleTokenError, FencingRequiredError */
-  #accepted(header: string | undefined, mark: bigint | undefined): bigint {
-    const hold = holdOfRequest({ 'fencing-token': header })
-    const { targets } = openingOf(hold, { resource: () => this.name })
-    const token = targets[0]?.token as bigint
-    if (mark !== undefined && token < mark) throw staleToken(this.name, token, mark)
-    return token
   }
 
   async #verify(process: Process, question: ResourceQuestion): Promise<void> {
@@ -183,7 +214,8 @@ export class Resource {
 
   #record(question: ResourceQuestion, accepted: boolean, token: bigint | undefined, text?: string): void {
     const { action, unit } = question
-    const { value, version, mark } = this.#cell.value
+    const { value, mark } = this
+    const version = this.#cell.value.writes
     const compared = this.#compares(action)
     const { nowUs } = this.#world
     this.records.push({ atUs: nowUs, resource: this.name, action, unit, accepted, token, compared, version })
@@ -199,4 +231,17 @@ export class Resource {
       ...(text === undefined ? {} : { text }),
     })
   }
+}
+
+/** Names the write that has put the value there; another opening leaves it. */
+function writeOf(bytes: Uint8Array): string {
+  return isEnvelope(bytes) ? decodeEnvelope(bytes).write : ''
+}
+
+function textOf(value: number): Uint8Array {
+  return new TextEncoder().encode(String(value))
+}
+
+function numberOf(bytes: Uint8Array | null): number {
+  return bytes === null ? 0 : Number(new TextDecoder().decode(bytes))
 }
