@@ -3,6 +3,9 @@ import { inspect, type Replica } from '@leasehold/replica'
 import { BeliefChecks } from './beliefs.js'
 import { type Canonical, CommittedLog } from './committed.js'
 import { GrantChecks } from './grants.js'
+import { MarkChecks } from './marks.js'
+import { QueueChecks } from './queues.js'
+import { RegisterChecks } from './registers.js'
 import { RequestChecks } from './requests.js'
 import { SessionChecks } from './sessions.js'
 import { Violations } from './violation.js'
@@ -23,6 +26,9 @@ export interface ClusterChecksOptions {
 export class ClusterChecks {
   readonly violations: Violations
   readonly grants: GrantChecks
+  readonly queues: QueueChecks
+  readonly registers: RegisterChecks
+  readonly marks: MarkChecks
   readonly requests: RequestChecks
   readonly sessions: SessionChecks
   readonly beliefs: BeliefChecks
@@ -35,9 +41,14 @@ export class ClusterChecks {
     this.onEntry = options.onEntry
     this.violations = new Violations(nowMs)
     this.grants = new GrantChecks(this.violations, epoch)
+    this.queues = new QueueChecks(this.violations, this.grants, (name) => {
+      return (this.log.state.machine.locks.get(name)?.delays?.size ?? 0) > 0
+    })
+    this.registers = new RegisterChecks(this.violations)
+    this.marks = new MarkChecks(this.violations)
     this.requests = new RequestChecks(this.violations)
     this.sessions = new SessionChecks(this.violations, nowMs)
-    this.beliefs = new BeliefChecks(this.violations)
+    this.beliefs = new BeliefChecks(this.violations, nowMs)
     this.watches = new WatchChecks(this.violations)
     this.log = new CommittedLog(this.violations, limits ? { epoch, limits } : { epoch }, (one) => this.entry(one))
   }
@@ -50,6 +61,9 @@ export class ClusterChecks {
   /** The service goes on from a backup, under a higher epoch: a new log begins after it. */
   restored(state: LockState, base: { readonly index: number; readonly term: number }): void {
     this.grants.restored(state.epoch)
+    this.queues.restored()
+    this.requests.restored()
+    this.registers.restored()
     this.beliefs.clear()
     this.sessions.restored()
     this.watches.restored()
@@ -95,6 +109,8 @@ export class ClusterChecks {
     const { applied, entry, index } = canonical
     this.requests.entry(entry.commands, applied.results, applied.pushes)
     this.grants.entry(applied.events)
+    this.queues.entry(entry.commands, applied.events)
+    this.registers.entry(entry.commands, applied.results, applied.events)
     this.beliefs.entry(applied.events)
     this.sessions.entry(applied.events)
     this.watches.entry(index, applied.events)

@@ -9,14 +9,24 @@ export class RequestChecks {
   constructor(private readonly violations: Violations) {}
 
   entry(commands: readonly Command[], results: readonly Result[], pushes: readonly Push[]): void {
-    commands.forEach((command, i) => {
-      const effect = effectOf(results[i] as Result)
-      if (!('request' in command) || command.request === undefined || command.session === undefined) return
-      if (effect !== undefined) this.note(command.session, command.request, effect)
-    })
+    // First: what was granted in this entry may be cancelled in it, and what was cancelled is never granted.
     for (const { session, change } of pushes) {
       if (change?.kind === 'granted') this.note(session, change.request, `hold ${change.grant.hold}`)
     }
+    commands.forEach((command, i) => {
+      const result = results[i] as Result
+      if (!('request' in command) || command.request === undefined || command.session === undefined) return
+      const effect = effectOf(command, result)
+      if (effect !== undefined) this.note(command.session, command.request, effect)
+      if (command.kind === 'cancel' && result.kind === 'cancelled' && result.was !== 'ended') {
+        this.known(command.session).set(command.target, ABORTED)
+      }
+    })
+  }
+
+  /** All sessions are over: the numbers of their ids may come again under the new epoch. */
+  restored(): void {
+    this.effects.clear()
   }
 
   ended(session: SessionId): void {
@@ -24,21 +34,33 @@ export class RequestChecks {
   }
 
   private note(session: SessionId, request: number, effect: string): void {
+    const known = this.known(session)
+    const before = known.get(request)
+    if (before === undefined) known.set(request, effect)
+    else if (before === effect) this.repeats++
+    // What was granted may have come to its end since.
+    else if (!before.startsWith('hold') || effect.startsWith('hold'))
+      this.violations.report('I8', `request ${request} of session ${session} was ${before}, and then ${effect}`)
+  }
+
+  private known(session: SessionId): Map<number, string> {
     let known = this.effects.get(session)
     if (!known) {
       known = new Map()
       this.effects.set(session, known)
     }
-    const before = known.get(request)
-    if (before === undefined) known.set(request, effect)
-    else if (before === effect) this.repeats++
-    else this.violations.report('I8', `request ${request} of session ${session} was ${before}, and then ${effect}`)
+    return known
   }
 }
 
-function effectOf(result: Result): string | undefined {
+const ABORTED = 'refused (aborted)'
+/** Refusals that say nothing of what was asked for: they are not kept. */
+const NOT_KEPT = new Set(['expired-request', 'session-ended', 'invalid'])
+
+function effectOf({ kind }: Command, result: Result): string | undefined {
   if (result.kind === 'granted') return `hold ${result.grant.hold}`
   if (result.kind === 'ended') return `hold ${result.hold}`
   if (result.kind === 'put') return `version ${result.version}`
-  return undefined
+  if (result.kind === 'refused') return NOT_KEPT.has(result.code) ? undefined : `refused (${result.code})`
+  return kind === 'release' || kind === 'delete' ? result.kind : undefined
 }

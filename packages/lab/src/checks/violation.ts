@@ -13,6 +13,7 @@ export const INVARIANTS = {
   I11: 'a member whose disk has failed says nothing any more',
   I12: 'with a healthy majority a new acquire succeeds',
   I13: 'members with the same entries have the same state',
+  I14: 'who waits is served in turn, and as soon as the lock is free',
   L1: 'a term has one leader',
   L2: 'a committed entry never changes',
   L3: 'a member never applies backwards or leaves an entry out',

@@ -60,10 +60,12 @@ export class SimulatedClient {
     const { process } = this
     const { serial } = splitToken(hold.id)
     const { home } = hold[holdInternals]
+    void hold.lost.then(() => this.over.add(hold))
     this.options.beliefs.add({
       client: this.name,
       hold: serial as never,
       locks: hold.locks.map(({ name, mode }) => ({ name, mode })),
+      leaseMs: home.unconfirmedMs() + home.remaining(),
       // Looked at from outside, without the turn that its own code would need.
       held: () => process.alive && home.ended === undefined && home.remaining() > 0 && !this.over.has(hold),
       clocksKept: () => !this.clocksBroken,

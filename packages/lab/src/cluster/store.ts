@@ -22,6 +22,8 @@ const TIMEOUT_US = 2_000_000
 /** A store of objects with a conditional write, on a machine of its own; it is never down, and the way to it may be. */
 export class SimulatedStore {
   readonly objects = new Map<string, { readonly bytes: Uint8Array; readonly version: number }>()
+  /** Hears of everything that is written. */
+  onWrite: (key: string, bytes: Uint8Array) => void = () => {}
   private version = 0
 
   constructor(readonly machine: Machine) {
@@ -82,6 +84,7 @@ export class SimulatedStore {
     if (ask.kind === 'read') return { id: ask.id, found: now ?? null }
     if ((now?.version ?? null) !== ask.version) return { id: ask.id, version: false }
     this.objects.set(ask.key, { bytes: ask.bytes, version: ++this.version })
+    this.onWrite(ask.key, ask.bytes)
     return { id: ask.id, version: this.version }
   }
 }

@@ -358,7 +358,8 @@ export class Conductor {
 
   private steal(): void {
     const { leader, checks } = this.stage.cluster
-    const hold = [...checks.log.state.machine.holds.keys()][0]
+    const holds = [...checks.log.state.machine.holds.keys()]
+    const hold = holds[this.stage.world.stream('operator', 'steal').below(Math.max(1, holds.length))]
     if (hold === undefined) return
     leader?.replica?.submit(
       { kind: 'steal', hold: hold as never, actor: 'operator', reason: 'a fault of the schedule' },

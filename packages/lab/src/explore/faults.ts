@@ -24,7 +24,7 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: 'stepWall'; readonly target: string; readonly byMs: number }
   | { readonly kind: 'drift'; readonly target: string; readonly ppm: number }
   | { readonly kind: 'transfer'; readonly target: string }
-  /** An operator ends the hold that exists for the longest time. */
+  /** An operator ends one of the holds. */
   | { readonly kind: 'steal' }
 )
 

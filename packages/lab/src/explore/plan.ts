@@ -31,6 +31,10 @@ export interface Plan {
   readonly drift: Readonly<Record<string, number>>
   /** Members that may lose data: never so many that the last good copy of something acknowledged is at stake. */
   readonly weak: readonly string[]
+  /** The first epoch of the service; default 1. Tokens of high ones are beyond 2^53. */
+  readonly epoch?: number
+  /** Whether clients keep a lock for long, beside what they do; default: no. */
+  readonly keepers?: boolean
   readonly faults: readonly Fault[]
   /** What clients do; shares. */
   readonly work: Readonly<Record<Work, number>>
@@ -56,6 +60,9 @@ const STORE = 'store'
 /** Clocks of two machines differ by at most 5 %: each runs at most so much fast or slow. */
 const DRIFT_MAX_PPM = 24_000
 
+/** An epoch whose tokens as doubles would differ by a thousand at least. */
+const EPOCH_HIGH = 20_000
+
 /** Draws a plan from its seed. */
 export function planOf(seed: number, profile: Profile, members?: number): Plan {
   const draw = new RandomStream(seed, 'swarm', profile)
@@ -74,9 +81,13 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
       draw.chance(500_000) ? 0 : draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
     ]),
   )
+  // Draws of their own, so that those of the rest stay what they were.
+  const more = new RandomStream(seed, 'swarm-more', profile)
   const base = {
     seed,
     profile,
+    epoch: [1, 1, 1, 40, EPOCH_HIGH][more.below(5)] as number,
+    keepers: more.chance(profile === 'holders' ? 800_000 : 400_000),
     members: count,
     clients,
     locks: 1 + draw.below(3),

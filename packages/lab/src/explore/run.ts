@@ -60,6 +60,7 @@ class Run {
     this.cluster = clusterOf(plan, world, log)
     const { checks } = this.cluster
     const store = new SimulatedStore(world.machine('store'))
+    store.onWrite = (key, bytes) => checks.marks.stored(key, bytes)
     this.shared = {
       plan,
       checks,
@@ -130,6 +131,7 @@ function sorted(counts: ReadonlyMap<string, number>): Record<string, number> {
 function clusterOf(plan: Plan, world: World, log: ((line: string) => void) | undefined): Cluster {
   const cluster = new Cluster(world, {
     names: Array.from({ length: plan.members }, (_, i) => `N${i + 1}`),
+    ...(plan.epoch === undefined ? {} : { epoch: plan.epoch }),
     settings: {
       tickMs: plan.tickMs,
       electionTicks: plan.electionTicks,

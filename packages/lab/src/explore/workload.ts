@@ -10,6 +10,9 @@ import type { RandomStream } from '../world/random.js'
 import { type Plan, type Work, WORKS } from './plan.js'
 
 export const PERMITS = 2
+/** How long a kept hold is kept: the mean, and at most. */
+const KEPT_US = 3_000_000
+const KEPT_MAX_US = 6_000_000
 
 /** Units of work on one counter: those that were acknowledged, and those that may or may not have happened. */
 export interface Units {
@@ -61,6 +64,7 @@ export class Worker {
     this.guard = guard
     process.soon(() => void this.loop())
     process.soon(() => void this.watch())
+    if (this.shared.plan.keepers) process.soon(() => void this.keep())
   }
 
   private guard: ReturnType<typeof casFence> | undefined
@@ -115,6 +119,7 @@ export class Worker {
       let sent = false
       try {
         await guard?.with(hold, async (object) => {
+          this.shared.checks.marks.opens(name, hold.token, client.name)
           const value = numberOf(object.get())
           await client.process.sleep(1 + draw.tail((this.shared.plan.workMs ?? 5) * 1000))
           units.unknown++
@@ -229,6 +234,25 @@ export class Worker {
       await client.process.sleep(1 + draw.tail(200_000))
     }
     await this.release(hold)
+  }
+
+  /** Beside the rest, one lock for long: until it is lost, or for some times the TTL. */
+  private async keep(): Promise<void> {
+    const { client, shared } = this
+    const { process } = client
+    const draw = process.random('keep')
+    while (!shared.stopped) {
+      try {
+        const hold = await client.locks.acquire(`kept${draw.below(shared.plan.clients)}`, this.terms({}))
+        client.believes(hold)
+        await Promise.race([hold.lost, process.sleep(Math.min(draw.tail(KEPT_US), KEPT_MAX_US) + 1)])
+        await this.release(hold)
+        count(shared.done, 'keep')
+      } catch (error) {
+        count(shared.errors, codeOf(error))
+        await process.sleep(100_000)
+      }
+    }
   }
 
   /** Takes a lock, records what is seen of it, and gives it back. */

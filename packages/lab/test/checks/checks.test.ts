@@ -66,9 +66,10 @@ describe('the checks can say no', () => {
   it('I5: a hold that its client still believes in', () => {
     const granted = (believes: boolean, end: Event) =>
       broken((violations) => {
-        const checks = new BeliefChecks(violations)
+        const checks = new BeliefChecks(violations, () => 0)
         const locks = [{ name: 'L', mode: 'exclusive' as const }]
-        checks.add({ client: 'C1', hold: 1 as never, locks, held: () => believes, clocksKept: () => true })
+        const belief = { client: 'C1', hold: 1 as never, locks, leaseMs: 900, clocksKept: () => true }
+        checks.add({ ...belief, held: () => believes })
         checks.entry([end, held(2, 'exclusive')])
       })
     expect(granted(true, freed(1, 'exclusive', 'expired'))).toEqual(['I5'])
