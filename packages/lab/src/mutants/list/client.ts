@@ -48,6 +48,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'late-acknowledgement-revives',
     bug: 'A renewal that is acknowledged after the deadline makes the hold held again',
+    scenarios: ['S10r'],
     profile: 'holders',
     patches: [
       [
@@ -58,7 +59,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
       [
         'keeper',
         'this.#ackedSentAt = sentAt;\n        this.#nextAttemptAt',
-        'this.#ackedSentAt = this.#elapsed.now();\n        this.#nextAttemptAt',
+        'this.#ackedSentAt = this.#elapsed.now() < this.#deadline ? sentAt : this.#elapsed.now();\n        this.#nextAttemptAt',
       ],
     ],
   },
@@ -107,12 +108,14 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'lost-push-not-made-good',
     bug: 'A push on a new connection counts as if none had been lost with the old one',
+    scenarios: ['Q18b'],
     profile: 'holders',
     patches: [['protocol/changes', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
   },
   {
     name: 'changes-not-fetched',
     bug: 'What was pushed while the client was away is not fetched',
+    scenarios: ['Q18a'],
     profile: 'holders',
     patches: [
       [
@@ -143,7 +146,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   {
     name: 'older-epoch-accepted',
     bug: 'A session goes on with a service that was restored to another epoch',
-    scenarios: ['W2'],
+    scenarios: ['W2e'],
     patches: [
       [
         'protocol/engine',
@@ -166,7 +169,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
       [
         'protocol/watch',
         'from: this.#cursor };',
-        'from: { ...this.#cursor, index: this.#cursor.index + 1, ordinal: 0 } };',
+        '...(this.asked ? {} : { from: this.#cursor }), ...((this.asked = true) && {}) };',
       ],
     ],
   },

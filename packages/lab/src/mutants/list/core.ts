@@ -77,6 +77,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'answer-forgotten-early',
     bug: 'An answer is forgotten before its client has acknowledged it',
+    scenarios: ['Q6p'],
     profile: 'holders',
     patches: [
       [
@@ -101,6 +102,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'late-acquire-after-cancel',
     bug: 'A cancel that overtakes its acquire leaves no trace, and the acquire takes effect',
+    scenarios: ['Q7c'],
     profile: 'holders',
     patches: [
       ['state/holds', 'session.answers.set(target, late);\n        machine.hashAnswer(session, late).add();', ''],
@@ -173,6 +175,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'lost-wakeup',
     bug: 'A waiter that leaves the queue does not let the next one look',
+    scenarios: ['Q11w'],
     profile: 'holders',
     patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
   },
@@ -203,6 +206,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'delay-lost-in-snapshot',
     bug: 'Lock delays are not in the snapshot',
+    scenarios: ['W1'],
     patches: [
       [
         'state/snapshot',
@@ -287,6 +291,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   {
     name: 'fence-ignored',
     bug: 'A register takes a write under a hold that has ended',
+    scenarios: ['Q22'],
     profile: 'holders',
     patches: [
       [

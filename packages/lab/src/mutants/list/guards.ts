@@ -5,6 +5,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'mark-not-raised-on-open',
     bug: 'Opening a resource does not raise its mark: a late write of an earlier holder gets between reading and writing',
+    scenarios: ['A4g'],
     profile: 'holders',
     patches: [
       [
@@ -17,6 +18,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'stale-token-accepted',
     bug: 'A token below the mark is accepted',
+    scenarios: ['A1g'],
     profile: 'holders',
     patches: [['cas/object', 'if (now.mark <= token)', 'if (now.mark <= token || token > 0n)']],
   },
@@ -53,7 +55,8 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   {
     name: 'token-as-double',
     bug: 'Tokens are compared as floating-point numbers, which lose digits above 2^53',
-    scenarios: ['Q21'],
+    scenarios: ['Q21s'],
+    profile: 'holders',
     patches: [['core:tokens', 'const token = BigInt(text);', 'const token = BigInt(Number(text));']],
   },
   {

@@ -1,4 +1,5 @@
 import type { Scenario } from '../format.js'
+import { unit } from './common.js'
 import { ANY, cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
 
 const FIRST_COME = 'waiters are served strictly first come, first served'
@@ -85,6 +86,73 @@ export const GRANT_ROWS: readonly Scenario[] = [
     expect: { ...QUIET, facts: { C2: KEPT }, order: { L: ['C1', 'C2'] }, grantedAt: { L: [ANY, { atLeast: 1 }] } },
   },
   {
+    id: 'Q6p',
+    title: 'The answer to a write is lost, and another request of the session ends before the repeat: one write',
+    reference: 'an answer is kept until its client has acknowledged it, whatever else the session does',
+    // Both the write and its answer are a put: the first answer is lost, and with it the connection.
+    system: cluster({ drops: { C1: [{ message: 'put', pattern: '0100', breaks: true }] } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'wait', until: 1 },
+        { do: 'client', action: 'take', lock: 'M', wait: '2s', as: 'waiting', background: true },
+        { do: 'wait', until: 1.5 },
+        { do: 'client', action: 'put', key: 'k', value: 'new' },
+        { do: 'client', action: 'give' },
+      ],
+      C2: [{ do: 'client', action: 'take', lock: 'M' }],
+    },
+    faults: [
+      // The write arrives, and its answer only when the wait for M is over.
+      { at: 1.5, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'C1', oneWay: true, for: 2.5 },
+    ],
+    until: 12,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: {
+          put: { done: true },
+          waiting: { outcome: 'timeout' },
+          give: { released: true },
+        },
+      },
+      events: { put: 1 },
+    },
+  },
+  {
+    id: 'Q7c',
+    title: 'An acquire that was given up arrives after its cancel: it has no effect',
+    text: 'The connection to N1 stands still, and N2 leads for a while: C1 gives up, and says so there. Then N1 leads again, and has the acquire before C1 is back.',
+    reference: 'a cancel of a request that never came stands in for it',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take', lock: 'other' },
+        { do: 'wait', until: 4 },
+        { do: 'client', action: 'take', as: 'late', background: true },
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'abort', hold: 'late' },
+        { do: 'wait', until: 20 },
+        { do: 'client', action: 'state' },
+      ],
+      C2: next(12),
+    },
+    faults: [
+      { at: 0.5, do: 'system', action: 'transfer', to: 'N1' },
+      { at: 3.9, do: 'hold', from: 'C1', to: 'N1', label: 'acquire', for: 5 },
+      { at: 4.5, do: 'system', action: 'transfer', to: 'N2' },
+      { at: 8.5, do: 'system', action: 'transfer', to: 'N1' },
+    ],
+    until: 25,
+    expect: {
+      ...QUIET,
+      facts: { C1: { late: { outcome: 'aborted' }, state: { state: 'held' } } },
+      order: { L: ['C2'] },
+      grantedAt: { L: [{ atLeast: 12, atMost: 12.2 }] },
+      commands: { cancel: { atLeast: 1 }, acquire: 3 },
+    },
+  },
+  {
     id: 'Q8',
     title: 'A hundred waiters, and a new leader every other second: the order stays',
     reference: FIRST_COME,
@@ -153,6 +221,32 @@ export const GRANT_ROWS: readonly Scenario[] = [
     expect: {
       ...QUIET,
       facts: { C3: { take: { outcome: 'granted', at: { atMost: 5.7 } } }, C1: { loop: { done: 40 } } },
+    },
+  },
+  {
+    id: 'Q11w',
+    title: 'A writer that gives up while readers are there lets the readers behind it in',
+    reference: 'whoever leaves the queue lets the next one look',
+    system: cluster(),
+    clients: {
+      C1: keeper(20, { mode: 'shared' }),
+      C2: next(1, { wait: '4s' }),
+      C3: keeper(10, { mode: 'shared', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),
+      // The same with several locks: who waits for both keeps the place at the free one.
+      C4: keeper(20, { lock: 'a' }),
+      C5: next(1, { locks: ['a', 'b'], wait: '4s' }),
+      C6: keeper(10, { lock: 'b', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),
+    },
+    until: 25,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: KEPT,
+        C2: { take: { outcome: 'timeout' } },
+        C3: { ...KEPT, take: { outcome: 'granted', at: { atLeast: 5, atMost: 5.2 } } },
+        C5: { take: { outcome: 'timeout' } },
+        C6: { ...KEPT, take: { outcome: 'granted', at: { atLeast: 5, atMost: 5.2 } } },
+      },
     },
   },
   {
@@ -244,6 +338,83 @@ export const GRANT_ROWS: readonly Scenario[] = [
     },
   },
   {
+    id: 'Q18a',
+    title: 'An operator takes locks away while their holder has no connection: it is told when it is back',
+    text: 'What was pushed meanwhile comes with the answer to the next renewal. Without it C1 would call both locks its own for as long as it renews.',
+    reference: 'a push that is lost is made good',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'take', lock: 'M', as: 'second' },
+        { do: 'wait', until: 30 },
+        { do: 'client', action: 'state' },
+      ],
+      operator: [
+        { do: 'wait', until: 4 },
+        { do: 'client', action: 'steal', lock: 'L' },
+        { do: 'wait', until: 4.5 },
+        { do: 'client', action: 'steal', lock: 'M' },
+      ],
+      C2: next(1),
+    },
+    faults: [
+      { at: 3.9, do: 'system', action: 'reset', who: 'C1' },
+      { at: 3.9, do: 'isolate', who: 'C1', for: 2 },
+    ],
+    until: 35,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: {
+          'take lost': { reason: 'stolen', at: { atLeast: 5.9, atMost: 8 } },
+          'second lost': { reason: 'stolen', at: { atLeast: 5.9, atMost: 8 } },
+          state: { state: 'lost' },
+        },
+      },
+      order: { L: ['C1', 'C2'] },
+    },
+  },
+  {
+    id: 'Q18b',
+    title: 'Two locks are taken away, one before and one after a reconnect: the holder is told of both',
+    text: 'The disks are slow. C1 comes back between the two, asks what it has missed, and hears of the second one first.',
+    reference: 'what is pushed on a new connection says nothing about what was lost with the old one',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'take', lock: 'M', as: 'second' },
+        { do: 'wait', until: 30 },
+        { do: 'client', action: 'state' },
+      ],
+      operator: [
+        { do: 'wait', until: 4 },
+        { do: 'client', action: 'steal', lock: 'L' },
+        { do: 'wait', until: 4.8 },
+        { do: 'client', action: 'steal', lock: 'M' },
+      ],
+    },
+    faults: [
+      { at: 3.9, do: 'system', action: 'reset', who: 'C1' },
+      { at: 3.9, do: 'isolate', who: 'C1', for: 1 },
+      ...['N1', 'N2', 'N3'].map(
+        (who) => ({ at: 4.6, do: 'system', action: 'disk', who, trouble: 'slow', ms: 800, for: 3 }) as const,
+      ),
+    ],
+    until: 35,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: {
+          'take lost': { reason: 'stolen', at: { atLeast: 4.9, atMost: 10 } },
+          'second lost': { reason: 'stolen', at: { atLeast: 4.9, atMost: 10 } },
+          state: { state: 'lost' },
+        },
+      },
+    },
+  },
+  {
     id: 'Q19',
     title: 'A persistent hold outlives its holder, until an operator acts',
     reference: 'https://github.com/hazelcast/hazelcast/issues/5652, https://issues.apache.org/jira/browse/CURATOR-605',
@@ -302,6 +473,55 @@ export const GRANT_ROWS: readonly Scenario[] = [
       units: { C2: 'done', C3: 'done' },
       values: { R: 2 },
       epoch: 40,
+    },
+  },
+  {
+    id: 'Q21s',
+    title: 'Tokens beyond 2^53 that differ by little: a late write is refused all the same',
+    text: 'As doubles all tokens of a day would be one.',
+    reference: 'JSON numbers and doubles end at 2^53',
+    system: cluster({ epoch: 20_000 }),
+    resources: { R: { kind: 'G*', initial: 5 } },
+    clients: { C1: unit({ work: 1 }), C2: unit({ from: 2, work: 8, acquire: { wait: '1m' } }) },
+    faults: [{ at: 'C1 in write', do: 'pause', for: 14 }],
+    until: 30,
+    expect: { ...QUIET, units: { C1: 'refused', C2: 'done' }, values: { R: 6 }, epoch: 20_000 },
+  },
+  {
+    id: 'Q22',
+    title: 'A register is written under a hold that was taken away meanwhile: refused',
+    text: 'C1 has not heard of it yet, and what it writes was computed from the value that C2 has replaced.',
+    reference: 'a fenced write needs the hold at the moment of the write',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        { do: 'client', action: 'put', key: 'k', value: 'a', ifVersion: '0', fence: 'take', as: 'first' },
+        { do: 'wait', until: 6 },
+        { do: 'client', action: 'state' },
+        { do: 'client', action: 'put', key: 'k', value: 'late', fence: 'take' },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+      C2: [
+        { do: 'wait', until: 1 },
+        { do: 'client', action: 'take', wait: '1m' },
+        { do: 'client', action: 'put', key: 'k', value: 'b', fence: 'take' },
+      ],
+      operator: [
+        { do: 'wait', until: 5 },
+        { do: 'client', action: 'steal', lock: 'L' },
+      ],
+    },
+    faults: [{ at: 4.9, do: 'clog', from: 'leader', to: 'C1', for: 2 }],
+    until: 12,
+    expect: {
+      ...QUIET,
+      facts: {
+        C1: { first: { done: true }, state: { state: 'held' }, put: { outcome: 'not-holder' }, get: { value: 'b' } },
+        C2: { put: { done: true } },
+      },
+      order: { L: ['C1', 'C2'] },
+      events: { put: 2 },
     },
   },
 ]

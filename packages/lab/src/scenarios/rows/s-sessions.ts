@@ -1,5 +1,5 @@
 import type { Scenario } from '../format.js'
-import { cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
+import { ANY, cluster, ETCD, keeper, KEPT, next, QUIET } from './common-cluster.js'
 
 export const SESSION_ROWS: readonly Scenario[] = [
   {
@@ -174,6 +174,35 @@ export const SESSION_ROWS: readonly Scenario[] = [
     faults: [{ at: 2, who: 'C1', do: 'suspend', for: 60 }],
     until: 80,
     expect: { ...QUIET, units: { C1: 'lost', C2: 'done' }, values: { R: 1 } },
+  },
+  {
+    id: 'S10r',
+    title:
+      'The answer to a renewal waits in a suspended machine: at its wake it comes too late, and counts for nothing',
+    text: 'The answer is read before any timer runs. Its renewal was sent in time, and the deadline that it gives is over. The machine has lost its network meanwhile: nobody else can tell.',
+    reference: 'a hold that is lost never becomes held again',
+    system: cluster(),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take' },
+        // A fifth of a second after the wake, by its monotonic clock.
+        { do: 'wait', until: 4.7 },
+        { do: 'client', action: 'state' },
+      ],
+      C2: next(3),
+    },
+    faults: [
+      { at: 3, do: 'clog', from: 'leader', to: 'C1', for: 3 },
+      { at: 4.5, who: 'C1', do: 'suspend', for: 60 },
+      { at: 8, who: 'C1', do: 'isolate', for: 65 },
+    ],
+    until: 80,
+    expect: {
+      ...QUIET,
+      facts: { C1: { state: { state: 'lost' }, 'take lost': { reason: 'deadline' } } },
+      order: { L: ['C1', 'C2'] },
+      grantedAt: { L: [ANY, { atLeast: 13, atMost: 16 }] },
+    },
   },
   {
     id: 'S12',

@@ -90,6 +90,36 @@ export const WATCH_ROWS: readonly Scenario[] = [
     },
   },
   {
+    id: 'W2e',
+    title: 'Whoever holds a lock when a backup is restored is told of the new epoch, also of a persistent hold',
+    text: 'A persistent hold is still there after the restore, under another id and with a greater token: whoever has the old one has it no more.',
+    reference: 'a raised epoch ends every session and hold',
+    system: cluster({ ttl: 20, margin: 2 }),
+    clients: {
+      C1: keeper(20),
+      C2: keeper(20, { lock: 'kept', persistent: true }),
+      C3: [
+        { do: 'wait', until: 22 },
+        { do: 'client', action: 'take', wait: 0 },
+        { do: 'client', action: 'take', lock: 'kept', wait: 0, as: 'kept' },
+      ],
+    },
+    faults: [
+      { at: 3, do: 'system', action: 'backup' },
+      { at: 5, do: 'system', action: 'restore', who: 'N1', epoch: 7 },
+    ],
+    until: 25,
+    expect: {
+      ...QUIET,
+      epoch: 7,
+      facts: {
+        C1: { 'take lost': { reason: 'epoch-changed' }, state: { state: 'lost' }, give: { released: false } },
+        C2: { 'take lost': { reason: 'epoch-changed' }, state: { state: 'lost' }, give: { released: false } },
+        C3: { take: { outcome: 'granted' }, kept: { outcome: 'busy' } },
+      },
+    },
+  },
+  {
     id: 'W4',
     title: 'A watch from a place that is no longer known says so',
     reference: `${ETCD}/18089, ${ETCD}/19179`,

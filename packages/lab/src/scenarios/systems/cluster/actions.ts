@@ -19,6 +19,7 @@ type Own = Fault & { readonly do: 'system' }
  * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
  * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
  * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for}.
+ * - `reset` {who}: the connections of a client break.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}: what operators do.
  */
@@ -67,6 +68,9 @@ export function clusterActions(
     dieAtEffect: (fault) => {
       const one = member(fault)
       one.dieAtEffect(Number(fault.nth), () => down(one, fault))
+    },
+    reset: (fault) => {
+      for (const { name } of cluster.list) world.network.resetConnections(String(fault.who), name)
     },
     transfer: (fault) => cluster.leader?.replica?.transferLeadership(resolve(String(fault.to))),
     replaceDisk: (fault) => {
