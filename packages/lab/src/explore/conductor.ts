@@ -1,3 +1,4 @@
+import type { HoldId } from '@leasehold/core'
 import type { SimulatedClient } from '../cluster/client.js'
 import type { Cluster } from '../cluster/cluster.js'
 import type { SimulatedMember } from '../cluster/member.js'
@@ -77,10 +78,11 @@ export class Conductor {
   private begin(fault: Fault): void {
     if (this.healed) return
     const target = this.resolve(fault)
-    if (target === undefined) return
+    const to = 'to' in fault ? this.named(fault.to) : ''
+    if (target === undefined || to === undefined) return
     this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1)
     this.stage.world.timeline.add({ kind: 'fault', who: target, text: faultText(fault) })
-    const end = this.carryOut(fault, target)
+    const end = this.carryOut('to' in fault ? { ...fault, to } : fault, target)
     if (!end) return
     const once = (): void => {
       if (!this.undo.delete(once)) return
@@ -92,9 +94,19 @@ export class Conductor {
 
   /** Whom a fault is about; undefined: nobody, now. */
   private resolve(fault: Fault): string | undefined {
-    if ('from' in fault) return fault.from === 'leader' ? this.stage.cluster.leader?.name : fault.from
-    if (!('target' in fault)) return ''
-    return fault.target === 'leader' ? this.stage.cluster.leader?.name : fault.target
+    if ('from' in fault) return this.named(fault.from)
+    return 'target' in fault ? this.named(fault.target) : ''
+  }
+
+  private named(name: string): string | undefined {
+    if (name === 'leader') return this.stage.cluster.leader?.name
+    return name === 'holder' ? this.atWork()?.client : name
+  }
+
+  /** The oldest hold of somebody who works on a counter. */
+  private atWork(): { readonly id: HoldId; readonly client: string } | undefined {
+    const holds = [...this.stage.cluster.checks.log.state.machine.holds.values()]
+    return holds.find(({ held }) => /^(unit|reg)/.test(held[0]?.name ?? ''))
   }
 
   /** Returns what ends the fault. */
@@ -358,12 +370,12 @@ export class Conductor {
 
   private steal(): void {
     const { leader, checks } = this.stage.cluster
-    const holds = [...checks.log.state.machine.holds.keys()]
-    const hold = holds[this.stage.world.stream('operator', 'steal').below(Math.max(1, holds.length))]
+    const holds = [...checks.log.state.machine.holds.values()]
+    const draw = this.stage.world.stream('operator', 'steal')
+    // In the middle of the work, or of anything.
+    const working = draw.chance(500_000) ? this.atWork() : undefined
+    const hold = (working ?? holds[draw.below(Math.max(1, holds.length))])?.id
     if (hold === undefined) return
-    leader?.replica?.submit(
-      { kind: 'steal', hold: hold as never, actor: 'operator', reason: 'a fault of the schedule' },
-      () => {},
-    )
+    leader?.replica?.submit({ kind: 'steal', hold, actor: 'operator', reason: 'a fault of the schedule' }, () => {})
   }
 }

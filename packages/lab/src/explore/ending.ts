@@ -6,7 +6,7 @@ import type { Cluster } from '../cluster/cluster.js'
 import type { ModelName } from '../history/models/index.js'
 import type { World } from '../world/world.js'
 import type { Conductor } from './conductor.js'
-import { codeOf, numberOf, PERMITS, type Shared } from './workload.js'
+import { codeOf, DELAY_MAX_MS, numberOf, PERMITS, type Shared } from './workload.js'
 
 const US_PER_MS = 1000
 /** Within so many election timeouts after healing a new acquire succeeds. */
@@ -17,8 +17,6 @@ const ATTEMPT_MS = 2000
 const RETRY_US = 200_000
 /** An ended session's locks are free this much later than promised at the latest: commits and ticks. */
 const SLACK_MS = 3000
-/** Longest lock delay of the workload. */
-const DELAY_MS = 500
 
 interface EndingOptions {
   readonly world: World
@@ -113,13 +111,14 @@ export class Ending {
   private async noOrphans(fresh: SimulatedClient): Promise<void> {
     const { cluster, shared, world } = this.options
     const { plan } = shared
-    const boundMs = 1.05 * Math.max(plan.ttlMs, 10_000) + DELAY_MS + SLACK_MS + 5000
+    const boundMs = 1.05 * Math.max(plan.ttlMs, 10_000) + DELAY_MAX_MS + SLACK_MS + 5000
     const names = Array.from({ length: plan.locks }, (_, n) => [
       `unit${n}`,
       `reg${n}`,
       `rw${n}`,
       `several${n}`,
       `handed${n}`,
+      `kept${n}`,
     ]).flat()
     const before = world.nowUs
     const problem = await this.within(fresh, boundMs * 1.1, async () => {

@@ -1,6 +1,7 @@
 /**
- * A fault of a schedule, as data. `target` is a machine (`N2`, `C1`), or `leader`: who leads when it happens. Times are in
- * milliseconds of true time; `forMs` later it is over, and what has died is started again.
+ * A fault of a schedule, as data. `target` is a machine (`N2`, `C1`), or `leader`: who leads when it happens, or
+ * `holder`: the client that works on a counter then. Times are in milliseconds of true time; `forMs` later it is over, and
+ * what has died is started again.
  */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: 'power' | 'kill' | 'pause' | 'suspend' | 'isolate'; readonly target: string }

@@ -109,7 +109,7 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
       number
     >,
   }
-  if (profile === 'holders') return { ...base, ...holdersOf(draw, names, clientNames) }
+  if (profile === 'holders') return { ...base, ...holdersOf(draw, more, names, clientNames) }
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
   return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
@@ -139,6 +139,7 @@ function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
  */
 function holdersOf(
   draw: RandomStream,
+  more: RandomStream,
   names: readonly string[],
   clientNames: readonly string[],
 ): Pick<Plan, 'safetyMs' | 'ttlMs' | 'thinkMs' | 'workMs' | 'locks' | 'faults' | 'work'> {
@@ -148,7 +149,8 @@ function holdersOf(
   const faults: Fault[] = []
   for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
     const at = { atMs, forMs: 50 + draw.tail(700) }
-    const client = pick(clientNames)
+    const any = pick(clientNames)
+    const client = more.chance(500_000) ? 'holder' : any
     const turn = draw.below(10)
     if (turn < 4) faults.push({ ...at, kind: 'steal' })
     else if (turn < 6) faults.push({ ...at, kind: 'clog', from: 'leader', to: client })

@@ -10,6 +10,8 @@ import type { RandomStream } from '../world/random.js'
 import { type Plan, type Work, WORKS } from './plan.js'
 
 export const PERMITS = 2
+/** Longest lock delay. */
+export const DELAY_MAX_MS = 2_000
 /** How long a kept hold is kept: the mean, and at most. */
 const KEPT_US = 3_000_000
 const KEPT_MAX_US = 6_000_000
@@ -101,7 +103,7 @@ export class Worker {
       case 'try':
         return this.hold(`unit${n}`, { wait: 0 }, 'mutex')
       case 'abort':
-        return this.abort(`unit${n}`)
+        return this.abort(n)
       case 'cas':
         return this.cas(`cas${n}`)
       case 'query':
@@ -114,7 +116,7 @@ export class Worker {
   /** Acquire, read, compute, write, release, at a resource behind a guard. */
   private async unit(name: string): Promise<void> {
     const { client, guard, draw } = this
-    await this.with(name, { lockDelay: draw.chance(200_000) ? 500 : 0 }, 'mutex', async (hold) => {
+    await this.with(name, { lockDelay: draw.chance(200_000) ? draw.below(DELAY_MAX_MS) : 0 }, 'mutex', async (hold) => {
       const units = this.unitsOf(name)
       let sent = false
       try {
@@ -168,27 +170,34 @@ export class Worker {
 
   private async hold(name: string, options: AcquireCallOptions, kind: 'mutex' | 'rw' | 'permits'): Promise<void> {
     await this.with(name, options, kind, async () => {
-      await this.client.process.sleep(1 + this.draw.tail(10_000))
+      // Some are slow, so that others queue up behind them.
+      const meanUs = this.draw.chance(150_000) ? 300_000 : 10_000
+      await this.client.process.sleep(1 + this.draw.tail(meanUs))
     })
   }
 
-  private async several(): Promise<void> {
+  private async several(options: AcquireCallOptions = {}): Promise<void> {
     const { plan } = this.shared
     const names = Array.from({ length: plan.locks + 1 }, (_, i) => `several${i}`)
     const first = this.draw.below(names.length)
     const second = (first + 1 + this.draw.below(names.length - 1)) % names.length
-    const hold = await this.client.locks.acquire([names[first], names[second]] as LockNames, this.terms({}))
+    const hold = await this.client.locks.acquire([names[first], names[second]] as LockNames, this.terms(options))
     this.client.believes(hold)
     await this.client.process.sleep(1 + this.draw.tail(5000))
     await this.release(hold)
   }
 
-  private async abort(name: string): Promise<void> {
-    const { client } = this
+  /** Gives a wait up, of any kind: the one behind it may be one that can be granted beside the holders. */
+  private async abort(n: number): Promise<void> {
+    const { client, draw } = this
     const controller = client.platform.abortController()
     const cancel = client.process.after(1 + this.draw.tail(30_000), () => controller.abort())
     try {
-      await this.hold(name, { signal: controller.signal }, 'mutex')
+      const { signal } = controller
+      const turn = draw.below(3)
+      if (turn === 0) await this.hold(`unit${n}`, { signal }, 'mutex')
+      else if (turn === 1) await this.hold(`rw${n}`, { signal, mode: 'exclusive' }, 'rw')
+      else await this.several({ signal })
     } finally {
       cancel()
     }
