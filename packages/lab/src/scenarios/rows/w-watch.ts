@@ -6,8 +6,9 @@ const busy = (count: number, from = 0) =>
     { do: 'wait', until: from },
     { do: 'client', action: 'loop', lock: 'busy', count, hold: 0.005 },
   ] as const
-const down = (at: number, who: string, forSeconds: number) =>
-  ({ at, do: 'system', action: 'down', who, for: forSeconds }) as const
+/** Its connections are reset: who only watches would notice a machine without power after 10 s at the earliest. */
+const killed = (at: number, who: string, forSeconds: number) =>
+  ({ at, do: 'system', action: 'down', how: 'kill', who, for: forSeconds }) as const
 
 export const WATCH_ROWS: readonly Scenario[] = [
   {
@@ -153,7 +154,11 @@ export const WATCH_ROWS: readonly Scenario[] = [
     reference: `${ETCD}/15271`,
     system: cluster({ settings: { snapshotBytes: 4096 } }),
     clients: { C1: [{ do: 'client', action: 'watch', for: 50 }], C2: busy(200, 0.5) },
-    faults: [down(3, 'leader', 4), down(9, 'leader', 4), { at: 15, do: 'system', action: 'transfer', to: 'follower1' }],
+    faults: [
+      killed(3, 'leader', 4),
+      killed(9, 'leader', 4),
+      { at: 15, do: 'system', action: 'transfer', to: 'follower1' },
+    ],
     until: 60,
     // The session of C2, and each hold from its beginning to its end.
     expect: {
