@@ -21,7 +21,7 @@ describe('the explorer', () => {
     // Every kind of fault and of work has come about: a kind that never does would be a hole.
     expect(Object.keys(faults).length).toBeGreaterThanOrEqual(24)
     expect(Object.keys(done).sort()).toEqual(
-      ['abort', 'cas', 'handover', 'permit', 'query', 'register', 'several', 'shared', 'try', 'unit'].sort(),
+      ['abort', 'cas', 'handover', 'keep', 'permit', 'query', 'register', 'several', 'shared', 'try', 'unit'].sort(),
     )
   })
 

@@ -36,7 +36,7 @@ describe('the terminal picture', () => {
 })
 
 describe('the page', () => {
-  it('needs nothing from elsewhere and is well-formed, for every scenario', async () => {
+  it('needs nothing from elsewhere and is well-formed, for every scenario', { timeout: 300_000 }, async () => {
     for (const scenario of SCENARIOS) {
       const page = htmlPage(await runScenario(scenario))
       expect(page).not.toMatch(/<script|<link|@import|url\((?!#)|<img/)
