@@ -5,7 +5,8 @@ import { apply, nextDue } from './state/apply.js'
 import { assert } from './state/assert.js'
 import { raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
-import { decodeState, encodeState } from './state/snapshot.js'
+import { decodeState } from './state/snapshot.js'
+import { StateView } from './state/view.js'
 import { EPOCH_MAX } from './tokens.js'
 
 /**
@@ -79,7 +80,15 @@ export class LockState {
 
   /** The whole state as bytes, the same for equal states. */
   snapshot(): Uint8Array {
-    return encodeState(this.machine)
+    return StateView.whole(this.machine)
+  }
+
+  /**
+   * Begins a snapshot of the state as it is now, which is made in steps while entries go on being applied. One at a time;
+   * its bytes are those that {@link LockState.snapshot} would give now.
+   */
+  openView(): StateView {
+    return StateView.open(this.machine)
   }
 
   /** 16 hex digits over the whole state: equal for equal states. Costs nothing that grows with the state. */

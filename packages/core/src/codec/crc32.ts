@@ -47,3 +47,29 @@ export function crc32(bytes: Uint8Array, seed = 0, from = 0, to = bytes.length):
   for (; i < to; i++) crc = (crc >>> 8) ^ (T[(crc ^ (bytes[i] as number)) & 0xff] as number)
   return ~crc >>> 0
 }
+
+/**
+ * The checksum of two parts together, from the checksum of each and the length of the second in bytes. The first one's is
+ * moved on by that many zero bytes: a multiplication in the field of the polynomial.
+ */
+export function joinedCrc32(first: number, second: number, secondBytes: number): number {
+  // x^(8 × secondBytes), by squaring; the highest bit is x^0.
+  let power = 0x80000000 | 0
+  let square = 0x00800000
+  for (let rest = secondBytes; rest > 0; rest = Math.floor(rest / 2)) {
+    if (rest % 2 === 1) power = multiplied(power, square)
+    square = multiplied(square, square)
+  }
+  return (multiplied(power, first) ^ second) >>> 0
+}
+
+/** Product of two polynomials modulo that of the checksum. */
+function multiplied(a: number, b: number): number {
+  let product = 0
+  let shifted = b
+  for (let bit = 31; bit >= 0; bit--) {
+    if ((a >>> bit) & 1) product ^= shifted
+    shifted = shifted & 1 ? (shifted >>> 1) ^ POLYNOMIAL : shifted >>> 1
+  }
+  return product
+}

@@ -44,8 +44,8 @@ export function acquire(machine: Machine, session: Session, command: Acquire): R
     const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
     const answer = newAnswer(command.request)
     const hold = grant(machine, session, command, places, answer)
-    session.answers.set(command.request, answer)
     machine.hashAnswer(session, answer).add()
+    session.answers.set(command.request, answer)
     return { kind: 'granted', grant: grantOf(hold) }
   }
   if (command.waitMs === 0) return refused('busy', busyText(blocker))
@@ -195,8 +195,8 @@ function enqueue(machine: Machine, session: Session, command: Acquire): Result {
   }
   joinQueues(machine, waiter)
   answer.waiter = waiter
-  session.answers.set(command.request, answer)
   machine.hashAnswer(session, answer).add()
+  session.answers.set(command.request, answer)
   machine.events.push({
     kind: 'queued',
     session: session.id,

@@ -1,3 +1,28 @@
+/** Kinds of elements. */
+export const HASH_SESSION = 1
+export const HASH_ANSWER = 2
+export const HASH_CHANGE = 3
+export const HASH_HOLD = 4
+export const HASH_WAITER = 5
+export const HASH_DELAY = 6
+export const HASH_REGISTER = 7
+export const HASH_PERMITS = 8
+export const HASH_ACKNOWLEDGED = 9
+export const HASH_GLOBAL = 10
+export const HASH_LEASE = 11
+export const HASH_OWNER = 12
+
+/**
+ * Is told of every change of the state, since each goes through the hash. `owner` is the session, hold, waiter, delay,
+ * register or lock that the element of that kind belongs to.
+ */
+export interface HashWatch {
+  /** Before the change. */
+  taken(kind: number, owner: unknown): void
+  /** An answer, a change or an acknowledged number is not among those of its session yet; everything else is in place. */
+  added(kind: number, owner: unknown): void
+}
+
 /**
  * A hash of a set that can be kept up to date: every element has two 32-bit numbers, and the hash is their sums.
  * Adding and taking away cost the same and may come in any order, so two replicas agree however they got there.
@@ -9,8 +34,14 @@ export class SetHash {
   /** Scratch of the last {@link start} … {@link put} sequence. */
   private a = 0
   private b = 0
+  private kind = 0
+  private owner: unknown = undefined
 
-  start(kind: number): this {
+  watch: HashWatch | undefined = undefined
+
+  start(kind: number, owner?: unknown): this {
+    this.kind = kind
+    this.owner = owner
     this.a = Math.imul(kind + 1, 0x9e3779b1)
     this.b = Math.imul(kind + 1, 0x85ebca77) ^ 0x5bd1e995
     return this
@@ -63,11 +94,13 @@ export class SetHash {
   }
 
   add(): void {
+    if (this.watch !== undefined) this.watch.added(this.kind, this.owner)
     this.low = (this.low + this.a) | 0
     this.high = (this.high + this.b) | 0
   }
 
   take(): void {
+    if (this.watch !== undefined) this.watch.taken(this.kind, this.owner)
     this.low = (this.low - this.a) | 0
     this.high = (this.high - this.b) | 0
   }

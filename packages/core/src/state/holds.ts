@@ -56,8 +56,8 @@ function cancelNow(machine: Machine, session: Session, { request, target }: Canc
   if (answer === undefined) {
     const late = newAnswer(target)
     late.result = aborted
-    session.answers.set(target, late)
     machine.hashAnswer(session, late).add()
+    session.answers.set(target, late)
     return { kind: 'cancelled', was: 'unknown' }
   }
   if (answer.waiter !== undefined) {
@@ -87,8 +87,8 @@ function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
   if (full !== undefined) return full
   const answer = newAnswer(command.request)
   const moved = adoptHold(machine, hold, session, command.newSecret, answer)
-  session.answers.set(command.request, answer)
   machine.hashAnswer(session, answer).add()
+  session.answers.set(command.request, answer)
   return { kind: 'granted', grant: grantOf(moved) }
 }
 

@@ -4,25 +4,27 @@ import { FreshMap } from '../fresh.js'
 import { COUNTER_MAX } from '../tokens.js'
 import { assert } from './assert.js'
 import { DueHeap } from './due.js'
-import { SetHash } from './hash.js'
+import {
+  HASH_ACKNOWLEDGED,
+  HASH_ANSWER,
+  HASH_CHANGE,
+  HASH_DELAY,
+  HASH_GLOBAL,
+  HASH_HOLD,
+  HASH_LEASE,
+  HASH_OWNER,
+  HASH_PERMITS,
+  HASH_REGISTER,
+  HASH_SESSION,
+  HASH_WAITER,
+  SetHash,
+} from './hash.js'
 import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './model.js'
-
-const HASH_SESSION = 1
-const HASH_ANSWER = 2
-const HASH_CHANGE = 3
-const HASH_HOLD = 4
-const HASH_WAITER = 5
-const HASH_DELAY = 6
-const HASH_REGISTER = 7
-const HASH_PERMITS = 8
-const HASH_ACKNOWLEDGED = 9
-const HASH_GLOBAL = 10
-const HASH_LEASE = 11
-const HASH_OWNER = 12
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
- * they change an element only between `hash…(take)` and `hash…(add)`.
+ * they change an element only between `hash…(take)` and `hash…(add)`, and put an answer, a change or an acknowledged number
+ * into its session only after `hash…(add)`: a {@link HashWatch} then sees everything before it changes.
  */
 export class Machine {
   /** Last applied index. */
@@ -43,6 +45,8 @@ export class Machine {
   readonly waiters = new FreshMap<number, Waiter>()
   readonly delays = new FreshMap<number, Delay>()
   readonly locks = new FreshMap<string, Lock>()
+  /** How many of the locks are semaphores. */
+  semaphores = 0
   readonly registers = new Map<string, Register>()
   readonly due = new DueHeap()
   readonly hash = new SetHash()
@@ -73,7 +77,10 @@ export class Machine {
     if (known !== undefined) return known
     const lock = new Lock(name, permits)
     this.locks.set(name, lock)
-    if (permits > 0) this.hashPermits(lock).add()
+    if (permits > 0) {
+      this.semaphores++
+      this.hashPermits(lock).add()
+    }
     return lock
   }
 
@@ -85,7 +92,10 @@ export class Machine {
   }
 
   forget(lock: Lock): void {
-    if (lock.permits > 0) this.hashPermits(lock).take()
+    if (lock.permits > 0) {
+      this.semaphores--
+      this.hashPermits(lock).take()
+    }
     this.locks.delete(lock.name)
   }
 
@@ -98,8 +108,8 @@ export class Machine {
     this.hashLease(session).take()
     const change = make(++session.changeNumber)
     this.hashLease(session).add()
-    session.changes.set(change.number, change)
     this.hashChange(session, change).add()
+    session.changes.set(change.number, change)
     this.pushes.push({ session: session.id, change })
     return change.number
   }
@@ -114,7 +124,7 @@ export class Machine {
   /** What stays the same as long as the session lives. */
   hashSession(session: Session): SetHash {
     return this.hash
-      .start(HASH_SESSION)
+      .start(HASH_SESSION, session)
       .put(session.id)
       .put(session.ttlMs)
       .put(session.local ? 1 : 0)
@@ -126,7 +136,7 @@ export class Machine {
   /** What changes in a session. */
   hashLease(session: Session): SetHash {
     return this.hash
-      .start(HASH_LEASE)
+      .start(HASH_LEASE, session)
       .put(session.id)
       .put(session.expiresAt)
       .put(session.lowest)
@@ -134,11 +144,11 @@ export class Machine {
   }
 
   hashAcknowledged(session: Session, request: number): SetHash {
-    return this.hash.start(HASH_ACKNOWLEDGED).put(session.id).put(request)
+    return this.hash.start(HASH_ACKNOWLEDGED, session).put(session.id).put(request)
   }
 
   hashAnswer(session: Session, answer: Answer): SetHash {
-    const hash = this.hash.start(HASH_ANSWER).put(session.id).put(answer.request)
+    const hash = this.hash.start(HASH_ANSWER, session).put(session.id).put(answer.request)
     if (answer.waiter !== undefined) return hash.put(1).put(answer.waiter.arrival)
     if (answer.hold !== undefined) return hash.put(2).put(answer.hold.id)
     const result = answer.result
@@ -152,7 +162,7 @@ export class Machine {
   }
 
   hashChange(session: Session, change: Change): SetHash {
-    const hash = this.hash.start(HASH_CHANGE).put(session.id).put(change.number)
+    const hash = this.hash.start(HASH_CHANGE, session).put(session.id).put(change.number)
     if (change.kind === 'granted') return hash.put(1).put(change.request).put(change.grant.hold)
     if (change.kind === 'refused') return hash.put(2).put(change.request).putText(change.refused.code)
     return hash.put(3).put(change.hold).putText(change.reason)
@@ -162,7 +172,7 @@ export class Machine {
   hashHold(hold: Hold): SetHash {
     const { terms } = hold
     const hash = this.hash
-      .start(HASH_HOLD)
+      .start(HASH_HOLD, hold)
       .put(hold.id)
       .put(hold.grantedAt)
       .put(terms.lockDelayMs)
@@ -179,7 +189,7 @@ export class Machine {
   /** What changes in a hold: whose it is, and what is known to its client. */
   hashOwner(hold: Hold): SetHash {
     return this.hash
-      .start(HASH_OWNER)
+      .start(HASH_OWNER, hold)
       .put(hold.id)
       .put(hold.session === undefined ? 0 : hold.session.id)
       .put(hold.terms.confirmed ? 1 : 0)
@@ -190,7 +200,7 @@ export class Machine {
   hashWaiter(waiter: Waiter): SetHash {
     const acquire = waiter.acquire
     const hash = this.hash
-      .start(HASH_WAITER)
+      .start(HASH_WAITER, waiter)
       .put(waiter.arrival)
       .put(waiter.session.id)
       .put(acquire.request)
@@ -206,7 +216,7 @@ export class Machine {
   }
 
   hashDelay(delay: Delay): SetHash {
-    const hash = this.hash.start(HASH_DELAY).put(delay.dueId).put(delay.dueAt)
+    const hash = this.hash.start(HASH_DELAY, delay).put(delay.dueId).put(delay.dueAt)
     for (const held of delay.held) {
       hash.putText(held.name).put(held.mode === 'exclusive' ? -1 : held.mode === 'shared' ? -2 : (held.slot as number))
     }
@@ -215,7 +225,7 @@ export class Machine {
 
   hashRegister(register: Register): SetHash {
     return this.hash
-      .start(HASH_REGISTER)
+      .start(HASH_REGISTER, register)
       .putText(register.key)
       .putBytes(register.value)
       .putWide(register.version)
@@ -223,7 +233,7 @@ export class Machine {
   }
 
   hashPermits(lock: Lock): SetHash {
-    return this.hash.start(HASH_PERMITS).putText(lock.name).put(lock.permits)
+    return this.hash.start(HASH_PERMITS, lock).putText(lock.name).put(lock.permits)
   }
 
   /** 16 hex digits over everything in the replicated state. */

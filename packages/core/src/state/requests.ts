@@ -20,8 +20,8 @@ export function acknowledge(machine: Machine, session: Session, ack: Ack): void 
   for (const request of ack.also) {
     if (request < session.lowest || session.acknowledged.has(request)) continue
     forgetAnswer(machine, session, request)
-    session.acknowledged.add(request)
     machine.hashAcknowledged(session, request).add()
+    session.acknowledged.add(request)
   }
   if (ack.lowest > session.lowest) raiseLowest(machine, session, ack.lowest)
 }
@@ -53,8 +53,10 @@ function raiseLowest(machine: Machine, session: Session, lowest: number): void {
 }
 
 function forgetNumber(machine: Machine, session: Session, request: number): void {
-  if (session.acknowledged.delete(request)) machine.hashAcknowledged(session, request).take()
-  else forgetAnswer(machine, session, request)
+  if (session.acknowledged.has(request)) {
+    machine.hashAcknowledged(session, request).take()
+    session.acknowledged.delete(request)
+  } else forgetAnswer(machine, session, request)
 }
 
 /**
@@ -129,8 +131,8 @@ export function remember(machine: Machine, session: Session, request: number, re
   assert(!session.answers.has(request), `request ${request} of session ${session.id} has an answer already`)
   const answer = newAnswer(request)
   answer.result = result
-  session.answers.set(request, answer)
   machine.hashAnswer(session, answer).add()
+  session.answers.set(request, answer)
 }
 
 /** Puts an acquire's answer into its final state. */

@@ -1,9 +1,9 @@
 import type { Index, Millis, Serial, SessionId } from '../brand.js'
-import { readLimits, writeLimits, readCommand, writeCommand } from '../codec/commands.js'
+import { readLimits, readCommand, writeCommand } from '../codec/commands.js'
 import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writeModeAndSlot } from '../codec/fields.js'
 import { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
-import { Writer } from '../codec/writer.js'
+import type { Writer } from '../codec/writer.js'
 import { FreshMap, FreshSet } from '../fresh.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
@@ -19,6 +19,7 @@ import {
   type Lock,
   newAnswer,
   permitsOf,
+  type Register,
   type Session,
   termsOf,
   type Waiter,
@@ -26,50 +27,15 @@ import {
 import { addSession } from './sessions.js'
 
 /** Format of a snapshot's bytes. */
-const FORMAT = 1
-const SNAPSHOT_BYTES_MAX = 2 ** 31 - 1
+export const SNAPSHOT_FORMAT = 1
 
-/** The whole state in one canonical order, so that equal states have equal bytes. */
-export function encodeState(machine: Machine): Uint8Array {
-  assert(machine.dirty.length === 0, 'a snapshot between the steps of an entry')
-  const writer = new Writer(4096, SNAPSHOT_BYTES_MAX)
-  writer.u8(FORMAT)
-  writer.varuint(machine.epoch)
-  writer.varuint(machine.index)
-  writer.varuint(machine.now)
-  writer.varuint(machine.counter)
-  writer.varuint(machine.arrivals)
-  writer.varuint(machine.level)
-  writeLimits(writer, machine.limits)
-  const semaphores = [...machine.locks.values()].filter((lock) => lock.permits > 0)
-  writeList(writer, semaphores.sort(byText((lock) => lock.name)), (w, lock) => {
-    w.string(lock.name)
-    w.varuint(lock.permits)
-  })
-  writeList(writer, [...machine.sessions.values()], writeSession)
-  writeList(writer, [...machine.holds.values()], writeHold)
-  writeList(writer, [...machine.waiters.values()], writeWaiter)
-  writeList(
-    writer,
-    [...machine.delays.values()].sort((a, b) => a.dueId - b.dueId),
-    writeDelay,
-  )
-  writeList(writer, [...machine.sessions.values()], writeAnswers)
-  writeList(writer, [...machine.registers.values()].sort(byText((register) => register.key)), (w, register) => {
-    w.string(register.key)
-    w.bytes(register.value)
-    w.u64(register.version)
-    w.bool(register.lock !== undefined)
-    if (register.lock !== undefined) w.string(register.lock)
-  })
-  return writer.take()
+/** The size of a semaphore. */
+export function writeSemaphore(writer: Writer, lock: Lock): void {
+  writer.string(lock.name)
+  writer.varuint(lock.permits)
 }
 
-function byText<T>(text: (item: T) => string): (a: T, b: T) => number {
-  return (a, b) => (text(a) < text(b) ? -1 : text(a) > text(b) ? 1 : 0)
-}
-
-function writeSession(writer: Writer, session: Session): void {
+export function writeSession(writer: Writer, session: Session): void {
   writer.varuint(session.id)
   writer.hex128(session.nonce)
   writer.hex128(session.secret)
@@ -87,7 +53,7 @@ function writeSession(writer: Writer, session: Session): void {
   writeList(writer, [...session.changes.values()], writeChange)
 }
 
-function writeHold(writer: Writer, hold: Hold): void {
+export function writeHold(writer: Writer, hold: Hold): void {
   writer.varuint(hold.id)
   writer.varuint(hold.session === undefined ? 0 : hold.session.id)
   writeList(writer, hold.held, writeHeldLock)
@@ -101,14 +67,14 @@ function writeHold(writer: Writer, hold: Hold): void {
   writer.varuint(hold.grantChange)
 }
 
-function writeWaiter(writer: Writer, waiter: Waiter): void {
+export function writeWaiter(writer: Writer, waiter: Waiter): void {
   writer.varuint(waiter.arrival)
   writer.varuint(waiter.queuedAt)
   writer.varuint(waiter.dueAt + 1)
   writeCommand(writer, { ...waiter.acquire, ack: { lowest: 1, also: [] } })
 }
 
-function writeDelay(writer: Writer, delay: Delay): void {
+export function writeDelay(writer: Writer, delay: Delay): void {
   writer.varuint(delay.dueId)
   writer.varuint(delay.dueAt)
   writeList(writer, delay.held, (w, held) => {
@@ -117,7 +83,7 @@ function writeDelay(writer: Writer, delay: Delay): void {
   })
 }
 
-function writeAnswers(writer: Writer, session: Session): void {
+export function writeAnswers(writer: Writer, session: Session): void {
   writeList(
     writer,
     [...session.answers.values()].sort((a, b) => a.request - b.request),
@@ -138,11 +104,19 @@ function writeAnswers(writer: Writer, session: Session): void {
   )
 }
 
+export function writeRegister(writer: Writer, register: Register): void {
+  writer.string(register.key)
+  writer.bytes(register.value)
+  writer.u64(register.version)
+  writer.bool(register.lock !== undefined)
+  if (register.lock !== undefined) writer.string(register.lock)
+}
+
 /** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
 export function decodeState(bytes: Uint8Array): Machine {
   const reader = new Reader(bytes)
   const format = reader.u8()
-  if (format !== FORMAT) throw reader.wrong(`a snapshot of format ${FORMAT}, not ${format}`, 0)
+  if (format !== SNAPSHOT_FORMAT) throw reader.wrong(`a snapshot of format ${SNAPSHOT_FORMAT}, not ${format}`, 0)
   const epoch = reader.varuint()
   const index = reader.varuint() as Index
   const now = reader.varuint()

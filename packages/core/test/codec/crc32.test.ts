@@ -1,7 +1,7 @@
 import * as zlib from 'node:zlib'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { crc32 } from '../../src/index.js'
+import { crc32, joinedCrc32 } from '../../src/index.js'
 
 /** Node has its own only since 20.15. */
 const native = (zlib as unknown as { crc32?: (data: Uint8Array, seed?: number) => number }).crc32
@@ -38,6 +38,21 @@ describe('crc32', () => {
         expect(crc32(bytes.subarray(at), crc32(bytes.subarray(0, at)))).toBe(crc32(bytes))
       }),
     )
+  })
+})
+
+describe('joined checksums', () => {
+  it('are those of the parts together', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 300 }), fc.uint8Array({ maxLength: 300 }), (a, b) => {
+        expect(joinedCrc32(crc32(a), crc32(b), b.length)).toBe(crc32(Buffer.concat([a, b])))
+      }),
+    )
+  })
+
+  it('of long parts too', () => {
+    const [a, b] = [new Uint8Array(70_001).fill(7), new Uint8Array(3_000_017).fill(9)]
+    expect(joinedCrc32(crc32(a), crc32(b), b.length)).toBe(crc32(b, crc32(a)))
   })
 })
 

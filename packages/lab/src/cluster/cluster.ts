@@ -35,6 +35,7 @@ export const LAB_SETTINGS: MemberSettings = {
   snapshotBytes: 32 * 1024,
   historyEvents: 2_000,
   compareEvery: 256,
+  snapshotSliceBytes: 256,
 }
 
 /** Members that form one service, with everything that is checked about them at every step. */

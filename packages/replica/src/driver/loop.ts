@@ -95,6 +95,8 @@ export class Loop {
       storage,
       applier: this.applier,
       log: platform.log,
+      clock: platform.clock,
+      sliceBytes: settings.snapshotSliceBytes,
       guard,
       taken: (meta, cut) => {
         this.raft.snapshotTaken(meta)
@@ -202,6 +204,7 @@ export class Loop {
   halt(refusal: Refused): void {
     this.halted = true
     this.cancelDue?.()
+    this.snapshotting.halt()
     this.endTenure(refusal)
     this.handOutLater()
   }

@@ -42,6 +42,8 @@ export interface ReplicaOptions {
   readonly reserveBytes?: number
   /** A snapshot is taken when the log since the last one exceeds this, or the last one's size; default 64 MiB. */
   readonly snapshotBytes?: number
+  /** Most bytes of a snapshot that are made before everything else gets its turn; default 1 MiB. It is time that counts. */
+  readonly snapshotSliceBytes?: number
   /** Events that are kept for watchers that come back; default 10 000, and 8 MiB. */
   readonly historyEvents?: number
   readonly historyBytes?: number
@@ -67,6 +69,7 @@ type Numeric =
   | 'spares'
   | 'reserveBytes'
   | 'snapshotBytes'
+  | 'snapshotSliceBytes'
   | 'historyEvents'
   | 'historyBytes'
   | 'compareEvery'
@@ -99,6 +102,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     spares: 2,
     reserveBytes: 4 * MIB,
     snapshotBytes: 64 * MIB,
+    snapshotSliceBytes: MIB,
     historyEvents: 10_000,
     historyBytes: 8 * MIB,
     compareEvery: 4096,
@@ -119,6 +123,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
   atLeast('spares', 1)
   atLeast('reserveBytes', 0)
   atLeast('snapshotBytes', 4096)
+  atLeast('snapshotSliceBytes', 1)
   atLeast('historyEvents', 0)
   atLeast('historyBytes', 0)
   atLeast('compareEvery', 1)

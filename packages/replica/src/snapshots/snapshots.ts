@@ -1,4 +1,4 @@
-import { crc32, Reader, StorageError, Writer } from '@leasehold/core'
+import { crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
@@ -27,6 +27,16 @@ export interface Snapshot {
   readonly meta: Uint8Array
   readonly state: Uint8Array
 }
+
+/** A lock state in the pieces that it was written down in. */
+export interface StatePieces {
+  readonly pieces: readonly Uint8Array[]
+  /** Length and checksum of all of them together. */
+  readonly bytes: number
+  readonly checksum: number
+}
+
+export type SnapshotToSave = Omit<Snapshot, 'state'> & { readonly state: Uint8Array | StatePieces }
 
 interface Kept {
   readonly name: string
@@ -130,7 +140,7 @@ export class Snapshots {
    * later one may succeed), or the StorageError that stops the member. `reserve`: make the next reserve afterwards.
    */
   save(
-    snapshot: Snapshot,
+    snapshot: SnapshotToSave,
     done: (error: Error | undefined) => void,
     options: { readonly reserve: boolean } = { reserve: true },
   ): void {
@@ -170,7 +180,7 @@ export class Snapshots {
   private write(
     file: DiskFile | undefined,
     name: string,
-    snapshot: Snapshot,
+    snapshot: SnapshotToSave,
     end: (error: Error | undefined) => void,
   ): void {
     if (!file) return end(this.failure)
@@ -182,7 +192,7 @@ export class Snapshots {
     })
   }
 
-  private publish(from: string, snapshot: Snapshot): void {
+  private publish(from: string, snapshot: SnapshotToSave): void {
     const name = nameOf(snapshot)
     this.disk.rename(from, name)
     this.disk.syncFolder()
@@ -214,7 +224,7 @@ export class Snapshots {
   }
 }
 
-function nameOf(snapshot: Snapshot): string {
+function nameOf(snapshot: Pick<Snapshot, 'index' | 'term'>): string {
   return `snapshot-${String(snapshot.index).padStart(16, '0')}-${String(snapshot.term).padStart(16, '0')}`
 }
 
@@ -229,23 +239,28 @@ function parseName(name: string): Kept | undefined {
   return match ? { name, index: Number(match[1]) } : undefined
 }
 
-function fileBytes(snapshot: Snapshot): number {
-  return HEADER + snapshot.meta.length + snapshot.state.length + CHECKSUM
+function fileBytes({ meta, state }: SnapshotToSave): number {
+  return HEADER + meta.length + (state instanceof Uint8Array ? state.length : state.bytes) + CHECKSUM
 }
 
-function encode(snapshot: Snapshot): Uint8Array[] {
+function inPieces(state: Uint8Array | StatePieces): StatePieces {
+  return state instanceof Uint8Array ? { pieces: [state], bytes: state.length, checksum: crc32(state) } : state
+}
+
+function encode(snapshot: SnapshotToSave): Uint8Array[] {
+  const state = inPieces(snapshot.state)
   const header = new Writer(HEADER)
   header.u32(MAGIC)
   header.u32(FORMAT_VERSION)
   header.u64(BigInt(snapshot.index))
   header.u64(BigInt(snapshot.term))
   header.u32(snapshot.meta.length)
-  header.u32(snapshot.state.length)
+  header.u32(state.bytes)
   header.u32(crc32(header.peek()))
   const head = header.take()
   const end = new Writer(CHECKSUM)
-  end.u32(crc32(snapshot.state, crc32(snapshot.meta, crc32(head))))
-  return [head, snapshot.meta, snapshot.state, end.take()].filter((chunk) => chunk.length > 0)
+  end.u32(joinedCrc32(crc32(snapshot.meta, crc32(head)), state.checksum, state.bytes))
+  return [head, snapshot.meta, ...state.pieces, end.take()].filter((chunk) => chunk.length > 0)
 }
 
 /**

@@ -82,8 +82,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/requests',
-        'answer.result = result;\n    session.answers.set(request, answer);',
-        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).take();\n        session.answers.delete(old);\n    }\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).take();\n        session.answers.delete(old);\n    }\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
       ],
     ],
   },
@@ -105,7 +105,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q7c'],
     profile: 'holders',
     patches: [
-      ['state/holds', 'session.answers.set(target, late);\n        machine.hashAnswer(session, late).add();', ''],
+      ['state/holds', 'machine.hashAnswer(session, late).add();\n        session.answers.set(target, late);', ''],
     ],
   },
   {
@@ -209,9 +209,9 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['W1'],
     patches: [
       [
-        'state/snapshot',
-        '[...machine.delays.values()].sort((a, b) => a.dueId - b.dueId), writeDelay',
-        '[], writeDelay',
+        'state/view',
+        'count: delays.size,\n            elements: () => delays.values(),',
+        'count: 0,\n            elements: () => [].values(),',
       ],
     ],
   },
@@ -246,9 +246,9 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q8'],
     patches: [
       [
-        'state/snapshot',
-        '[...machine.waiters.values()], writeWaiter',
-        '[...machine.waiters.values()].reverse(), writeWaiter',
+        'state/view',
+        'keyOf: (waiter) => waiter.arrival,\n            lastKey: arrivals,',
+        'keyOf: (waiter) => -waiter.arrival,\n            lastKey: 0,',
       ],
     ],
   },

@@ -1,0 +1,56 @@
+import { writeLimits } from '../../src/codec/commands.js'
+import { writeList } from '../../src/codec/fields.js'
+import { Writer } from '../../src/index.js'
+import type { LockState } from '../../src/index.js'
+import {
+  writeAnswers,
+  writeDelay,
+  writeHold,
+  writeRegister,
+  writeSemaphore,
+  writeSession,
+  writeWaiter,
+} from '../../src/state/snapshot.js'
+
+/** A snapshot in one go: each kind sorted by its key, after the head. */
+export function naiveSnapshot({ machine }: LockState): Uint8Array {
+  const writer = new Writer()
+  writer.u8(1)
+  const { epoch, index, now, counter, arrivals, level } = machine
+  for (const field of [epoch, index, now, counter, arrivals, level]) writer.varuint(field)
+  writeLimits(writer, machine.limits)
+  const sessions = sorted(machine.sessions.values(), (session) => session.id)
+  const semaphores = [...machine.locks.values()].filter((lock) => lock.permits > 0)
+  writeList(
+    writer,
+    sorted(semaphores, (lock) => lock.name),
+    writeSemaphore,
+  )
+  writeList(writer, sessions, writeSession)
+  writeList(
+    writer,
+    sorted(machine.holds.values(), (hold) => hold.id),
+    writeHold,
+  )
+  writeList(
+    writer,
+    sorted(machine.waiters.values(), (waiter) => waiter.arrival),
+    writeWaiter,
+  )
+  writeList(
+    writer,
+    sorted(machine.delays.values(), (delay) => delay.dueId),
+    writeDelay,
+  )
+  writeList(writer, sessions, writeAnswers)
+  writeList(
+    writer,
+    sorted(machine.registers.values(), (register) => register.key),
+    writeRegister,
+  )
+  return writer.take()
+}
+
+function sorted<T, K extends number | string>(items: Iterable<T>, key: (item: T) => K): T[] {
+  return [...items].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0))
+}
