@@ -16,6 +16,7 @@ import { measure } from './measure.js'
 import { startAll } from './peers/peer.js'
 import { spreadOf, writeResults } from './results.js'
 import { startLeasehold } from './service.js'
+import { snapshotInSlices } from './snapshot-slices.js'
 
 const LONG_TTL_MS = 3_600_000
 const TIMEOUT_MS = 60_000
@@ -44,7 +45,7 @@ export const SIZES: Sizes = {
 
 /** What grows with the number of locks and sessions, and what does not. */
 export async function growth(options: { rounds: number; seconds: number }, sizes: Sizes = SIZES) {
-  const state = stateGrowth(sizes.snapshotHolds)
+  const state = await stateGrowth(sizes.snapshotHolds)
   print({ workload: 'growth-state', ...state })
   const rate = await rateGrowth(sizes, options)
   print({ workload: 'growth-rate', ...rate })
@@ -63,8 +64,8 @@ function nameOf(i: number): string {
   return `lock-${String(i).padStart(15, '0')}`
 }
 
-/** The lock state alone: bytes per held lock, time of a snapshot, and what is left of an idle name. */
-function stateGrowth(holds: number) {
+/** The lock state alone: bytes per held lock, and what a snapshot takes, in one go and in slices with other work between them. */
+export async function stateGrowth(holds: number) {
   const before = heapBytes()
   const state = LockState.create({ epoch: 1, limits: { holds: 2 * holds, sessions: 2 * holds } })
   let index = 0
@@ -77,18 +78,17 @@ function stateGrowth(holds: number) {
     if (opened?.kind !== 'opened') throw new Error(`openSession: ${opened?.kind}`)
     sessions.push(opened.session)
   }
+  const held = new Float64Array(holds)
   const perSession = heapBytes()
-  const granted: { readonly session: SessionId; readonly hold: HoldId }[] = []
   for (let i = 0; i < holds; i++) {
     const session = sessions[i % sessions.length] as SessionId
     const request = 1 + Math.floor(i / sessions.length)
     const [result] = apply([acquireOf(session, request, nameOf(i))])
     if (result?.kind !== 'granted') throw new Error(`acquire: ${result?.kind}`)
-    if (i % 1000 === 0) granted.push({ session, hold: result.grant.hold })
+    held[i] = result.grant.hold
   }
-  for (const session of sessions) {
-    apply([{ kind: 'renew', session, ack: { lowest: 1 + Math.ceil(holds / sessions.length), also: [] } }])
-  }
+  const acknowledged = 1 + Math.ceil(holds / sessions.length)
+  for (const session of sessions) apply([{ kind: 'renew', session, ack: { lowest: acknowledged, also: [] } }])
   const full = heapBytes()
   const times: number[] = []
   let bytes = 0
@@ -97,13 +97,48 @@ function stateGrowth(holds: number) {
     bytes = state.snapshot().length
     times.push(performance.now() - start)
   }
+  // Locks from all over the state are given back and taken again, each by the session that had it.
+  let turn = 0
+  const numbers = sessions.map(() => acknowledged)
+  const passOn = (count: number): void => {
+    for (let k = 0; k < count; k++, turn++) {
+      const i = (turn * 7919) % holds
+      const own = i % sessions.length
+      const session = sessions[own] as SessionId
+      apply([{ kind: 'release', session, hold: held[i] as HoldId }])
+      const [result] = apply([acquireOf(session, (numbers[own] as number)++, nameOf(i))])
+      if (result?.kind !== 'granted') throw new Error(`acquire: ${result?.kind}`)
+      held[i] = result.grant.hold
+    }
+  }
+  const pairs = Math.ceil(holds / 20)
+  passOn(pairs)
+  const pairNs = cpuNs(pairs, passOn)
+  const view = state.openView()
+  const pairNsWithView = cpuNs(pairs, passOn)
+  view.close()
+  const slices = await snapshotInSlices(state, () => passOn(PAIRS_BETWEEN))
   return {
     holds,
     bytesPerHeldLock: Math.round((full - perSession) / holds),
-    bytesPerSession: Math.round((perSession - before) / sessions.length),
+    bytesPerSession: Math.round((perSession - before - held.byteLength) / sessions.length),
     snapshotBytes: bytes,
     snapshotMs: spreadOf(times),
+    slices,
+    pairNs,
+    pairNsWithView,
   }
+}
+
+/** Pairs of release and acquire that are applied between two slices of a snapshot. */
+const PAIRS_BETWEEN = 100
+
+/** Processor time of each of so many. */
+function cpuNs(count: number, run: (count: number) => void): number {
+  const before = process.cpuUsage()
+  run(count)
+  const { user, system } = process.cpuUsage(before)
+  return Math.round(((user + system) * 1000) / count)
 }
 
 function acquireOf(session: SessionId, request: number, name: string): Command {

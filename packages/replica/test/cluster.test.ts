@@ -233,7 +233,11 @@ describe('membership', () => {
 
 describe('any row of crashes, cuts and losses', () => {
   it.each([1, 2, 3, 4, 5, 6])('loses nothing that was acknowledged (seed %i)', (seed) => {
-    const cluster = new Cluster(3, seed, { snapshotBytes: 8192, blockingWrites: seed % 2 === 0 })
+    const cluster = new Cluster(3, seed, {
+      snapshotBytes: 8192,
+      snapshotSliceBytes: 100,
+      blockingWrites: seed % 2 === 0,
+    })
     const session = openSession(cluster, cluster.elect())
     const held = new Map<string, number>()
     const { choose } = cluster

@@ -344,7 +344,7 @@ describe('disk', () => {
     for (let seed = 0; seed < 12; seed++) {
       const choose = seeded(seed)
       const world = new World(seed)
-      const options = { snapshotBytes: 8192, blockingWrites: seed % 2 === 0 }
+      const options = { snapshotBytes: 8192, snapshotSliceBytes: 100, blockingWrites: seed % 2 === 0 }
       world.open(options)
       const session = world.openSession(3_600_000)
       const held = new Map<string, number>()

@@ -18,6 +18,8 @@ const TTL = 400
 const EACH = 2
 /** The invariants follow from the agreement, which is checked at every step; looked at from outside they cost much more. */
 const CHECK_EVERY = 20
+/** How far a view of the place has been written down when a step is taken: at different points of the snapshot. */
+const VIEW_WORK = [0, 1, 17, 33, 60, 90, 120, 150, 180, 220, 260, 310, 400]
 
 /** A step, in words that do not depend on the ids of the moment. */
 type Step =
@@ -183,7 +185,11 @@ function walk(
   const at = (step.kind === 'time' ? (due as number) : model.now) as Millis
   const entry = { at, commands: command === undefined ? [] : [command] }
   const path = `${place.path} ${JSON.stringify(step)}`
+  const view = state.openView()
+  view.step(VIEW_WORK[steps.taken % VIEW_WORK.length] as number)
   const applied = state.apply(entry, (place.depth + 2) as Index)
+  while (!view.step(1000));
+  if (Buffer.compare(Buffer.concat(view.take()), place.state) !== 0) throw new Error(`another view after ${path}`)
   checkAgreement(state, applied, model, model.apply(entry), path)
   const snapshot = state.snapshot()
   if (steps.taken++ % CHECK_EVERY === 0) new InvariantChecker().check(state, applied.events)

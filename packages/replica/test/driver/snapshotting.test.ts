@@ -1,0 +1,160 @@
+import type { Command, Index, Millis } from '@leasehold/core'
+import { LockState } from '@leasehold/core'
+import { describe, expect, it } from 'vitest'
+import { Applier } from '../../src/driver/applier.js'
+import { Snapshotting } from '../../src/driver/snapshotting.js'
+import { encodeMeta } from '../../src/members.js'
+import { quietLogger } from '../../src/quiet.js'
+import { readSnapshot } from '../../src/snapshots/snapshots.js'
+import { found, openStorage, type Storage } from '../../src/storage.js'
+import { SimDisk } from '../support/sim-disk.js'
+import { acquire, SimClock, World } from '../support/world.js'
+
+const SLICED = { snapshotBytes: 4096, snapshotSliceBytes: 64 }
+
+const files = (disk: SimDisk) =>
+  disk.list().filter((name) => name.startsWith('snapshot-') && !name.startsWith('snapshot-0000000000000000'))
+
+describe('a snapshot that is made in slices', () => {
+  it('is that of the entry at which it was begun, byte for byte, while entries go on being applied', () => {
+    const world = new World()
+    const replica = world.open({ ...SLICED, snapshotSliceBytes: 400 })
+    const states = new Map<number, Uint8Array>()
+    replica.onApplied(({ index }) => states.set(index, replica.stale().state.snapshot()))
+    const session = world.openSession(3_600_000)
+    const seen = new Set<string>()
+    let meanwhile = 0
+    for (let i = 1; i <= 600; i++) {
+      // The first ones stay; of the others each is released by the next turn, so that much is changed in every slice.
+      const hold = world.acquire(session, i, `lock-${i}`, { data: new Uint8Array(i % 50) })
+      if (i > 100) world.submit({ kind: 'release', session, hold })
+      world.advance(i % 3)
+      for (const name of files(world.disk)) {
+        if (seen.has(name)) continue
+        seen.add(name)
+        const { index, state } = readSnapshot(world.disk, name)
+        expect(Buffer.compare(state, states.get(index) as Uint8Array), name).toBe(0)
+        meanwhile = Math.max(meanwhile, replica.status.appliedIndex - index)
+      }
+    }
+    expect(seen.size).toBeGreaterThan(4)
+    expect(meanwhile).toBeGreaterThan(10)
+  })
+
+  it('is dropped when the member stops, and leaves nothing behind', () => {
+    const { world, replica } = underWay()
+    const { state } = replica.stale()
+    world.stop()
+    expect(replica.status.failure).toBeUndefined()
+    expect(state.machine.hash.watch).toBeUndefined()
+    expect(files(world.disk)).toEqual([])
+    world.advance(1000)
+    expect(world.clock.pending).toBe(0)
+  })
+
+  it('is lost with the power: the member starts from what was there before, and takes another', () => {
+    const { world, holds } = underWay()
+    world.crash(() => 0, SLICED)
+    expect(world.replica.stale().state.machine.holds.size).toBe(holds)
+    const session = [...world.replica.stale().state.machine.sessions.keys()][0] as never
+    for (let i = 1; i <= 100; i++) world.acquire(session, 1000 + i, `more-${i}`)
+    world.advance(5000)
+    expect(files(world.disk).length).toBeGreaterThan(0)
+  })
+
+  it('has no place on a disk that became full meanwhile: the member goes on, and a later one is written', () => {
+    const { world, replica } = underWay({ reserveBytes: 0 })
+    world.disk.room = 0
+    world.advance(5000)
+    expect(replica.status).toMatchObject({ role: 'leader', failure: undefined })
+    expect(replica.stale().state.machine.hash.watch).toBeUndefined()
+    expect(files(world.disk)).toEqual([])
+    world.disk.room = 10_000_000
+    world.advance(5000)
+    const session = [...replica.stale().state.machine.sessions.keys()][0] as never
+    for (let i = 1; i <= 100; i++) world.acquire(session, 1000 + i, `more-${i}`)
+    world.advance(5000)
+    expect(files(world.disk).length).toBeGreaterThan(0)
+  })
+
+  it('is one at a time, and makes way for one of the leader', () => {
+    const { clock, disk, applier, snapshotting, meta, storage } = parts()
+    const { state } = applier
+    applier.bytesSinceSnapshot = 1_000_000
+    snapshotting.maybeTake(1, meta)
+    const view = state.machine.hash.watch
+    expect(view).toBeDefined()
+    clock.runOne(clock.now + 100)
+    apply(applier, { kind: 'steal', hold: 3 as never, actor: '', reason: '' })
+    snapshotting.take(meta)
+    expect(state.machine.hash.watch).toBe(view)
+    const other = LockState.restore(state.snapshot())
+    other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
+    let installed = 0
+    const content = { index: 500, term: 1, meta: encodeMeta(meta), state: other.snapshot() }
+    snapshotting.takeIn({ ...content, from: 2, transfer: 1, leaderTerm: 1 }, (installable) => {
+      installed = installable?.received.index ?? -1
+    })
+    expect(state.machine.hash.watch).toBeUndefined()
+    expect(clock.pending).toBe(0)
+    disk.run()
+    expect(installed).toBe(500)
+    expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
+    // After it, own ones are taken again.
+    applier.install(LockState.restore(other.snapshot()), 500, 1)
+    apply(applier, { kind: 'steal', hold: 4 as never, actor: '', reason: '' })
+    const wanted = applier.state.snapshot()
+    snapshotting.take(meta)
+    while (clock.runOne(clock.now + 100));
+    disk.run()
+    expect(storage.snapshots.quiet).toBe(true)
+    expect(Buffer.compare(readSnapshot(disk, files(disk).at(-1) as string).state, wanted)).toBe(0)
+  })
+})
+
+/** A member that has begun a snapshot which needs many slices. */
+function underWay(options: { reserveBytes?: number } = {}) {
+  const world = new World()
+  const replica = world.open({ ...SLICED, snapshotSliceBytes: 1, ...options })
+  const session = world.openSession(3_600_000)
+  const { machine } = replica.stale().state
+  let holds = 0
+  while (machine.hash.watch === undefined) {
+    holds++
+    world.acquire(session, holds, `lock-${holds}`)
+  }
+  world.advance(10)
+  expect(machine.hash.watch).toBeDefined()
+  return { world, replica, holds }
+}
+
+function apply(applier: Applier, command: Command): void {
+  applier.state.apply({ at: 1 as Millis, commands: [command] }, (applier.index + 1) as Index)
+  applier.index = (applier.index + 1) as Index
+}
+
+/** What of a member makes snapshots, with some holds. */
+function parts() {
+  const disk = new SimDisk()
+  const clock = new SimClock()
+  const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
+  const meta = { cluster: 'ab'.repeat(16), configuration, members: [] }
+  const state = LockState.create({ epoch: 1 })
+  const identity = { node: 1, name: 'n1', cluster: meta.cluster, epoch: 1 }
+  found(disk, identity, { index: 0, term: 0, meta: encodeMeta(meta), state: state.snapshot() }, () => {})
+  disk.run()
+  let storage: Storage | undefined
+  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes: 4096, changed() {} }
+  openStorage(disk, options, (_error, opened) => {
+    storage = opened
+  })
+  disk.run()
+  if (storage === undefined) throw new Error('not opened')
+  const applier = new Applier(state, 0, 1, { events: 100, bytes: 100_000 })
+  const nonce = 'ab'.repeat(16)
+  apply(applier, { kind: 'openSession', nonce, secret: nonce, ttlMs: 60_000 as Millis, client: '', local: false })
+  for (let i = 1; i <= 50; i++) apply(applier, acquire(1 as never, i, `l${i}`))
+  const guard = (action: () => void): void => action()
+  const common = { storage, applier, log: quietLogger, clock, guard, taken() {} }
+  return { disk, clock, applier, meta, storage, snapshotting: new Snapshotting({ ...common, sliceBytes: 16 }) }
+}
