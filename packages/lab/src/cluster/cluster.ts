@@ -27,7 +27,10 @@ export interface ClusterOptions {
   readonly log?: (line: string) => void
 }
 
-/** Small files and short histories, so that a run of a minute sees them roll, be cut and be sent. */
+/**
+ * Small files and short histories, so that a run of a minute sees them roll, be cut and be sent; and each element of a snapshot
+ * in a slice of its own, so that much happens while one is made.
+ */
 export const LAB_SETTINGS: MemberSettings = {
   segmentBytes: 256 * 1024,
   spares: 1,
@@ -35,7 +38,7 @@ export const LAB_SETTINGS: MemberSettings = {
   snapshotBytes: 32 * 1024,
   historyEvents: 2_000,
   compareEvery: 256,
-  snapshotSliceBytes: 256,
+  snapshotSliceBytes: 1,
 }
 
 /** Members that form one service, with everything that is checked about them at every step. */
