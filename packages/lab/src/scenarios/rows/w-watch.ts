@@ -152,7 +152,8 @@ export const WATCH_ROWS: readonly Scenario[] = [
     id: 'W6',
     title: 'A watch goes on over changes of the leader, without a gap or a step back',
     reference: `${ETCD}/15271`,
-    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    // No snapshot meanwhile: the history of a member that starts again begins at its newest one.
+    system: cluster(),
     clients: { C1: [{ do: 'client', action: 'watch', for: 50 }], C2: busy(200, 0.5) },
     faults: [
       killed(3, 'leader', 4),
