@@ -12,6 +12,7 @@ import { local } from './local.js'
 import { memory } from './memory.js'
 import { micro, microBaseline } from './micro.js'
 import { observe } from './observe.js'
+import { turns } from './turns.js'
 
 interface Options {
   readonly rounds: number
@@ -34,6 +35,7 @@ const WORKLOADS: Record<string, (options: Options) => unknown> = {
   memory,
   observe,
   guards,
+  turns,
   draw: () => writeDocs(),
 }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]

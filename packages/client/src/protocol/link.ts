@@ -69,7 +69,7 @@ export const SILENCE_MS = 10_000
  * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; goes on for
  *   as long as anything needs it (those who wait have their own bounds).
  * - *connected*: after `hello` and `welcome` of a member that leads. Another epoch than an older one is accepted, an older
- *   one is refused. Messages of one turn leave as one frame.
+ *   one is refused. Messages of one turn leave as one frame, or a large burst in a few (see {@link Pace}).
  * - *closed*: for ever.
  */
 export class Link {
