@@ -1,7 +1,7 @@
 import { RateClock, STANDS_STILL_PPM } from './clocks.js'
 import { Process, type ProcessOptions } from './process.js'
 import { hashText } from './random.js'
-import type { PlannedEvent, World } from './world.js'
+import { cancel, type PlannedEvent, type World } from './world.js'
 
 export type ClockName = 'monotonic' | 'boot' | 'wall'
 
@@ -179,7 +179,7 @@ export class Machine {
 
   #forget(timer: Timer): void {
     timer.over = true
-    if (timer.planned) timer.planned.cancelled = true
+    if (timer.planned) cancel(timer.planned)
     this.#timers.delete(timer)
   }
 
@@ -193,7 +193,7 @@ export class Machine {
 
   #replan(): void {
     for (const timer of this.#timers) {
-      if (timer.planned) timer.planned.cancelled = true
+      if (timer.planned) cancel(timer.planned)
       this.#plan(timer)
     }
   }
