@@ -8,6 +8,7 @@ import { engines } from './engines.js'
 import { failover } from './failover.js'
 import { growthWritten } from './growth.js'
 import { guards } from './guards.js'
+import { lab } from './lab.js'
 import { local } from './local.js'
 import { memory } from './memory.js'
 import { micro, microBaseline } from './micro.js'
@@ -36,6 +37,7 @@ const WORKLOADS: Record<string, (options: Options) => unknown> = {
   observe,
   guards,
   turns,
+  lab,
   draw: () => writeDocs(),
 }
 const USAGE = `usage: npm run bench -- ${Object.keys(WORKLOADS).join('|')} [--rounds 5] [--seconds 3]
