@@ -242,13 +242,18 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'queue-order-lost-in-snapshot',
-    bug: 'A snapshot has the waiters in another order than their queues',
+    bug: 'A snapshot gives the waiters back in another order than their queues had',
     scenarios: ['Q8'],
     patches: [
       [
-        'state/view',
-        'keyOf: (waiter) => waiter.arrival,\n            lastKey: arrivals,',
-        'keyOf: (waiter) => -waiter.arrival,\n            lastKey: 0,',
+        'state/snapshot',
+        'joinQueues(machine, waiter);',
+        '(machine.late ??= []).unshift(waiter);\n    machine.waiters.set(arrival, waiter);',
+      ],
+      [
+        'state/snapshot',
+        'readList(reader, 1, (r) => readDelay(r, machine));',
+        'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    readList(reader, 1, (r) => readDelay(r, machine));',
       ],
     ],
   },
@@ -261,6 +266,28 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
         'state/snapshot',
         '[...session.answers.values()].sort(',
         '[...session.answers.values()].filter((one) => one.result === undefined).sort(',
+      ],
+    ],
+  },
+  {
+    name: 'renewed-into-snapshot',
+    bug: 'A session that is renewed while a snapshot is made has its later lease in it',
+    patches: [
+      [
+        'state/view',
+        'case HASH_LEASE:\n            case HASH_ACKNOWLEDGED:',
+        'case HASH_LEASE:\n                return;\n            case HASH_ACKNOWLEDGED:',
+      ],
+    ],
+  },
+  {
+    name: 'ended-out-of-snapshot',
+    bug: 'A hold that ends while a snapshot is made is missing in it',
+    patches: [
+      [
+        'state/view',
+        'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.holds.before(owner);',
+        '',
       ],
     ],
   },
