@@ -10,7 +10,10 @@ const DELETIONS_MAX = 64
 /** Tables with more entries are left alone: they are made anew rarely, and moving them would take a while. */
 const SIZE_MAX = 16_384
 
-/** A `Map`, in the order of insertion, for a long life and short-lived entries. Not to be changed while it is iterated. */
+/**
+ * A `Map`, in the order of insertion, for a long life and short-lived entries. An iterator that is used on after a change may
+ * go on through the table that was left: with entries that have been deleted since, and without new ones.
+ */
 export class FreshMap<K, V> {
   private map = new Map<K, V>()
   private deletions = 0
@@ -63,7 +66,7 @@ export class FreshMap<K, V> {
   }
 }
 
-/** A `Set`, in the order of insertion, for a long life and short-lived elements. Not to be changed while it is iterated. */
+/** A `Set`, in the order of insertion, for a long life and short-lived elements. Iterators are as those of {@link FreshMap}. */
 export class FreshSet<T> {
   private set = new Set<T>()
   private deletions = 0
