@@ -191,14 +191,23 @@ export class Group {
       this.drain(member)
     }
     const raft = member.raft as Raft
-    const exposed = raft.role === 'leader' && raft.commit < raft.lastIndex
+    const exposed = !raft.hasCommittedInTerm ? 6 : raft.commit < raft.lastIndex ? 3 : 1
     if (member.writes.length > 0 && random.below(1000) < writing) this.crash(member)
-    else if (raft.role === 'leader' && random.below(1000) < depose * (exposed ? 3 : 1)) this.depose(member)
+    else if (raft.role === 'leader' && random.below(1000) < depose * exposed) this.depose(member)
     else if (random.below(10_000) < pause) member.paused = now + 1 + random.below(downMax)
     return member.raft === undefined || now < member.paused
   }
 
   private depose(member: Member): void {
+    // One after another, as in a rolling restart: whoever is away comes back when the next one goes.
+    if (this.faults.moments.rolling) {
+      const back = this.now + 1
+      for (const one of this.members.values()) {
+        one.down = Math.min(one.down, back)
+        one.paused = Math.min(one.paused, back)
+        one.apart = Math.min(one.apart, back)
+      }
+    }
     const kind = this.random.below(3)
     const until = this.now + 1 + this.random.below(this.faults.moments.downMax)
     if (kind === 0) this.crash(member)

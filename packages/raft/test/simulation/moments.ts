@@ -5,6 +5,8 @@ import type { Prng } from './prng.js'
 export interface Moments {
   /** A leader dies, is cut off or stands still: per 1000 steps, and more often while something of it is not committed. */
   readonly depose: number
+  /** One leader is away at a time: whoever is comes back when the next one goes. */
+  readonly rolling: boolean
   /** A member dies with a write under way: per 1000 steps. */
   readonly writing: number
   /** All members lose power at once: per 10 000 steps. */
@@ -22,10 +24,10 @@ export interface Moments {
   readonly work: number
 }
 
-export function momentsOf(random: Prng): Moments {
-  const some = (max: number) => (random.chance(50) ? 0 : random.below(max))
+export function momentsOf(random: Prng, some: (max: number) => number): Moments {
   return {
-    depose: some(random.pick([50, 150])),
+    depose: random.chance(40) ? 0 : random.below(150),
+    rolling: random.chance(50),
     writing: some(100),
     blackout: some(60),
     pause: some(100),
@@ -42,7 +44,7 @@ export function limitsOf(random: Prng): Partial<RaftLimits> {
   return {
     electionTicks: random.pick([4, 6, 10]),
     inflightsMax: 3,
-    appendBytesMax: random.pick([1, 8, 64]),
+    appendBytesMax: random.pick([1, 1, 8, 64]),
     uncommittedBytesMax: 4096,
     committedBytesMax: 100,
   }

@@ -9,7 +9,9 @@ const DEAF_PERCENT = 20
 
 /** Every seed is a world of its own: it draws how likely each fault is. */
 function faultsOf(random: Prng): Faults {
-  const some = (max: number) => (random.chance(40) ? 0 : random.below(max))
+  // What needs a rare order of events must not be drowned by everything else that goes wrong.
+  const quiet = random.pick([20, 50, 80])
+  const some = (max: number) => (random.chance(quiet) ? 0 : random.below(max))
   return {
     loss: some(30),
     duplicate: some(50),
@@ -17,12 +19,12 @@ function faultsOf(random: Prng): Faults {
     crash: some(150),
     cut: some(random.pick([40, 100])),
     slowDisk: some(80),
-    stall: some(200),
+    stall: some(random.pick([200, 600])),
     compact: some(random.pick([60, 400])),
     change: some(40),
     transfer: some(20),
     ended: some(20),
-    moments: momentsOf(random),
+    moments: momentsOf(random, some),
   }
 }
 
