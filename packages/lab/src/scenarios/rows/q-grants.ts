@@ -380,7 +380,7 @@ export const GRANT_ROWS: readonly Scenario[] = [
     title: 'Two locks are taken away, one before and one after a reconnect: the holder is told of both',
     text: 'The disks are slow. C1 comes back between the two, asks what it has missed, and hears of the second one first.',
     reference: 'what is pushed on a new connection says nothing about what was lost with the old one',
-    system: cluster(),
+    system: cluster({ settings: { blockingWrites: false } }),
     clients: {
       C1: [
         { do: 'client', action: 'take' },
