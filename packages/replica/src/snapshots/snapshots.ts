@@ -58,7 +58,7 @@ export class Snapshots {
   /** The newest whole snapshot at the start. */
   readonly loaded: Snapshot | undefined
   /** Why a newer file than `loaded` was passed over; the log must reach back to `loaded` then. */
-  readonly passedOver: StorageError | undefined
+  passedOver: StorageError | undefined
   failure: StorageError | undefined
   full = false
 
@@ -78,23 +78,36 @@ export class Snapshots {
     const names = disk.list()
     for (const name of names) if (name.endsWith('.tmp')) disk.remove(name)
     const found = names.flatMap((name) => parseName(name) ?? []).sort((a, b) => b.index - a.index)
-    let position = 0
-    for (; position < found.length && !this.loaded; position++) {
-      const { name } = found[position] as Kept
-      try {
-        this.loaded = readSnapshot(disk, name)
-      } catch (error) {
-        // One of another format is not damaged: what is in it must not be passed over.
-        if (!(error instanceof DamagedError)) throw error
-        this.passedOver ??= error
+    const whole: Kept[] = []
+    for (const one of found) {
+      if (whole.length === KEPT) disk.remove(one.name)
+      else {
+        const snapshot = this.read(one.name)
+        if (!snapshot) continue
+        this.loaded ??= snapshot
+        whole.push(one)
       }
     }
     if (!this.loaded && this.passedOver) throw this.passedOver
-    const whole = this.loaded ? found.slice(position - 1) : []
-    this.kept = whole.slice(0, KEPT).reverse()
+    this.kept = whole.reverse()
     this.largest = this.loaded ? fileBytes(this.loaded) : 0
-    for (const { name } of whole.slice(KEPT)) disk.remove(name)
     this.adoptReserve(names)
+  }
+
+  /**
+   * A snapshot that is whole. The older one is read as well: a damaged one cannot stand in for the newest, and must not keep a
+   * whole one from being kept.
+   */
+  private read(name: string): Snapshot | undefined {
+    try {
+      return readSnapshot(this.disk, name)
+    } catch (error) {
+      if (this.loaded) return undefined
+      // One of another format is not damaged: what is in it must not be passed over.
+      if (!(error instanceof DamagedError)) throw error
+      this.passedOver ??= error
+      return undefined
+    }
   }
 
   /** Up to here the log may be cut: the older of the two snapshots can still stand in for a damaged newer one. */

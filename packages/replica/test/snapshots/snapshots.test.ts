@@ -65,6 +65,30 @@ describe('snapshots', () => {
     }
   })
 
+  it('keep two whole ones: a damaged one does not count, and the log is not cut to it', () => {
+    const disk = new SimDisk()
+    const snapshots = open(disk)
+    save(disk, snapshots, snapshot(5, 100))
+    save(disk, snapshots, snapshot(9, 100))
+    const rots = (name: string): void => {
+      const bytes = disk.bytes(name).slice()
+      bytes[50] = (bytes[50] as number) ^ 1
+      disk.overwrite(name, bytes)
+    }
+    rots(files(disk)[1] as string)
+    save(disk, open(disk), snapshot(12, 100))
+    const again = open(disk)
+    expect(again.loaded?.index).toBe(12)
+    expect(again.cut).toBe(5)
+    // And now the newest: the one at 5 is still there to stand in for it.
+    rots(files(disk).at(-1) as string)
+    expect(open(disk).loaded?.index).toBe(5)
+    save(disk, open(disk), snapshot(15, 100))
+    save(disk, open(disk), snapshot(18, 100))
+    open(disk)
+    expect(files(disk)).toHaveLength(2)
+  })
+
   it('refuse to start from nothing when the only one is damaged', () => {
     const disk = new SimDisk()
     save(disk, open(disk), snapshot(5))
