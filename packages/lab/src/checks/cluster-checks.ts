@@ -6,6 +6,7 @@ import { GrantChecks } from './grants.js'
 import { MarkChecks } from './marks.js'
 import { QueueChecks } from './queues.js'
 import { RegisterChecks } from './registers.js'
+import { PromiseChecks } from './promises.js'
 import { RequestChecks } from './requests.js'
 import { SessionChecks } from './sessions.js'
 import { Violations } from './violation.js'
@@ -33,6 +34,7 @@ export class ClusterChecks {
   readonly sessions: SessionChecks
   readonly beliefs: BeliefChecks
   readonly watches: WatchChecks
+  readonly promises: PromiseChecks
   log: CommittedLog
   private readonly onEntry: ((canonical: Canonical) => void) | undefined
 
@@ -50,6 +52,7 @@ export class ClusterChecks {
     this.sessions = new SessionChecks(this.violations, nowMs)
     this.beliefs = new BeliefChecks(this.violations, nowMs)
     this.watches = new WatchChecks(this.violations)
+    this.promises = new PromiseChecks(this.violations)
     this.log = new CommittedLog(this.violations, limits ? { epoch, limits } : { epoch }, (one) => this.entry(one))
   }
 
@@ -73,6 +76,7 @@ export class ClusterChecks {
   /** A member has opened its folder. Returns what ends the watching. */
   attach(name: string, replica: Replica): () => void {
     const begin = inspect(replica)
+    this.promises.begins(name, begin.raft)
     this.log.begins(name, begin.applied.index, begin.applied.term, begin.state.hash(), begin.entry)
     let applied = begin.applied.index
     let committed = applied

@@ -1,4 +1,4 @@
-/** The invariants by their numbers. L1–L4 are those of consensus itself. */
+/** The invariants by their numbers. L1–L5 are those of consensus itself. */
 export const INVARIANTS = {
   I1: 'a lock has one exclusive hold, or shared ones, or as many permits as it has',
   I2: 'tokens of a lock grow with every grant',
@@ -18,6 +18,7 @@ export const INVARIANTS = {
   L2: 'a committed entry never changes',
   L3: 'a member never applies backwards or leaves an entry out',
   L4: 'no member breaks an assertion of its own',
+  L5: 'a member knows in its next life what it has promised: its term, its vote, the entries that it acknowledged',
 } as const
 
 export type InvariantId = keyof typeof INVARIANTS

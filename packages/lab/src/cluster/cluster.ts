@@ -112,7 +112,7 @@ export class Cluster {
   replaceDisk(name: string): MembershipChange & { kind: 'add' } {
     const member = this.member(name)
     if (member.process?.alive) throw new Error(`${name} runs`)
-    member.disk.wipe()
+    member.wipe()
     return this.newcomer(name)
   }
 
@@ -134,7 +134,7 @@ export class Cluster {
   restore(name: string, backup: Uint8Array, epoch: number): void {
     for (const member of this.list) {
       member.powerOff()
-      member.disk.wipe()
+      member.wipe()
     }
     const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
     const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
@@ -166,10 +166,23 @@ export class Cluster {
       settings: { ...LAB_SETTINGS, ...options.settings },
       epoch: this.epoch,
       ...(options.limits ? { limits: options.limits } : {}),
-      network: (process, one) => peerNetwork(process, one, (from) => this.members.get(from)?.founding?.node),
+      network: (process, one) =>
+        peerNetwork(
+          process,
+          one,
+          (from) => this.members.get(from)?.founding?.node,
+          (message) => this.checks.promises.says(message),
+        ),
       urls: () => this.urls,
       spokeBroken: (one) =>
         this.checks.violations.report('I11', `${one.name} spoke to a member after its disk had failed`),
+      refused: (one, error) => {
+        if (one.disk.altered) return
+        this.checks.violations.report(
+          'I10',
+          `${one.name} refuses a disk on which nothing has changed: ${error.message}`,
+        )
+      },
       opened: (one, replica, hub) => this.opened(one, replica, hub),
     })
     member.lines = options.log
@@ -182,12 +195,14 @@ export class Cluster {
   private opened(member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>): () => void {
     const process = member.process as Process
     const off = this.checks.attach(member.name, replica)
+    member.hasApplied(inspect(replica).applied.index)
+    replica.onApplied(({ index }) => member.hasApplied(index))
     const observe = (): StreamObserver => {
       const leases = new LeaseObserver(this.checks.sessions, () => this.world.nowUs / 1000)
       return {
         received: (messages) => leases.received(messages),
         sent: (messages) => {
-          if (member.effect(process)) leases.sent(messages)
+          if (member.effect(process, 'answer')) leases.sent(messages)
         },
       }
     }

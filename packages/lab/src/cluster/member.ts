@@ -14,7 +14,7 @@ import type { LockState } from '@leasehold/core'
 import { replicaClock, replicaRandom } from '../world/bindings/replica-platform.js'
 import type { Machine } from '../world/machine.js'
 import type { Process } from '../world/process.js'
-import { SimulatedDisk } from './disk/disk.js'
+import { type DiskEffect, SimulatedDisk } from './disk/disk.js'
 
 const US_PER_MS = 1000
 
@@ -33,9 +33,14 @@ export interface MemberOptions {
   readonly urls: () => readonly string[]
   /** It has said something to another member although its disk had failed. */
   readonly spokeBroken: (member: SimulatedMember) => void
+  /** It does not start on what is on its disk. */
+  readonly refused: (member: SimulatedMember, error: Error) => void
   /** A member runs: watch it, and let clients come. Returns what is to be done when it ends. */
   readonly opened: (member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>) => () => void
 }
+
+/** Where a member may die. */
+export type EffectName = DiskEffect | 'message' | 'answer'
 
 /**
  * One member: the production replica and stream service, in a process of a simulated machine, on a simulated disk.
@@ -52,6 +57,8 @@ export class SimulatedMember {
   hub: StreamHub<LockState> | undefined
   /** Why it did not start, the last time. */
   refused: Error | undefined
+  /** How often it has refused to start. */
+  refusals = 0
   /** Why its replica stopped, the last time. */
   failure: string | undefined
   /** How it becomes a member of its cluster on an empty disk. */
@@ -62,8 +69,12 @@ export class SimulatedMember {
   broken: Process | undefined
   /** Starts since the beginning. */
   lives = 0
+  /** How far it has applied in all its lives on this disk, and the last snapshot of a leader that it took in. */
+  appliedMax = 0
+  tookIn = 0
   /** Where the process dies: after so many effects; 0: nowhere. */
   private dieAfter = 0
+  private dieAt: EffectName | undefined
   private dying: () => void = () => {}
   private off: () => void = () => {}
 
@@ -108,6 +119,19 @@ export class SimulatedMember {
     process.soon(() => this.open(process))
   }
 
+  /** It gets an empty disk. */
+  wipe(): void {
+    this.disk.wipe()
+    this.appliedMax = 0
+    this.tookIn = 0
+  }
+
+  /** It has applied entries up to `index`, one after another, or with a snapshot of the leader. */
+  hasApplied(index: number): void {
+    if (index > this.appliedMax + 1) this.tookIn = index
+    this.appliedMax = Math.max(this.appliedMax, index)
+  }
+
   /** Cuts the power: what was not synced may be lost. */
   powerOff(): void {
     this.machine.powerOff()
@@ -120,23 +144,27 @@ export class SimulatedMember {
     this.disk.processDied()
   }
 
-  /** The process dies right at its `nth` effect from now: a write, the end of one, a message, an answer. */
-  dieAtEffect(nth: number, how: () => void): void {
+  /**
+   * The process dies right at its `nth` effect from now: a write, the end of one, a message, an answer. `what`: only effects
+   * of this name count; at `written` a write is on its way to the disk, and nothing of it is synced.
+   */
+  dieAtEffect(nth: number, how: () => void, what?: EffectName): void {
     this.dieAfter = nth
+    this.dieAt = what
     this.dying = how
   }
 
   /** Counts an effect of the running process. False: it is dead, and nothing happens. */
-  effect(process: Process): boolean {
+  effect(process: Process, what: EffectName): boolean {
     if (!process.alive) return false
-    if (this.dieAfter > 0 && --this.dieAfter === 0) this.dying()
+    if (this.dieAfter > 0 && (this.dieAt ?? what) === what && --this.dieAfter === 0) this.dying()
     return process.alive
   }
 
   /** Counts a message to another member as an effect. False: it is dead, and nothing is said. */
   speaks(process: Process): boolean {
     if (this.broken === process) this.options.spokeBroken(this)
-    return this.effect(process)
+    return this.effect(process, 'message')
   }
 
   private open(process: Process): void {
@@ -149,7 +177,7 @@ export class SimulatedMember {
     const platform = {
       disk: this.disk.mount({
         after: (delayMs, action) => this.afterDisk(process, delayMs, action),
-        effect: () => this.effect(process),
+        effect: (what) => this.effect(process, what),
         failed: () => {
           this.broken = process
         },
@@ -163,7 +191,9 @@ export class SimulatedMember {
       if (!process.alive) return
       if (!replica) {
         this.refused = error
+        this.refusals++
         process.kill()
+        if (this.isDamaged && error) this.options.refused(this, error)
         return
       }
       this.opened(process, replica)

@@ -24,6 +24,7 @@ export function writeInFormat(disk: SimulatedDisk, what: FormatOf, format: numbe
   else if (what === 'snapshot') writeSnapshotIn(inode, format)
   else writeLastFrameIn(name, inode, nodeOf(disk), format)
   inode.sync()
+  disk.altered = true
   return name
 }
 

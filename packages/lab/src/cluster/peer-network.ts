@@ -1,4 +1,4 @@
-import type { Network } from '@leasehold/replica'
+import { type Network, type Peeked, peekMessage } from '@leasehold/replica'
 import type { Process } from '../world/process.js'
 import type { SimulatedMember } from './member.js'
 
@@ -13,6 +13,7 @@ export function peerNetwork(
   process: Process,
   member: SimulatedMember,
   nodeOf: (machine: string) => number | undefined,
+  says: (message: Peeked) => void,
 ): Network {
   const { network } = process.world
   let peers: ReadonlyMap<number, string> = new Map()
@@ -21,6 +22,8 @@ export function peerNetwork(
     send(to, _lane, frame) {
       const machine = peers.get(to) ?? strangers.get(to)
       if (machine === undefined || !member.speaks(process)) return
+      const message = peekMessage(frame)
+      if (message) says(message)
       network.send(process, { machine, port: PORT }, frame)
     },
     receive(handler) {

@@ -1,7 +1,8 @@
 import type { HoldId } from '@leasehold/core'
 import type { SimulatedClient } from '../cluster/client.js'
 import type { Cluster } from '../cluster/cluster.js'
-import type { SimulatedMember } from '../cluster/member.js'
+import type { EffectName, SimulatedMember } from '../cluster/member.js'
+import { rot } from '../cluster/rot.js'
 import { CALM } from '../world/network/link.js'
 import type { World } from '../world/world.js'
 import { type Fault, faultText, type Weather } from './faults.js'
@@ -92,10 +93,12 @@ export class Conductor {
     this.stage.world.after(fault.forMs * US_PER_MS, 'healed', once)
   }
 
-  /** Whom a fault is about; undefined: nobody, now. */
+  /** Whom a fault is about; undefined: nobody, now, or somebody who is not in a plan that was made smaller. */
   private resolve(fault: Fault): string | undefined {
-    if ('from' in fault) return this.named(fault.from)
-    return 'target' in fault ? this.named(fault.target) : ''
+    if (!('from' in fault || 'target' in fault)) return ''
+    const target = this.named('from' in fault ? fault.from : fault.target)
+    const all = 'to' in fault ? [target, this.named(fault.to)] : [target]
+    return all.every((name) => this.stage.world.machines.some((machine) => machine.name === name)) ? target : undefined
   }
 
   private named(name: string): string | undefined {
@@ -118,7 +121,7 @@ export class Conductor {
       case 'kill':
         return this.takeDown(target, fault.kind)
       case 'effect':
-        return this.dieAt(cluster.member(target), fault.nth)
+        return this.dieAt(cluster.member(target), fault.nth, fault.what)
       case 'blackout': {
         const ends = cluster.list.map((member) => this.takeDown(member.name, 'power'))
         return () => {
@@ -144,6 +147,9 @@ export class Conductor {
         return target === fault.to ? undefined : network.link(target, fault.to).clog()
       case 'reset':
         network.resetConnections(target, fault.to)
+        return undefined
+      case 'forget':
+        network.forgetConnections(target, fault.to)
         return undefined
       case 'split':
         return network.split(fault.left, fault.right)
@@ -195,7 +201,7 @@ export class Conductor {
         disk.setStuck(true)
         return () => disk.setStuck(false)
       case 'fullDisk':
-        disk.capacity = disk.used
+        disk.capacity = disk.used + (fault.room ?? 0)
         return () => {
           disk.capacity = Number.POSITIVE_INFINITY
         }
@@ -255,14 +261,15 @@ export class Conductor {
     this.stage.restarted(client)
   }
 
-  private dieAt(member: SimulatedMember, nth: number): (() => void) | undefined {
+  private dieAt(member: SimulatedMember, nth: number, what: EffectName | undefined): (() => void) | undefined {
     if (!member.running) return undefined
     let dead = false
-    member.dieAtEffect(nth, () => {
+    const dies = (): void => {
       dead = true
       this.down.set(member.name, (this.down.get(member.name) ?? 0) + 1)
       member.powerOff()
-    })
+    }
+    member.dieAtEffect(nth, dies, what)
     return () => {
       member.dieAtEffect(0, () => {})
       if (dead) this.bringUp(member.name)
@@ -306,10 +313,7 @@ export class Conductor {
     if (!this.stage.weak.includes(member.name)) return undefined
     const end = this.takeDown(member.name, 'power')
     if (fault.kind === 'misdirect') member.disk.trouble.misdirect = true
-    else if (fault.kind === 'rot') {
-      const pattern = { log: /^log-/, snapshot: /^snapshot-/, identity: /^identity$/, mark: /^mark-/ }[fault.file]
-      member.disk.rot(pattern)
-    }
+    else if (fault.kind === 'rot') rot(member, fault.file)
     return () => {
       end()
       // Whoever refuses to start on its disk is replaced, as the error says.

@@ -1,3 +1,6 @@
+import type { EffectName } from '../cluster/member.js'
+import type { RotOf } from '../cluster/rot.js'
+
 /**
  * A fault of a schedule, as data. `target` is a machine (`N2`, `C1`), or `leader`: who leads when it happens, or
  * `holder`: the client that works on a counter then. Times are in milliseconds of true time; `forMs` later it is over, and
@@ -5,20 +8,22 @@
  */
 export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: 'power' | 'kill' | 'pause' | 'suspend' | 'isolate'; readonly target: string }
-  /** Dies right at its `nth` effect from now on: a write, the end of one, a message, an answer. */
-  | { readonly kind: 'effect'; readonly target: string; readonly nth: number }
+  /** Dies right at its `nth` effect from now on: a write, the end of one, a message, an answer; `what`: of these only. */
+  | { readonly kind: 'effect'; readonly target: string; readonly nth: number; readonly what?: EffectName }
   /** All members at once. */
   | { readonly kind: 'blackout' }
-  | { readonly kind: 'cut' | 'oneWay' | 'clog' | 'reset'; readonly from: string; readonly to: string }
+  | { readonly kind: 'cut' | 'oneWay' | 'clog' | 'reset' | 'forget'; readonly from: string; readonly to: string }
   | { readonly kind: 'split'; readonly left: readonly string[]; readonly right: readonly string[] }
   | { readonly kind: 'ring'; readonly names: readonly string[] }
   /** All links are bad. */
   | { readonly kind: 'weather'; readonly profile: Weather }
   | { readonly kind: 'slowDisk'; readonly target: string; readonly syncMs: number }
-  | { readonly kind: 'stuckDisk' | 'fullDisk' | 'readOnlyDisk'; readonly target: string }
+  | { readonly kind: 'stuckDisk' | 'readOnlyDisk'; readonly target: string }
+  /** After `room` more bytes; default: at once. */
+  | { readonly kind: 'fullDisk'; readonly target: string; readonly room?: number }
   | { readonly kind: 'failSync' | 'failWrite'; readonly target: string }
   /** The power goes, and what is on the disk has changed when it comes back. */
-  | { readonly kind: 'rot'; readonly target: string; readonly file: 'log' | 'snapshot' | 'identity' | 'mark' }
+  | { readonly kind: 'rot'; readonly target: string; readonly file: RotOf }
   | { readonly kind: 'misdirect'; readonly target: string }
   /** The disk is replaced by an empty one, and the member by a new one of the same name. */
   | { readonly kind: 'replace'; readonly target: string }
@@ -45,7 +50,7 @@ export const FAMILIES = {
   boundaries: ['effect'],
   pauses: ['pause', 'suspend'],
   partitions: ['isolate', 'cut', 'oneWay', 'split', 'ring'],
-  links: ['clog', 'reset', 'weather'],
+  links: ['clog', 'reset', 'forget', 'weather'],
   slowDisks: ['slowDisk', 'stuckDisk'],
   brokenDisks: ['failSync', 'failWrite', 'readOnlyDisk', 'fullDisk'],
   damage: ['rot', 'misdirect'],

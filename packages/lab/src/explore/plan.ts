@@ -35,6 +35,10 @@ export interface Plan {
   readonly epoch?: number
   /** Whether clients keep a lock for long, beside what they do; default: no. */
   readonly keepers?: boolean
+  /** Clients without a session, which read and watch only: they stay with a member that no longer leads. Default 0. */
+  readonly observers?: number
+  /** Most bytes of data that go with a hold: records of many sectors. Default 0. */
+  readonly dataBytes?: number
   readonly faults: readonly Fault[]
   /** What clients do; shares. */
   readonly work: Readonly<Record<Work, number>>
@@ -51,6 +55,7 @@ export const WORKS = [
   'cas',
   'query',
   'handover',
+  'bulk',
 ] as const
 export type Work = (typeof WORKS)[number]
 
@@ -62,6 +67,8 @@ const DRIFT_MAX_PPM = 24_000
 
 /** An epoch whose tokens as doubles would differ by a thousand at least. */
 const EPOCH_HIGH = 20_000
+/** Where members cease to lead, or are behind, there are more that look on. */
+const OBSERVERS: Partial<Record<Profile, readonly number[]>> = { storage: [0], network: [1, 2], membership: [0, 1, 2] }
 
 /** Draws a plan from its seed. */
 export function planOf(seed: number, profile: Profile, members?: number): Plan {
@@ -70,7 +77,12 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   const count = members ?? pick([3, 3, 5])
   const names = Array.from({ length: count }, (_, i) => `N${i + 1}`)
   const clients = 2 + draw.below(4)
-  const clientNames = Array.from({ length: clients }, (_, i) => `C${i + 1}`)
+  const storage = profile === 'storage'
+  const observers = pick(OBSERVERS[profile] ?? [0, 0, 0, 1])
+  const clientNames = [
+    ...Array.from({ length: clients }, (_, i) => `C${i + 1}`),
+    ...Array.from({ length: observers }, (_, i) => `O${i + 1}`),
+  ]
   // A short time of faults, one upon another, leaves a mess to come out of.
   const safetyMs = pick(profile === 'liveness' ? [5000, 8000, 12_000] : [15_000, 20_000, 30_000, 45_000])
   const shuffled = [...names].sort((a, b) => hashOf(seed, a) - hashOf(seed, b))
@@ -104,10 +116,11 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
     syncMs: pick([1, 1, 5, 20]),
     drift,
     weak,
-    work: Object.fromEntries(WORKS.map((work) => [work, draw.chance(300_000) ? 0 : 1 + draw.below(10)])) as Record<
-      Work,
-      number
-    >,
+    observers,
+    dataBytes: pick(storage ? [0, 600, 4096] : [0, 0, 0, 4096]),
+    work: Object.fromEntries(
+      WORKS.map((work) => [work, draw.chance(300_000) ? 0 : 1 + draw.below(work === 'bulk' && !storage ? 2 : 10)]),
+    ) as Record<Work, number>,
   }
   if (profile === 'holders') return { ...base, ...holdersOf(draw, more, names, clientNames) }
   const families = familiesOf(profile, draw)
@@ -182,7 +195,10 @@ interface Field {
   readonly draw: RandomStream
 }
 
+const ROT = ['log', 'log', 'log', 'snapshot', 'newestSnapshot', 'newestSnapshot', 'identity', 'mark'] as const
 const FIRST_FAULT_MS = 1500
+/** A disk that becomes full has this much room left, on average. */
+const FULL_AFTER_BYTES = 20_000
 
 function scheduleOf(field: Field): Fault[] {
   const { draw, safetyMs, families, gaps } = field
@@ -213,13 +229,15 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'isolate':
       return { ...at, kind, target: any() }
     case 'effect':
-      return { ...at, kind, target: member(), nth: 1 + draw.below(60) }
+      if (draw.chance(600_000)) return { ...at, kind, target: member(), nth: 1 + draw.below(60) }
+      return { ...at, kind, target: member(), nth: 1 + draw.below(8), what: 'written' }
     case 'blackout':
       return { ...at, kind }
     case 'cut':
     case 'oneWay':
     case 'clog':
-    case 'reset': {
+    case 'reset':
+    case 'forget': {
       const from = any()
       const to = pick(names)
       return from === to ? undefined : { ...at, kind, from, to }
@@ -238,14 +256,15 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
       return { ...at, kind, profile: weatherOf(draw) }
     case 'slowDisk':
       return { ...at, kind, target: member(), syncMs: 50 + draw.below(3000) }
-    case 'stuckDisk':
     case 'fullDisk':
+      return { ...at, kind, target: member(), room: draw.chance(500_000) ? 0 : draw.tail(FULL_AFTER_BYTES) }
+    case 'stuckDisk':
     case 'readOnlyDisk':
     case 'failSync':
     case 'failWrite':
       return { ...at, kind, target: member() }
     case 'rot':
-      return { ...at, kind, target: pick(weak), file: pick(['log', 'log', 'snapshot', 'identity', 'mark'] as const) }
+      return { ...at, kind, target: pick(weak), file: pick(ROT) }
     case 'misdirect':
     case 'replace':
       return { ...at, kind, target: pick(weak) }

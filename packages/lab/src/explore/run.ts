@@ -8,6 +8,7 @@ import type { TimelineEvent } from '../world/timeline.js'
 import { World } from '../world/world.js'
 import { Conductor } from './conductor.js'
 import { Ending } from './ending.js'
+import { Observer } from './observer.js'
 import type { Plan } from './plan.js'
 import { type Shared, Worker } from './workload.js'
 
@@ -73,11 +74,12 @@ class Run {
       stopped: false,
     }
     for (let i = 1; i <= plan.clients; i++) this.addClient(`C${i}`)
+    for (let i = 1; i <= (plan.observers ?? 0); i++) this.addClient(`O${i}`)
     this.conductor = new Conductor({
       world,
       cluster: this.cluster,
       clients: this.clients,
-      restarted: (client) => new Worker(client, this.shared).start(),
+      restarted: (client) => this.begin(client),
       weak: plan.weak,
     })
   }
@@ -86,7 +88,7 @@ class Run {
     const { world, cluster, plan, shared } = this
     const { violations } = cluster.checks
     cluster.start()
-    for (const client of this.clients.values()) new Worker(client, shared).start()
+    for (const client of this.clients.values()) this.begin(client)
     this.conductor.schedule(plan.faults)
     const broken = (): boolean => violations.any || world.uncaughtErrors.length > 0
     await world.run(plan.safetyMs * US_PER_MS, broken)
@@ -96,6 +98,12 @@ class Run {
       violations.report('L4', `${process}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
     }
     return this.outcome(ending.undecided)
+  }
+
+  private begin(client: SimulatedClient): void {
+    const observes = client.name.startsWith('O')
+    if (observes) new Observer(client, this.shared).start()
+    else new Worker(client, this.shared).start()
   }
 
   private addClient(name: string): void {

@@ -46,6 +46,8 @@ class Shrinker implements Shrunk {
       if (await this.tryPlan({ ...this.plan, clients })) break
     for (const work of WORKS) await this.withoutWork(work)
     for (let locks = 1; locks < this.plan.locks; locks++) if (await this.tryPlan({ ...this.plan, locks })) break
+    if (this.plan.observers) await this.tryPlan({ ...this.plan, observers: 0 })
+    if (this.plan.dataBytes) await this.tryPlan({ ...this.plan, dataBytes: 0 })
     await this.tryPlan({ ...this.plan, drift: {} })
     await this.dropFaults()
     await this.shorten()

@@ -1,4 +1,4 @@
-import { type Hold, type LockNames, parseCursor, type AcquireCallOptions } from '@leasehold/client'
+import type { AcquireCallOptions, Hold, LockNames } from '@leasehold/client'
 import { type HoldId, splitToken } from '@leasehold/core'
 import { fence as casFence } from '@leasehold/fence/cas'
 import { fence as registerFence } from '@leasehold/fence/register'
@@ -7,6 +7,8 @@ import type { AcquireRecord, LockHistory } from '../checks/lock-history.js'
 import type { SimulatedClient } from '../cluster/client.js'
 import type { SimulatedStore } from '../cluster/store.js'
 import type { RandomStream } from '../world/random.js'
+import { watchAll } from './observer.js'
+import { codeOf, count, DEFINITE } from './outcomes.js'
 import { type Plan, type Work, WORKS } from './plan.js'
 
 export const PERMITS = 2
@@ -15,6 +17,8 @@ export const DELAY_MAX_MS = 2_000
 /** How long a kept hold is kept: the mean, and at most. */
 const KEPT_US = 3_000_000
 const KEPT_MAX_US = 6_000_000
+/** A register takes 64 KiB. */
+const BULK_BYTES_MAX = 60_000
 
 /** Units of work on one counter: those that were acknowledged, and those that may or may not have happened. */
 export interface Units {
@@ -53,8 +57,9 @@ export class Worker {
   }
 
   start(): void {
-    const { process } = this.client
-    const store = this.shared.store.connect(process)
+    const { client, shared } = this
+    const { process } = client
+    const store = shared.store.connect(process)
     const ids = process.random('writes')
     const guard = casFence(store, {
       platform: {
@@ -65,7 +70,7 @@ export class Worker {
     })
     this.guard = guard
     process.soon(() => void this.loop())
-    process.soon(() => void this.watch())
+    process.soon(() => void watchAll(client, shared))
     if (this.shared.plan.keepers) process.soon(() => void this.keep())
   }
 
@@ -110,6 +115,8 @@ export class Worker {
         return this.query()
       case 'handover':
         return this.handover()
+      case 'bulk':
+        return this.bulk()
     }
   }
 
@@ -227,6 +234,12 @@ export class Worker {
     await this.client.locks.query({ limit: 20, stale: this.draw.chance(300_000) })
   }
 
+  /** A large value: log files come to their end, are deleted, and snapshots are of many sectors. */
+  private async bulk(): Promise<void> {
+    const value = 'bulk'.repeat(this.draw.below(BULK_BYTES_MAX / 4))
+    await this.client.locks.register(`bulk${this.draw.below(2)}`).put(value)
+  }
+
   /** Half of the time a hold is given away, otherwise one is taken over. */
   private async handover(): Promise<void> {
     const { client, shared, draw } = this
@@ -302,7 +315,15 @@ export class Worker {
   }
 
   private terms(options: AcquireCallOptions): AcquireCallOptions {
-    return { ttl: this.shared.plan.ttlMs, wait: '3s', ...options }
+    const { ttlMs, dataBytes = 0 } = this.shared.plan
+    const data = dataBytes > 0 ? { data: this.data(this.draw.below(dataBytes)) } : {}
+    return { ttl: ttlMs, wait: '3s', ...data, ...options }
+  }
+
+  /** What the owner says with its hold; some of it is zeros, as a disk has them that was never written. */
+  private data(length: number): Uint8Array {
+    const fill = this.draw.chance(300_000) ? 0 : 1 + this.draw.below(255)
+    return new Uint8Array(length).fill(fill)
   }
 
   private unitsOf(name: string): Units {
@@ -313,52 +334,8 @@ export class Worker {
     }
     return units
   }
-
-  /** Watches everything, from where it was when it was told of a gap. */
-  private async watch(): Promise<void> {
-    const { client, shared } = this
-    let from: string | undefined
-    while (!shared.stopped && client.process.alive) {
-      try {
-        from ??= (await client.locks.query({ limit: 1 })).at
-        const place = parseCursor(from)
-        const record = shared.checks.watches.begin(client.name, { index: place.index, ordinal: place.ordinal })
-        for await (const event of client.locks.watch({ from })) {
-          const { index, ordinal } = parseCursor(event.cursor)
-          record.places.push({ index, ordinal })
-          from = event.cursor
-        }
-      } catch (error) {
-        count(shared.errors, `watch ${codeOf(error)}`)
-        if (codeOf(error) === 'gap') from = undefined
-        await client.process.sleep(300_000)
-      }
-    }
-  }
-}
-
-/** Errors which say that nothing has happened. */
-const DEFINITE = new Set([
-  'busy',
-  'timeout',
-  'aborted',
-  'mismatch',
-  'invalid',
-  'limit',
-  'version-conflict',
-  'not-holder',
-  'stale-token',
-])
-
-export function codeOf(error: unknown): string {
-  const { code, message } = error as { code?: string; message?: string }
-  return code ?? message ?? String(error)
 }
 
 export function numberOf(bytes: Uint8Array | null): number {
   return bytes === null ? 0 : Number(new TextDecoder().decode(bytes))
-}
-
-function count(map: Map<string, number>, key: string): void {
-  map.set(key, (map.get(key) ?? 0) + 1)
 }

@@ -108,7 +108,7 @@ function down(world: World, who: string): void {
   world.timeline.add({ kind: 'process', who, state: 'down' })
 }
 
-type NetworkFault = Extract<Fault, { do: 'cut' | 'isolate' | 'hold' | 'clog' | 'link' }>
+type NetworkFault = Extract<Fault, { do: 'cut' | 'isolate' | 'hold' | 'clog' | 'forget' | 'link' }>
 
 function network({ world, system }: FaultContext, fault: NetworkFault, who: string): void {
   const { network: net } = world
@@ -148,6 +148,9 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
     case 'clog':
       say(`${fault.from} → ${fault.to} clogged for ${fault.for} s`)
       return end([net.link(resolve(fault.from), resolve(fault.to)).clog()], fault.for)
+    case 'forget':
+      say(`${fault.from} ↔ ${fault.to}: their connections are forgotten on the way`)
+      return net.forgetConnections(resolve(fault.from), resolve(fault.to))
     case 'link': {
       const profile = {
         ...(fault.delay === undefined ? {} : { minUs: seconds(fault.delay) }),

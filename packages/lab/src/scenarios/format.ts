@@ -111,6 +111,8 @@ export type Fault = { readonly at: number | string; readonly who?: string } & (
       readonly count?: number
     }
   | { readonly do: 'clog'; readonly from: string; readonly to: string; readonly for: number }
+  /** What is in the middle forgets their connections: nothing arrives on these any more, and neither side is told. */
+  | { readonly do: 'forget'; readonly from: string; readonly to: string }
   | {
       readonly do: 'link'
       readonly from: Names

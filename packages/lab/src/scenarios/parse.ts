@@ -39,6 +39,7 @@ const FAULTS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   isolate: {},
   hold: { from: isText, to: isText, for: isTime },
   clog: { from: isText, to: isText, for: isTime },
+  forget: { from: isText, to: isText },
   link: { from: isNames, to: isNames },
   system: { action: isText },
 }

@@ -4,6 +4,7 @@ import { BeliefChecks } from '../../src/checks/beliefs.js'
 import { CommittedLog } from '../../src/checks/committed.js'
 import { GrantChecks } from '../../src/checks/grants.js'
 import { LockHistory } from '../../src/checks/lock-history.js'
+import { PromiseChecks } from '../../src/checks/promises.js'
 import { RequestChecks } from '../../src/checks/requests.js'
 import { SessionChecks } from '../../src/checks/sessions.js'
 import { type InvariantId, Violations } from '../../src/checks/violation.js'
@@ -143,5 +144,27 @@ describe('the checks can say no', () => {
     expect(log(twice(2))).toEqual(['L2'])
     expect(log((one, hash) => one.applied('N1', 3, 1, hash, () => entry))).toEqual(['L3'])
     expect(log((one) => (one.leads('N1', 4), one.leads('N2', 4)))).toEqual(['L1'])
+  })
+
+  it('L5: a member that has forgotten what it promised', () => {
+    const begins = (raft: { term: number; vote: number; last: number }) =>
+      broken((violations) => {
+        const checks = new PromiseChecks(violations)
+        const says = (kind: string, term: number, index: number, reject = false, to = 2) =>
+          checks.says({ kind: kind as never, from: 1, to, term, index, reject })
+        says('voteReply', 4, 0)
+        says('appendReply', 4, 20)
+        says('appendReply', 4, 18)
+        says('voteReply', 4, 0, true, 3)
+        says('preVoteReply', 9, 0)
+        checks.begins('N1', { id: 1, ...raft })
+        checks.begins('N2', { id: 2, term: 0, vote: 0, last: 0 })
+      })
+    expect(begins({ term: 4, vote: 2, last: 20 })).toEqual([])
+    expect(begins({ term: 5, vote: 0, last: 12 })).toEqual([])
+    expect(begins({ term: 3, vote: 2, last: 20 })).toEqual(['L5'])
+    expect(begins({ term: 4, vote: 0, last: 20 })).toEqual(['L5'])
+    expect(begins({ term: 4, vote: 3, last: 20 })).toEqual(['L5'])
+    expect(begins({ term: 4, vote: 2, last: 19 })).toEqual(['L5'])
   })
 })

@@ -112,6 +112,27 @@ describe('the simulated disk', () => {
     expect(disk.mount(host).list()).toEqual([])
   })
 
+  it('is full at any byte: what fits is there until the failure is noticed, or when the process dies before', () => {
+    const disk = new SimulatedDisk('d', drawing(KEPT))
+    const host = new Host()
+    const file = made(disk, host, 'a', 100)
+    disk.capacity = 700
+    const failures: (Error | undefined)[] = []
+    disk.mount(host).create('b.tmp', 1001, (error) => failures.push(error))
+    expect(disk.mount(host).size('b.tmp')).toBe(600)
+    host.alive = false
+    host.run()
+    expect(failures).toEqual([])
+    expect(disk.mount(host).size('b.tmp')).toBe(600)
+    host.alive = true
+    disk.mount(host).remove('b.tmp')
+    file.write(90, [bytes(400, 1), bytes(300, 2)], true, (error) => failures.push(error))
+    host.run()
+    expect(failures[0]).toBeInstanceOf(DiskFullError)
+    const left = disk.mount(host).read('a')
+    expect([left.length, left[489], left[490], left[699]]).toEqual([700, 1, 2, 2])
+  })
+
   it('does nothing any more for a process that has died', () => {
     const disk = new SimulatedDisk('d', drawing(LOST))
     const host = new Host()
@@ -128,6 +149,7 @@ describe('the simulated disk', () => {
     const file = made(disk, host, 'log-1', 8 * SECTOR)
     file.writeSync(0, [bytes(8 * SECTOR, 1)])
     expect(disk.rot(/^snapshot/)).toBeUndefined()
+    expect(disk.altered).toBe(false)
     expect(disk.rot(/^log/)).toBe('log-1')
     expect(
       disk
@@ -135,6 +157,7 @@ describe('the simulated disk', () => {
         .read('log-1')
         .every((byte) => byte === 1),
     ).toBe(false)
+    expect(disk.altered).toBe(true)
   })
 
   it('grows a file that is written beyond its end', () => {

@@ -215,6 +215,23 @@ describe('streams', () => {
     expect(seen.at(-1)).toBe('client: the connection was reset @30010')
   })
 
+  it('are forgotten on the way, and neither side knows it; a new one works', () => {
+    const { world, seen, connect, send } = connected()
+    const connection = connect()
+    world.runSync(SECOND)
+    world.network.forgetConnections('s', 'c')
+    send(connection, 1)
+    world.runSync(30 * SECOND)
+    expect(seen).toEqual(['opened @10'])
+    expect(connection.buffered).toBeGreaterThan(0)
+    connection.close()
+    const other = connect()
+    world.runSync(31 * SECOND)
+    send(other, 2)
+    world.runSync(32 * SECOND)
+    expect(seen.slice(1)).toEqual([expect.stringContaining('opened'), expect.stringContaining('server got 2')])
+  })
+
   it('are refused where nobody listens, and accepted for a paused process', () => {
     const { world, server, seen, connect, send } = connected()
     server.pause(5 * SECOND)

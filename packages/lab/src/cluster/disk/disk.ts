@@ -3,12 +3,15 @@ import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './faul
 import { Folder } from './folder.js'
 import { Inode, SECTOR } from './inode.js'
 
+/** Points at which the process may die; `written`: the end of a write, before its sync. */
+export type DiskEffect = 'create' | 'created' | 'rename' | 'remove' | 'syncFolder' | 'write' | 'written'
+
 /** What a disk needs of the world and of the process that uses it. */
 export interface DiskHost {
   /** Runs `action` once, later; never when the process has died meanwhile. */
   after(delayMs: number, action: () => void): void
   /** False when the process is dead: then nothing has any effect any more. Each call is a point where it may die. */
-  effect(what: string): boolean
+  effect(what: DiskEffect): boolean
   /** A write or a sync of a file is about to be told as failed. */
   failed?(): void
 }
@@ -36,8 +39,10 @@ export class DiskError extends Error {
 export class SimulatedDisk {
   faults: DiskFaults = QUIET_DISK
   trouble: DiskTrouble = noTrouble()
-  /** Bytes that fit; files that are made need room, writes inside them do not. */
+  /** Bytes that fit: a file that is made or grows is cut off at this byte. Writes inside a file need no room. */
   capacity = Number.POSITIVE_INFINITY
+  /** Something on it has changed by itself, so that a member may refuse to start with it. */
+  altered = false
   readonly folder = new Folder()
   /** Counts of what has happened, for reports. */
   readonly counts = { writes: 0, syncs: 0, lost: 0, torn: 0, failures: 0 }
@@ -53,6 +58,10 @@ export class SimulatedDisk {
     let bytes = 0
     for (const inode of this.folder.names.values()) bytes += inode.size
     return bytes
+  }
+
+  get room(): number {
+    return Math.max(0, this.capacity - this.used)
   }
 
   /** The disk as one process sees it. */
@@ -93,6 +102,7 @@ export class SimulatedDisk {
     this.folder.sync()
     this.trouble = noTrouble()
     this.capacity = Number.POSITIVE_INFINITY
+    this.altered = false
   }
 
   /** A copy of every file, for backups and for looking at. */
@@ -109,6 +119,7 @@ export class SimulatedDisk {
     const end = where === 'written' ? lastByte(inode) + 1 : inode.size
     if (end === 0) return undefined
     inode.flip(this.draw.below(Math.min(end * 8, 2 ** 32 - 1)))
+    this.altered = true
     return name
   }
 
@@ -190,6 +201,7 @@ class Mounted implements Disk {
     const written = sectorsOf(bytes).filter((at) => !allZero(bytes, at, at + SECTOR))
     if (written.length < 2) return bytes
     disk.trouble.misdirect = false
+    disk.altered = true
     const from = written[disk.pick(written.length)] as number
     const to = written[disk.pick(written.length)] as number
     bytes.copyWithin(to, from, from + SECTOR)
@@ -206,11 +218,16 @@ class Mounted implements Disk {
     const fail = (error: Error): void => disk.later(host, () => done(error))
     if (disk.trouble.readOnly) return fail(new DiskError('EROFS', name))
     if (disk.folder.names.has(name)) return fail(new DiskError('EEXIST', name))
-    if (disk.used + size > disk.capacity) return fail(new DiskFullError(`${disk.path}/${name}`))
-    const inode = Inode.growing(size)
+    const { room } = disk
+    // As much of it as there is room for is there until the failure is noticed.
+    const inode = Inode.growing(Math.min(size, room))
     disk.folder.link(name, inode)
     disk.later(host, () => {
       if (!host.effect('created')) return
+      if (size > room) {
+        disk.folder.unlink(name)
+        return done(new DiskFullError(`${disk.path}/${name}`))
+      }
       if (disk.trouble.failSync) {
         disk.trouble.failSync = false
         disk.folder.unlink(name)
@@ -241,7 +258,7 @@ class Mounted implements Disk {
     if (this.change('syncFolder', '.')) this.disk.folder.sync()
   }
 
-  private change(what: string, name: string): boolean {
+  private change(what: DiskEffect, name: string): boolean {
     if (!this.host.effect(what)) return false
     if (this.disk.trouble.readOnly) throw new DiskError('EROFS', name)
     return true
@@ -269,8 +286,7 @@ class MountedFile implements DiskFile {
     this.begin()
     const { host, disk } = this
     if (!host.effect('write')) return
-    const problem = this.problem()
-    if (!problem) this.put(offset, chunks)
+    const problem = this.problem() ?? this.put(offset, chunks)
     disk.later(host, () => {
       if (!host.effect('written')) return
       this.busy = false
@@ -287,10 +303,10 @@ class MountedFile implements DiskFile {
     if (!host.effect('write')) return
     const problem = this.problem()
     if (problem) throw this.told(problem)
-    this.put(offset, chunks)
+    const full = this.put(offset, chunks)
     // The process may die between the write and the end of its sync.
     if (!host.effect('written')) return
-    const failed = this.sync()
+    const failed = full ?? this.sync()
     if (failed) throw this.told(failed)
   }
 
@@ -318,13 +334,22 @@ class MountedFile implements DiskFile {
     return new DiskError('EIO', this.name)
   }
 
-  private put(offset: number, chunks: readonly Uint8Array[]): void {
-    this.disk.counts.writes++
+  /** Up to the byte at which the disk is full, if that comes first. */
+  private put(offset: number, chunks: readonly Uint8Array[]): Error | undefined {
+    const { disk, inode } = this
+    disk.counts.writes++
+    const end = inode.size + disk.room
     let at = offset
     for (const chunk of chunks) {
-      this.inode.write(at, chunk)
+      if (at + chunk.length > end) {
+        inode.write(at, chunk.subarray(0, Math.max(0, end - at)))
+        disk.counts.failures++
+        return new DiskFullError(`${disk.path}/${this.name}`)
+      }
+      inode.write(at, chunk)
       at += chunk.length
     }
+    return undefined
   }
 
   private sync(): Error | undefined {

@@ -14,6 +14,8 @@ export class Inode {
   private readonly old = new Map<number, Uint8Array>()
   /** To be used again: there is one write and one sync after another. */
   private readonly spare: Uint8Array[] = []
+  /** A bit of it has changed by itself. */
+  rotten = false
 
   constructor(size: number) {
     this.bytes = new Uint8Array(size)
@@ -69,6 +71,7 @@ export class Inode {
   flip(bit: number): void {
     const at = Math.floor(bit / 8) % Math.max(1, this.size)
     this.bytes[at] = (this.bytes[at] as number) ^ (1 << (bit % 8))
+    this.rotten = true
   }
 
   private keep(sector: number): void {

@@ -6,6 +6,12 @@ const busy = (count: number, from = 0) =>
     { do: 'wait', until: from },
     { do: 'client', action: 'loop', lock: 'busy', count, hold: 0.005 },
   ] as const
+/** Records of many sectors: of each, a crash may leave any part, and log files come to their end. */
+const large = (count: number, from = 0) =>
+  [
+    { do: 'wait', until: from },
+    { do: 'client', action: 'loop', lock: 'large', count, hold: 0.005, data: 4000 },
+  ] as const
 const trouble = (at: number, what: string, who: string, more: Record<string, unknown> = {}) =>
   ({ at, do: 'system', action: 'disk', trouble: what, who, ...more }) as const
 /** Whatever was not synced is lost. */
@@ -60,12 +66,41 @@ export const DISK_ROWS: readonly Scenario[] = [
     expect: { ...QUIET, facts: { C1: { loop: { done: 150 } } }, running: 3, refused: 0 },
   },
   {
+    id: 'D2b',
+    title: 'Records of many sectors are torn: of each, any part has reached the disk',
+    reference: `${ETCD}/5230; a disk keeps no order among the sectors of one write`,
+    system: cluster({ disk: TORN }),
+    clients: { C1: large(150), C2: large(150) },
+    faults: Array.from(
+      { length: 9 },
+      (_, i) =>
+        ({
+          at: 1 + i,
+          do: 'system',
+          action: 'dieAtEffect',
+          who: i % 2 ? 'follower1' : 'leader',
+          what: 'written',
+          nth: 1 + (i % 3),
+          for: 0.5,
+        }) as const,
+    ),
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 150 } }, C2: { loop: { done: 150 } } },
+      running: 3,
+      refused: 0,
+      failed: 0,
+      lag: { atMost: 5 },
+    },
+  },
+  {
     id: 'D3',
     title: 'A bit changes in the middle of the log of one member',
     reference: 'https://www.usenix.org/conference/fast18/presentation/alagappan',
     text: 'The member does not start, and cuts nothing off. Replaced by an empty one it gets everything from the others.',
     system: cluster(),
-    clients: { C1: busy(100), C2: busy(50, 30) },
+    clients: { C1: large(60), C2: busy(50, 30) },
     faults: [
       { at: 8, do: 'powerOff', who: 'N2' },
       { at: 8.1, do: 'system', action: 'rot', who: 'N2', file: 'log' },
@@ -75,8 +110,9 @@ export const DISK_ROWS: readonly Scenario[] = [
     until: 60,
     expect: {
       ...QUIET,
-      facts: { C1: { loop: { done: 100 } }, C2: { loop: { done: 50 } } },
+      facts: { C1: { loop: { done: 60 } }, C2: { loop: { done: 50 } } },
       running: 3,
+      everRefused: { N2: 1 },
       voters: ['N1', 'N2', 'N3'],
       lag: { atMost: 5 },
     },
@@ -96,6 +132,29 @@ export const DISK_ROWS: readonly Scenario[] = [
     ],
     until: 60,
     expect: { ...QUIET, facts: { C1: { loop: { done: 200 } }, C2: KEPT }, running: 3, lag: { atMost: 5 } },
+  },
+  {
+    id: 'D5n',
+    title: 'A bit changes in the newest snapshot, and the log files before it are deleted: the one before stands in',
+    reference: 'two snapshots are kept, and the log from the older one on',
+    system: cluster({ settings: { snapshotBytes: 300_000 } }),
+    clients: { C1: large(250), C2: keeper(50) },
+    faults: [4, 6, 8].flatMap((at, i) => {
+      const who = `N${(i % 3) + 1}`
+      return [
+        { at, do: 'powerOff', who },
+        { at: at + 0.1, do: 'system', action: 'rot', who, file: 'newestSnapshot' },
+        { at: at + 1, do: 'start', who },
+      ] as const
+    }),
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 250 } }, C2: KEPT },
+      running: 3,
+      refused: 0,
+      lag: { atMost: 5 },
+    },
   },
   {
     id: 'D6',
@@ -162,6 +221,16 @@ export const DISK_ROWS: readonly Scenario[] = [
     system: cluster({ disk: { ...HARSH, journal: false }, settings: SMALL }),
     clients: { C1: busy(300), C2: busy(300) },
     faults: [2, 5, 8, 11, 14].map((at) => ({ at, do: 'system', action: 'blackout', for: 0.5 }) as const),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 300 } } }, running: 3, refused: 0 },
+  },
+  {
+    id: 'D9k',
+    title: 'Of the names that the folder was not told to the disk, any part is there after a power cut',
+    reference: 'https://github.com/ClickHouse/ClickHouse/issues/111339; a folder keeps no order without a journal',
+    system: cluster({ disk: { loss: 500, kept: 500, journal: false }, settings: SMALL }),
+    clients: { C1: large(300), C2: busy(300) },
+    faults: Array.from({ length: 16 }, (_, i) => ({ at: 2 + i, do: 'system', action: 'blackout', for: 0.3 }) as const),
     until: 60,
     expect: { ...QUIET, facts: { C1: { loop: { done: 300 } } }, running: 3, refused: 0 },
   },
@@ -236,5 +305,15 @@ export const DISK_ROWS: readonly Scenario[] = [
     ),
     until: 60,
     expect: { ...QUIET, facts: { C1: { loop: { done: 250 } } }, running: 3, refused: 0, lag: { atMost: 5 } },
+  },
+  {
+    id: 'D15v',
+    title: 'The log file in which a vote stands is deleted: the vote is still known after a power cut',
+    reference: 'Raft, figure 2: term and vote are durable for as long as the member lives',
+    system: cluster({ disk: HARSH, settings: SMALL }),
+    clients: { C1: large(350) },
+    faults: [5, 10, 15].map((at) => ({ at, do: 'system', action: 'blackout', for: 1 }) as const),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 350 } } }, running: 3, refused: 0 },
   },
 ]

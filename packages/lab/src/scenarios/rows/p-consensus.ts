@@ -72,6 +72,41 @@ export const CONSENSUS_ROWS: readonly Scenario[] = [
     },
   },
   {
+    id: 'P2f',
+    title: 'A member that has led answers reads with what was acknowledged meanwhile, or waits until it knows it',
+    reference: 'thesis 6.4: a read at a follower waits for the index that the leader confirms',
+    text: 'C2 has no session, and stays with the member. Its disk is slow: what the others have committed is applied late there.',
+    system: cluster(),
+    clients: {
+      C1: [{ do: 'client', action: 'put', key: 'k', value: 'old', ifVersion: '0' }],
+      C2: [
+        { do: 'wait', until: 0.5 },
+        { do: 'client', action: 'get', key: 'k', as: 'before' },
+        { do: 'wait', until: 2.2 },
+        { do: 'client', action: 'get', key: 'k' },
+      ],
+      C3: [
+        { do: 'wait', until: 2 },
+        { do: 'client', action: 'get', key: 'k' },
+        { do: 'client', action: 'put', key: 'k', value: 'new', ifVersion: 'seen' },
+      ],
+    },
+    faults: [
+      { at: 1, do: 'system', action: 'transfer', to: 'follower1' },
+      // Whoever led at first is the member that is asked.
+      { at: 1, do: 'system', action: 'disk', trouble: 'slow', ms: 1000, who: 'leader', for: 5 },
+    ],
+    until: 10,
+    expect: {
+      ...QUIET,
+      facts: {
+        C2: { before: { value: 'old' }, get: { value: 'new', at: { atLeast: 2.5 } } },
+        C3: { put: { done: true, at: { atMost: 2.2 } } },
+      },
+      terms: 2,
+    },
+  },
+  {
     id: 'P3',
     title: 'A leader is paused in the middle of a read, and another one has written when it wakes',
     reference: `${ETCD}/20418`,

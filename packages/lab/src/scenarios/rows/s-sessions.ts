@@ -414,6 +414,21 @@ export const SESSION_ROWS: readonly Scenario[] = [
     expect: { ...QUIET, facts: { C1: KEPT }, events: { sessionEnded: 0 } },
   },
   {
+    id: 'S21p',
+    title:
+      'A waiter comes back on another connection, while its old one still looks open: it is told of its grant at once',
+    reference:
+      'a router that has forgotten a connection tells neither side; pushes go where the session was attached last',
+    system: cluster({ ttl: 30, margin: 3 }),
+    clients: {
+      C1: keeper(60),
+      C2: next(1),
+    },
+    faults: [{ at: 2, do: 'forget', from: 'C2', to: 'leader' }],
+    until: 80,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { take: { outcome: 'granted', at: { atLeast: 60, atMost: 60.1 } } } } },
+  },
+  {
     id: 'S22',
     title: 'The leader dies at the moment of an expiry: its successor ends the session',
     reference: `${ETCD}/10686`,

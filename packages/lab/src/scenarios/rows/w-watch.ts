@@ -168,6 +168,23 @@ export const WATCH_ROWS: readonly Scenario[] = [
     },
   },
   {
+    id: 'W6s',
+    title: 'A watch at a member that was cut off, and is given a snapshot: what it left out is told as a gap',
+    reference: `${ETCD}/15271; a snapshot has the state, and not the events that led to it`,
+    text: 'C1 only watches, and stays with the leader when it is cut off from the others. The log that it lacks is gone.',
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: {
+      C1: [{ do: 'client', action: 'watch', for: 40 }],
+      C2: [
+        { do: 'wait', until: 0.5 },
+        { do: 'client', action: 'loop', count: 400, hold: 0.005, data: 4000 },
+      ],
+    },
+    faults: [{ at: 2, do: 'cut', from: 'leader', to: ['follower1', 'follower2'], for: 25 }],
+    until: 50,
+    expect: { ...QUIET, facts: { C1: { watch: { end: 'gap' } }, C2: { loop: { done: 400 } } }, lag: { atMost: 5 } },
+  },
+  {
     id: 'W7',
     title: 'Who observes an election sees every leader, and that there is none',
     reference: `${ETCD}/18163`,

@@ -90,6 +90,11 @@ export class Network {
     this.#streams.reset(a, b)
   }
 
+  /** All connections between two machines are forgotten by what is between them: both sides go on to believe in theirs. */
+  forgetConnections(a: string, b: string): void {
+    this.#streams.forget(a, b)
+  }
+
   // --- Topologies; each returns the way back ---
 
   /** Both directions. */

@@ -64,6 +64,17 @@ export class Streams {
     }
   }
 
+  /**
+   * Something in the middle has forgotten the connections between two machines, as a router that restarts does: nothing
+   * arrives on them any more, and neither side is told.
+   */
+  forget(a: string, b: string): void {
+    for (const end of this.#open) {
+      const machine = end.process.machine.name
+      if ((machine === a && end.peer === b) || (machine === b && end.peer === a)) end.forgotten = true
+    }
+  }
+
   /** @internal */
   opened(end: End): void {
     this.#open.add(end)
@@ -110,6 +121,8 @@ class End implements Connection {
   readonly #streams: Streams
   #events: ConnectionEvents | undefined
   #other: End | undefined
+  /** What is sent from now on goes nowhere. */
+  forgotten = false
   #over = false
   #closing = false
   #arriveUs = 0
@@ -138,6 +151,7 @@ class End implements Connection {
     if (this.#over || this.#closing) return
     this.#closing = true
     this.#events = undefined
+    if (this.forgotten) return this.#finish()
     this.transmit(CLOSE, 0, undefined, () => {
       this.#other?.broken('the other side has closed the connection')
       this.#finish()
@@ -186,6 +200,7 @@ class End implements Connection {
     const link = this.#streams.link(this.process.machine.name, this.peer)
     const sentUs = world.nowUs
     this.#buffered += bytes
+    if (this.forgotten) return
     link.whenOpen(true, () => {
       this.#buffered -= bytes
       if (this.#over && kind !== CLOSE) return

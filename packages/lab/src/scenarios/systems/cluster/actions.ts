@@ -2,7 +2,10 @@ import type { Limits } from '@leasehold/core'
 import {
   type ClientRights,
   type Cluster,
+  type EffectName,
   type FormatOf,
+  rot,
+  type RotOf,
   type SimulatedMember,
   writeInFormat,
 } from '../../../cluster/index.js'
@@ -14,11 +17,12 @@ type Own = Fault & { readonly do: 'system' }
 /**
  * Faults that only a cluster knows. `who` is a member or `leader`; `for` in seconds.
  *
- * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}
- * - `rot` {file: log | snapshot | identity | mark}: one bit on the platter.
+ * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}; `full` after `room` more bytes.
+ * - `rot` {file: log | snapshot | newestSnapshot | identity | mark}: one bit on the platter.
  * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
  * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
- * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for}.
+ * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for, what?};
+ *   `what`: one of the names in `EffectName`, such as `written`, which leaves a part of a write.
  * - `reset` {who}: the connections of a client break.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}: what operators do.
@@ -48,10 +52,7 @@ export function clusterActions(
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
   return {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
-    rot: (fault) => {
-      const file = { log: /^log-/, snapshot: /^snapshot-/, identity: /^identity$/, mark: /^mark-/ }[String(fault.file)]
-      member(fault).disk.rot(file ?? /^log-/)
-    },
+    rot: (fault) => rot(member(fault), (fault.file ?? 'log') as RotOf),
     format: (fault) => {
       const one = member(fault)
       if (one.process?.alive) throw new Error(`${one.name} runs`)
@@ -67,7 +68,7 @@ export function clusterActions(
     down: (fault) => down(member(fault), fault),
     dieAtEffect: (fault) => {
       const one = member(fault)
-      one.dieAtEffect(Number(fault.nth), () => down(one, fault))
+      one.dieAtEffect(Number(fault.nth), () => down(one, fault), fault.what as EffectName | undefined)
     },
     reset: (fault) => {
       for (const { name } of cluster.list) world.network.resetConnections(String(fault.who), name)
@@ -135,7 +136,7 @@ function disk({ disk: one }: SimulatedMember, fault: Own, later: (action: () => 
       one.setStuck(true)
       return later(() => one.setStuck(false))
     case 'full':
-      one.capacity = one.used
+      one.capacity = one.used + Number(fault.room ?? 0)
       return later(() => {
         one.capacity = Number.POSITIVE_INFINITY
       })

@@ -19,7 +19,8 @@ type Facts = Record<string, unknown>
  * - `watch` {for, from?}: `kinds`, in order; `mark`: where a later `watch` begins. `steal` {lock}.
  * - `hand` {hold, to}, `adopt` {from}: by the name of the baton. `campaign` {value}, `observe` {for}: `leaders`, in order.
  * - `many` {count}: so many sessions with a hold each. `queueUp` {count, hold}: so many acquires at once, each released after
- *   `hold` seconds; `inOrder`. `loop` {count, hold}: one after another; `done`, `at`.
+ *   `hold` seconds; `inOrder`. `loop` {count, hold, data}: one after another, with so many
+ *   bytes of data; `done`, `at`.
  */
 export class ClusterClient implements LockClient {
   readonly facts: Facts = { warnings: 0, losses: 0 }
@@ -278,10 +279,14 @@ export class ClusterClient implements LockClient {
   }
 
   /** Failures are lived with: what was not granted is asked for again. */
-  private async loop({ count, hold: holdFor, lock, locks, mode }: Act): Promise<Facts> {
+  private async loop({ count, hold: holdFor, lock, locks, mode, data }: Act): Promise<Facts> {
     let done = 0
     let failed = 0
-    const options = { wait: '5m', ...(mode === undefined ? {} : { mode: mode as 'shared' }) }
+    const options = {
+      wait: '5m',
+      ...(mode === undefined ? {} : { mode: mode as 'shared' }),
+      ...(data === undefined ? {} : { data: 'data'.repeat(Number(data) / 4) }),
+    }
     while (done < Number(count)) {
       try {
         const hold = await this.locks.acquire((locks ?? lock ?? 'L') as string, options)

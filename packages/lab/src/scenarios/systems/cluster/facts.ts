@@ -93,6 +93,7 @@ export class ClusterFacts {
       refusals: Object.fromEntries(cluster.list.map((member) => [member.name, member.refused?.message ?? ''])),
       failed: cluster.list.reduce((sum, member) => sum + member.failures, 0),
       refused: cluster.list.filter((member) => member.refused).length,
+      everRefused: Object.fromEntries(cluster.list.map((member) => [member.name, member.refusals])),
       running: running.length,
       failures: Object.fromEntries(cluster.list.map((member) => [member.name, member.failures])),
       voters:
