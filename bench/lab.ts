@@ -16,6 +16,7 @@ const WORK: Plan['work'] = {
   cas: 4,
   query: 2,
   handover: 1,
+  bulk: 0,
 }
 
 /** Five members as they are started by default, on disks that take 1 to 2 ms, and six clients that do all kinds of work. */
