@@ -22,7 +22,16 @@ const WORK: Plan['work'] = {
 /** Five members as they are started by default, on disks that take 1 to 2 ms, and six clients that do all kinds of work. */
 function planOfLoad(seed: number, thinkMs: number): Plan {
   const plan = planOf(seed, 'calm', MEMBERS)
-  const load = { clients: 6, locks: 3, thinkMs, work: WORK, safetyMs: SIMULATED_MS, ttlMs: 5000 }
+  const load = {
+    clients: 6,
+    locks: 3,
+    thinkMs,
+    work: WORK,
+    safetyMs: SIMULATED_MS,
+    ttlMs: 5000,
+    observers: 0,
+    dataBytes: 0,
+  }
   const members = { tickMs: 50, electionTicks: 16, snapshotBytes: 1_000_000, syncMs: 1, blockingWrites: true }
   return { ...plan, ...load, ...members, faults: [] }
 }
