@@ -239,8 +239,8 @@ export class ProtocolEngine implements Engine, Wire {
     return after(this.#platform, delayMs, callback, keepAlive)
   }
 
-  suspect(error: LeaseholdError, sentAt: number): void {
-    this.#link.suspect(error, sentAt)
+  suspect(error: LeaseholdError, patienceMs: number): void {
+    this.#link.suspect(error, patienceMs)
   }
 
   forget(session: ProtocolSession): void {

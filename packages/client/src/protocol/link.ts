@@ -97,8 +97,9 @@ export class Link {
   #lastError: LeaseholdError | undefined
   #cancelTimer: () => void = () => {}
   #cancelSilence: () => void = () => {}
+  #suspicion: { heard: boolean } | undefined
+  #cancelSuspicion: () => void = () => {}
   #heard = false
-  #lastHeardAt = Number.NEGATIVE_INFINITY
 
   constructor(options: LinkOptions, events: LinkEvents) {
     this.#options = options
@@ -160,9 +161,19 @@ export class Link {
     this.#failed(error, url)
   }
 
-  /** The service has not answered in time: if nothing at all was heard, the connection is dead although it looks open. */
-  suspect(error: LeaseholdError, heardSince: number): void {
-    if (this.connected && this.#lastHeardAt <= heardSince) this.leave(error)
+  /**
+   * The service has not answered yet. It may be slow: a service that is there answers a ping at once. If nothing at all is heard
+   * within `patienceMs` of one, the connection is dead although it looks open, and is given up.
+   */
+  suspect(error: LeaseholdError, patienceMs: number): void {
+    if (!this.connected || this.#suspicion) return
+    this.send({ kind: 'ping', correlation: PING_CORRELATION })
+    const suspicion = { heard: false }
+    this.#suspicion = suspicion
+    this.#cancelSuspicion = after(this.#options.platform, patienceMs, () => {
+      this.#suspicion = undefined
+      if (!suspicion.heard) this.leave(error)
+    })
   }
 
   close(): void {
@@ -224,8 +235,8 @@ export class Link {
 
   #received(url: string, messages: readonly ServerMessage[], mine: () => boolean): void {
     this.#heard = true
-    this.#lastHeardAt = this.#options.platform.monotonicMs()
-    this.#pace.heard(this.#lastHeardAt)
+    if (this.#suspicion) this.#suspicion.heard = true
+    this.#pace.heard(this.#options.platform.monotonicMs())
     for (const message of messages) {
       if (!mine()) return
       if (message.kind === 'welcome') this.#welcome(url, message)
@@ -310,6 +321,8 @@ export class Link {
     this.#outbox = []
     this.#cancelTimer()
     this.#cancelSilence()
+    this.#cancelSuspicion()
+    this.#suspicion = undefined
     channel?.close()
     if (!this.connected) return
     this.#status = { state: 'connecting', attempt: 0 }

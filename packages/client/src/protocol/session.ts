@@ -38,7 +38,7 @@ const WINDOW_ALL = 1_000
 
 const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 
-/** Without any message for this long after a renewal the connection is taken for dead. */
+/** A service that is there answers a ping within this; less when there is not so much time left. */
 const SUSPECT_MS = 500
 /** Pause before something that must be done is sent again after a refusal for want of room. */
 const AGAIN_MS = 100
@@ -88,9 +88,8 @@ export class ProtocolSession implements EngineSession {
   renew(timeoutMs: number): Promise<void> {
     if (this.#ended) return Promise.reject(this.#ended)
     const sentAt = this.wire.now()
-    const [oldest] = this.#renewals
-    if (oldest && sentAt - oldest.sentAt >= SUSPECT_MS) {
-      this.wire.suspect(this.wire.unavailable('a renewal has no answer'), oldest.sentAt)
+    if (this.#renewals.size > 0) {
+      this.wire.suspect(this.wire.unavailable('a renewal has no answer'), Math.min(SUSPECT_MS, timeoutMs / 2))
     }
     return new Promise((resolve, reject) => {
       const renewal: Renewal = {

@@ -22,6 +22,6 @@ export interface Wire {
   after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
   /** An UnavailableError with what is known about the connection. */
   unavailable(message: string): LeaseholdError
-  /** Nobody has answered since `sentAt`: the connection may be dead. */
-  suspect(error: LeaseholdError, sentAt: number): void
+  /** An answer is overdue: asks whether anybody is there, and gives the connection up if nothing is heard in `patienceMs`. */
+  suspect(error: LeaseholdError, patienceMs: number): void
 }

@@ -39,6 +39,8 @@ export const LAB_SETTINGS: MemberSettings = {
   historyEvents: 2_000,
   compareEvery: 256,
   snapshotSliceBytes: 1,
+  // Blocking takes no time here, however slow or stuck the disk. The explorer draws it all the same.
+  blockingWrites: false,
 }
 
 /** Members that form one service, with everything that is checked about them at every step. */

@@ -139,9 +139,9 @@ export const GRANT_ROWS: readonly Scenario[] = [
     },
     faults: [
       { at: 0.5, do: 'system', action: 'transfer', to: 'N1' },
-      { at: 3.9, do: 'hold', from: 'C1', to: 'N1', label: 'acquire', for: 5 },
+      { at: 3.9, do: 'hold', from: 'C1', to: 'N1', label: 'acquire', for: 5.5 },
       { at: 4.5, do: 'system', action: 'transfer', to: 'N2' },
-      { at: 8.5, do: 'system', action: 'transfer', to: 'N1' },
+      { at: 9, do: 'system', action: 'transfer', to: 'N1' },
     ],
     until: 25,
     expect: {
