@@ -30,6 +30,8 @@ interface Member {
   readonly id: number
   readonly disk: Disk
   raft: Raft | undefined
+  /** How often it was started. */
+  life: number
   writes: Write[]
   applied: number
   digest: number
@@ -57,6 +59,8 @@ export interface Faults {
   readonly slowDisk: number
   /** A disk stands still for a while, such as one that is busy with somebody else's sync. */
   readonly stall: number
+  /** The same just when a later term is to be written. */
+  readonly stallTerm: number
   readonly compact: number
   readonly change: number
   readonly transfer: number
@@ -109,6 +113,7 @@ export class Group {
         id,
         disk,
         raft: undefined,
+        life: 0,
         writes: [],
         applied: 0,
         digest: 0,
@@ -124,6 +129,7 @@ export class Group {
 
   private start(member: Member): void {
     const { disk } = member
+    member.life++
     member.raft = new Raft({
       id: member.id,
       snapshot: disk.snapshot,
@@ -138,8 +144,9 @@ export class Group {
   }
 
   private crash(member: Member): void {
-    // Any prefix of the writes under way may have reached the disk.
-    const survived = this.random.below(member.writes.length + 1)
+    // Any prefix of the writes under way may have reached the disk; often none, when a term is at stake.
+    const none = (member.raft as Raft).term > member.disk.hard.term && this.random.chance(50)
+    const survived = none ? 0 : this.random.below(member.writes.length + 1)
     for (const write of member.writes.slice(0, survived)) this.store(member, write.effects)
     member.raft = undefined
     member.writes = []
@@ -163,7 +170,7 @@ export class Group {
       }
       if (faulty && this.strike(member)) continue
       if (!faulty || !random.chance(10)) member.raft.tick()
-      if (faulty && random.below(10_000) < faults.stall) member.stalled = this.now + 1 + random.below(STALL_MAX)
+      if (faulty && random.below(10_000) < faults.stall) this.stall(member)
       if (this.now >= member.stalled && !random.chance(faulty ? faults.slowDisk : 0))
         for (let i = 0; i < (faulty ? 2 : 20); i++) this.complete(member)
     }
@@ -192,7 +199,9 @@ export class Group {
     }
     const raft = member.raft as Raft
     const exposed = !raft.hasCommittedInTerm ? 6 : raft.commit < raft.lastIndex ? 3 : 1
-    if (member.writes.length > 0 && random.below(1000) < writing) this.crash(member)
+    // Whoever leads in a term that it can forget must not get away with it.
+    const forgetful = raft.role === 'leader' && raft.term > member.disk.hard.term ? 5 : 1
+    if (member.writes.length > 0 && random.below(1000) < writing * forgetful) this.crash(member)
     else if (raft.role === 'leader' && random.below(1000) < depose * exposed) this.depose(member)
     else if (random.below(10_000) < pause) member.paused = now + 1 + random.below(downMax)
     return member.raft === undefined || now < member.paused
@@ -290,13 +299,24 @@ export class Group {
     for (let rounds = 0; raft.hasEffects && rounds < 1000; rounds++) {
       const effects = raft.takeEffects()
       for (const message of effects.messages) this.send(message)
-      if (effects.persist !== undefined) member.writes.push({ effects })
+      if (effects.persist !== undefined) this.hand(member, effects)
       else for (const message of effects.gated) this.send(message)
       if (effects.snapshotWanted) this.compact(member)
-      if (effects.role === 'leader') this.safety.leads(member.id, raft)
+      if (effects.role === 'leader') this.safety.leads(raft, member.life)
       this.apply(member, effects.committed)
       for (const { context, index } of effects.reads) this.safety.readDone(context, index)
     }
+  }
+
+  private hand(member: Member, effects: Effects): void {
+    const { random, faults } = this
+    const later = (effects.hardState?.term ?? 0) > member.disk.hard.term
+    if (later && !this.calm && random.chance(faults.stallTerm)) this.stall(member)
+    member.writes.push({ effects })
+  }
+
+  private stall(member: Member): void {
+    member.stalled = this.now + 1 + this.random.below(STALL_MAX)
   }
 
   private complete(member: Member): void {
@@ -416,11 +436,10 @@ export class Group {
     )
   }
 
-  /** Whoever leads in the highest term that there is. */
+  /** Of those who lead the one of the highest term. Who is no member any more may know of a higher one: it wins nothing. */
   newestLeader(): Raft | undefined {
-    const up = [...this.members.values()].flatMap(({ raft }) => raft ?? [])
-    const term = Math.max(...up.map((raft) => raft.term))
-    return up.find((raft) => raft.role === 'leader' && raft.term === term)
+    const leaders = [...this.members.values()].flatMap(({ raft }) => (raft?.role === 'leader' ? raft : []))
+    return leaders.sort((a, b) => b.term - a.term)[0]
   }
 
   summary(): string {

@@ -3,6 +3,8 @@ import type { Prng } from './prng.js'
 /** Which links carry nothing: each direction of each pair by itself. */
 export class Links {
   private readonly cuts = new Set<string>()
+  /** Who was led away last. It may come back without those who went along. */
+  private splitOff = 0
 
   constructor(
     private readonly random: Prng,
@@ -26,7 +28,7 @@ export class Links {
     const { random, ids } = this
     const kind = random.below(100)
     if (kind < 15) this.heal()
-    else if (kind < 35) this.rejoin(random.pick(ids))
+    else if (kind < 35) this.rejoin(random.chance(50) ? this.splitOff : random.pick(ids))
     else if (kind < 70) this.split(leader)
     else this.lose(random.pick(ids))
   }
@@ -34,7 +36,8 @@ export class Links {
   /** A leader and some others, at most half of all, hear nobody else: of an even number of voters neither half is a majority. */
   split(leader: number | undefined): void {
     const { random, ids } = this
-    const apart = new Set([leader ?? random.pick(ids)])
+    this.splitOff = leader ?? random.pick(ids)
+    const apart = new Set([this.splitOff])
     for (let more = random.below(ids.length >> 1); more > 0; more--) apart.add(random.pick(ids))
     this.heal()
     for (const a of ids) for (const b of ids) if (apart.has(a) !== apart.has(b)) this.cuts.add(`${a}-${b}`)

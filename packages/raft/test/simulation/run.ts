@@ -20,9 +20,10 @@ function faultsOf(random: Prng): Faults {
     cut: some(random.pick([40, 100])),
     slowDisk: some(80),
     stall: some(random.pick([200, 600])),
+    stallTerm: some(60),
     compact: some(random.pick([60, 400])),
-    change: some(40),
-    transfer: some(20),
+    change: some(random.pick([40, 120])),
+    transfer: some(random.pick([20, 100])),
     ended: some(20),
     moments: momentsOf(random, some),
   }

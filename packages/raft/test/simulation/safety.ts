@@ -10,7 +10,8 @@ interface Known {
 
 /** The global promises of Raft (figure 3.2), watched over the whole run. A broken one throws. */
 export class Safety {
-  private readonly leaders = new Map<number, number>()
+  /** By term: who led, and in which of its lives. */
+  private readonly leaders = new Map<number, { readonly id: number; readonly life: number }>()
   /** What was applied at each index by whoever was first, and the digest of everything up to there. */
   private readonly log = new Map<number, Known>()
   private readonly reads = new Map<number, number>()
@@ -20,11 +21,15 @@ export class Safety {
     return this.highest
   }
 
-  /** Election safety: at most one leader in a term. Leader completeness: it has whatever was committed in earlier terms. */
-  leads(id: number, raft: Raft): void {
+  /**
+   * Election safety: at most one leader in a term, and in one of its lives (the next one knows nothing of what the first has
+   * sent). Leader completeness: it has whatever was committed in earlier terms.
+   */
+  leads(raft: Raft, life: number): void {
+    const { id } = raft
     const known = this.leaders.get(raft.term)
     if (known === undefined) {
-      this.leaders.set(raft.term, id)
+      this.leaders.set(raft.term, { id, life })
       for (let index = raft.status.first; index <= this.highest; index++) {
         const ours = raft.termAt(index)
         const theirs = this.log.get(index)
@@ -32,7 +37,8 @@ export class Safety {
         if (theirs === undefined || theirs.committedIn >= raft.term || theirs.term === ours) continue
         throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs.term} (has ${ours})`)
       }
-    } else if (known !== id) throw new Error(`two leaders in term ${raft.term}: ${known} and ${id}`)
+    } else if (known.id !== id) throw new Error(`two leaders in term ${raft.term}: ${known.id} and ${id}`)
+    else if (known.life !== life) throw new Error(`${id} leads in term ${raft.term} once more, after a restart`)
   }
 
   /** State machine safety: the same entry at the same index, everywhere, for ever. */
