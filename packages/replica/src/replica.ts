@@ -77,6 +77,14 @@ export class Replica implements Member<LockState> {
         const storageOptions = { ...settings, changed: () => replica?.roomChanged() }
         openStorage(platform.disk, storageOptions, (error, storage) => {
           if (!storage) return finish(error)
+          const { passedOver } = storage.snapshots
+          if (passedOver) {
+            const text = 'the newest snapshot is damaged: the one before and the log stand in for it'
+            platform.log.warn(text, {
+              error: passedOver.message,
+              hint: 'look at the disk: a second damage may not be made good',
+            })
+          }
           try {
             replica = new Replica(settings, storage)
             replica.whenUsable((problem) => finish(problem, problem ? undefined : replica))

@@ -340,6 +340,30 @@ describe('disk', () => {
     expect(() => world.open()).toThrow(StorageError)
   })
 
+  it('whose newest snapshot is damaged goes on with the one before, and says so', () => {
+    const world = new World()
+    world.open({ snapshotBytes: 8192 })
+    const session = world.openSession()
+    const snapshots = (): string[] => world.disk.list().filter((file) => file.startsWith('snapshot-'))
+    let request = 0
+    for (const first = snapshots().length; snapshots().length < first + 1 || request < 400; request++) {
+      world.acquire(session, request + 1, `l${request}`)
+    }
+    const hash = world.read(({ state }) => state.hash())
+    world.stop()
+    const newest = snapshots().sort().at(-1) as string
+    const bytes = world.disk.bytes(newest).slice()
+    bytes[60] = (bytes[60] as number) ^ 1
+    world.disk.overwrite(newest, bytes)
+    const warnings: unknown[] = []
+    const log = { ...world.platform.log, warn: (text: string, fields?: object) => warnings.push([text, fields]) }
+    world.open({ platform: { ...world.platform, log } })
+    expect(warnings).toEqual([
+      [expect.stringContaining('damaged'), { error: expect.stringContaining(newest), hint: expect.any(String) }],
+    ])
+    expect(world.read(({ state }) => state.hash())).toBe(hash)
+  })
+
   it('that lost power at any moment has all that was acknowledged', () => {
     for (let seed = 0; seed < 12; seed++) {
       const choose = seeded(seed)
