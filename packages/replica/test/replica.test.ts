@@ -340,6 +340,22 @@ describe('disk', () => {
     expect(() => world.open()).toThrow(StorageError)
   })
 
+  it('that takes no new log file stops the member once, with its own reason', () => {
+    const world = new World()
+    const replica = world.open({ blockingWrites: false })
+    const session = world.openSession()
+    world.disk.rename = () => {
+      throw Object.assign(new Error('EROFS: read-only file system'), { code: 'EROFS' })
+    }
+    const failures = new Set<string>()
+    replica.onStatus(({ failure }) => failure !== undefined && failures.add(failure))
+    for (let i = 1; i < 200 && replica.status.role !== 'stopped'; i++) {
+      world.submit({ ...acquire(session, i, `l${i}`), data: new Uint8Array(4096).fill(i) })
+    }
+    expect([...failures]).toEqual([expect.stringMatching(/log-.*EROFS/)])
+    expect(replica.status.failure).toBe([...failures][0])
+  })
+
   it('whose newest snapshot is damaged goes on with the one before, and says so', () => {
     const world = new World()
     world.open({ snapshotBytes: 8192 })

@@ -227,12 +227,15 @@ export class Loop {
         const effects = this.raft.takeEffects()
         for (const out of effects.messages) this.peers.send(out)
         more = this.flush(effects)
+        // A write that fails at once, such as a new log file on a disk that takes none, stops the member within this call.
+        if (this.halted) return
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
         if (effects.snapshotWanted) this.snapshotting.take(this.meta)
         more = this.changeRole() || more
         this.answerReads()
+        if (this.halted) return
       }
     } finally {
       this.running = false
@@ -242,6 +245,7 @@ export class Loop {
       this.kick()
     this.handOutLater()
     this.takeSnapshot()
+    if (this.halted) return
     this.armDue()
     this.options.rested(applied)
   }
