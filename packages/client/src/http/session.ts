@@ -15,7 +15,7 @@ import {
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { unknownOutcome } from '../protocol/request.js'
+import { isBeforehand, unknownOutcome } from '../protocol/request.js'
 import { abortedError } from '../race.js'
 import type { Ask, Got, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './handles.js'
@@ -122,7 +122,7 @@ export class HttpSession implements EngineSession {
           throw new NotHolderError(`it was granted, and lost (${error.reason}) before the answer arrived`)
         }
         const cancelled = error instanceof AbortedError || error instanceof ExpiredRequestError
-        if (signal.aborted || error instanceof UnavailableError) void this.#cancel(request)
+        if (signal.aborted || error instanceof UnavailableError || refusedBeforehand(error)) void this.#cancel(request)
         if (signal.aborted || !cancelled || this.#ended) throw error
         if (platform.monotonicMs() >= endAt) {
           throw new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause: error })
@@ -227,13 +227,20 @@ export class HttpSession implements EngineSession {
     }
   }
 
-  /** A request whose outcome matters: when nobody answers it may have taken effect. */
+  /** A request whose outcome matters: when a sending of it has no answer, it may have taken effect. */
   async #write(ask: Ask): Promise<Got> {
     this.#open++
+    let unanswered = false
+    const onUnanswered = (): void => {
+      unanswered = true
+      ask.onUnanswered?.()
+    }
     try {
-      return await this.#ask(ask)
+      return await this.#ask({ ...ask, onUnanswered })
     } catch (error) {
-      if (error instanceof UnavailableError) throw unknownOutcome(ask.what, error)
+      if (error instanceof UnavailableError || (unanswered && refusedBeforehand(error))) {
+        throw unknownOutcome(ask.what, error as LeaseholdError)
+      }
       throw error
     } finally {
       this.#open--
@@ -314,4 +321,8 @@ function textOf(data: Uint8Array): string {
   } catch (error) {
     throw new InvalidError("with transport 'http' data is a text", { cause: error, hint: 'write it as base64' })
   }
+}
+
+function refusedBeforehand(error: unknown): boolean {
+  return error instanceof LeaseholdError && isBeforehand(error.code)
 }

@@ -46,8 +46,11 @@ export class NumberedCall extends OpenRequest {
     const { late } = this.terms
     if (late && this.home.sendAgainLater(this, result)) return false
     if (!this.#waiting) late?.(result)
-    else if (result.kind === 'refused') this.reject(errorOfRefusal(result))
-    else this.resolve(result)
+    else if (result.kind !== 'refused') this.resolve(result)
+    else {
+      const error = errorOfRefusal(result)
+      this.reject(this.leavesOpen(result) ? unknownOutcome(this.terms.what, error) : error)
+    }
     return true
   }
 

@@ -83,6 +83,10 @@ export class PendingAcquire extends OpenRequest {
       this.#queued = true
       return false
     }
+    if (result.kind === 'refused' && this.leavesOpen(result)) {
+      this.home.giveUp(this, errorOfRefusal(result))
+      return false
+    }
     this.stop()
     if (result.kind === 'granted') this.home.granted(result.grant, this)
     else if (result.kind === 'refused') this.reject(errorOfRefusal(result))

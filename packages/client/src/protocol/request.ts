@@ -1,6 +1,7 @@
 import {
   type Ack,
   type Command,
+  type ErrorCode,
   errorOf,
   type LeaseholdError,
   type Refused,
@@ -28,8 +29,8 @@ export interface RequestHome {
  * with the same number on every new connection, so that a lost answer never makes a second effect.
  */
 export abstract class OpenRequest implements Awaiting {
-  /** Whether it was ever handed to a connection. */
-  sent = false
+  /** How often it was handed to a connection. */
+  sendings = 0
   /** What its last sending has told the service. */
   told: Ack | undefined
   /** When nobody waits for the answer any longer, in milliseconds of the monotonic clock. */
@@ -39,6 +40,16 @@ export abstract class OpenRequest implements Awaiting {
     readonly home: RequestHome,
     readonly number: number,
   ) {}
+
+  /** Whether it was ever handed to a connection. */
+  get sent(): boolean {
+    return this.sendings > 0
+  }
+
+  /** A refusal that leaves open what became of an earlier sending. */
+  leavesOpen(result: Result): boolean {
+    return result.kind === 'refused' && this.sendings > 1 && isBeforehand(result.code)
+  }
 
   /** The command to send, which also tells the service what has arrived. */
   abstract command(ack: Ack): Command
@@ -65,6 +76,16 @@ export interface Renewal {
 export function errorOfRefusal(refused: Refused): LeaseholdError {
   const { code, message, hint, version } = refused
   return errorOf(code, message, { hint, version })
+}
+
+const ROOM_AND_RIGHTS: readonly ErrorCode[] = ['storage', 'limit', 'forbidden', 'unauthenticated']
+
+/**
+ * Refusals that a member may give before it looks at what it knows of a request, for want of room or rights: one of a repeat does
+ * not say what became of the first sending.
+ */
+export function isBeforehand(code: ErrorCode): boolean {
+  return ROOM_AND_RIGHTS.includes(code)
 }
 
 /** Refusals after which the same message may be sent again elsewhere: nothing was done, or a repeat is recognised. */

@@ -312,7 +312,7 @@ export class ProtocolSession implements EngineSession {
   #send(request: OpenRequest): void {
     if (!this.wire.connected) return
     const ack = this.#open.tell()
-    request.sent = true
+    request.sendings++
     request.told = ack
     this.wire.command(request.command(ack), request)
   }

@@ -191,8 +191,8 @@ const ROWS: readonly Row[] = [
   [
     'a repeat has the same request number',
     'protocol/session.ts',
-    '    request.sent = true\n    request.told = ack\n    this.wire.command(request.command(ack), request)\n',
-    '    const again = request.sent\n    request.sent = true\n    request.told = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
+    '    request.sendings++\n    request.told = ack\n    this.wire.command(request.command(ack), request)\n',
+    '    const again = request.sent\n    request.sendings++\n    request.told = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
     'protocol/reconnect',
     'changes no outcome and doubles no effect',
   ],

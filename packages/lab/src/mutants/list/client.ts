@@ -100,8 +100,8 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     patches: [
       [
         'protocol/session',
-        'request.sent = true;\n        request.told = ack;\n        this.wire.command(request.command(ack),',
-        'const again = request.sent && request instanceof PendingAcquire;\n        request.sent = true;\n        request.told = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
+        'request.sendings++;\n        request.told = ack;\n        this.wire.command(request.command(ack),',
+        'const again = request.sent && request instanceof PendingAcquire;\n        request.sendings++;\n        request.told = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
       ],
     ],
   },
