@@ -8,6 +8,8 @@ import { type Peer, startAll } from './peers/peer.js'
 import { spreadOf, writeResults } from './results.js'
 
 const DISK_SECONDS = 1
+/** Each system is busy for so long before anything is measured: compilers and caches of all are warm. */
+const WARMUP_SECONDS = 2
 
 interface Row {
   readonly title: string
@@ -80,6 +82,10 @@ async function measureTable(
   systems: readonly System[],
   { rounds, seconds }: { rounds: number; seconds: number },
 ): Promise<AllResults['workloads']> {
+  for (const [i, system] of systems.entries()) {
+    tell(`warming up ${peers[i]?.name}`)
+    await measure(system.distinct, 64, WARMUP_SECONDS)
+  }
   const total = TABLE.length * rounds * systems.length
   let done = 0
   const workloads: AllResults['workloads'][number][] = []

@@ -9,6 +9,8 @@ import {
   type Millis,
   type SessionId,
 } from '@leasehold/core'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { WebSocket } from 'ws'
 import { print } from './compare.js'
 import { cpuMs } from './cpu.js'
@@ -147,9 +149,12 @@ function acquireOf(session: SessionId, request: number, name: string): Command {
   return { kind: 'acquire', session, request, ack: { lowest: request, also: [] }, locks, waitMs: 0 as Millis, ...terms }
 }
 
-/** After a full collection where Node was started with --expose-gc; an upper bound otherwise. */
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc') as () => void
+
+/** After a full collection. */
 function heapBytes(): number {
-  ;(globalThis as { gc?: () => void }).gc?.()
+  collect()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
   return heapUsed + arrayBuffers
 }

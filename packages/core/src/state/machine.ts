@@ -1,3 +1,4 @@
+import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
 import { FreshMap } from '../fresh.js'
@@ -44,7 +45,7 @@ export class Machine {
   /** In the order of arrival. */
   readonly waiters = new FreshMap<number, Waiter>()
   readonly delays = new FreshMap<number, Delay>()
-  readonly locks = new FreshMap<string, Lock>()
+  readonly locks = new NameTable<Lock>()
   /** How many of the locks are semaphores. */
   semaphores = 0
   readonly registers = new Map<string, Register>()
