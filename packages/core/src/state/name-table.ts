@@ -1,7 +1,7 @@
 import { FreshMap } from '../fresh.js'
 
 /** A power of two. */
-const PARTS = 256
+const PARTS = 1024
 /** Names mostly differ at their end. */
 const HASHED_CHARS = 8
 
@@ -14,36 +14,42 @@ const HASHED_CHARS = 8
  * early, chains stay short. There is no order.
  */
 export class NameTable<V> {
-  private readonly parts: readonly FreshMap<string, V>[] = Array.from({ length: PARTS }, () => new FreshMap())
+  private readonly parts = new Array<FreshMap<string, V> | undefined>(PARTS).fill(undefined)
 
   get(name: string): V | undefined {
-    return this.part(name).get(name)
+    return this.parts[partOf(name)]?.get(name)
   }
 
   set(name: string, value: V): void {
-    this.part(name).set(name, value)
+    const at = partOf(name)
+    let part = this.parts[at]
+    if (part === undefined) {
+      part = new FreshMap()
+      this.parts[at] = part
+    }
+    part.set(name, value)
   }
 
   delete(name: string): boolean {
-    return this.part(name).delete(name)
+    return this.parts[partOf(name)]?.delete(name) ?? false
   }
 
   get size(): number {
     let size = 0
-    for (const part of this.parts) size += part.size
+    for (const part of this.parts) size += part?.size ?? 0
     return size
   }
 
   /** May be used on after changes, as an iterator of a {@link FreshMap} may. */
   *values(): IterableIterator<V> {
-    for (const part of this.parts) yield* part.values()
+    for (const part of this.parts) if (part !== undefined) yield* part.values()
   }
+}
 
-  private part(name: string): FreshMap<string, V> {
-    const { length } = name
-    let hash = length
-    for (let i = Math.max(0, length - HASHED_CHARS); i < length; i++)
-      hash = (Math.imul(hash, 31) + name.charCodeAt(i)) | 0
-    return this.parts[(hash ^ (hash >>> 8)) & (PARTS - 1)] as FreshMap<string, V>
-  }
+function partOf(name: string): number {
+  const { length } = name
+  let hash = length
+  for (let i = Math.max(0, length - HASHED_CHARS); i < length; i++)
+    hash = (Math.imul(hash, 31) + name.charCodeAt(i)) | 0
+  return (hash ^ (hash >>> 10)) & (PARTS - 1)
 }
