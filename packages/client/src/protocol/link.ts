@@ -46,6 +46,8 @@ export interface LinkEvents {
 
 /** Known URLs: the given ones and those that members have named. */
 const URLS_MAX = 32
+/** How long an attempt may take in the first round over several members. */
+const ATTEMPT_FIRST_MS = 600
 /** Redirects in a row that are followed at once; further ones wait as failed attempts do. */
 const REDIRECTS_MAX = 3
 /** Attempts in a row for nobody: then the link waits until it is needed. */
@@ -210,7 +212,8 @@ export class Link {
 
   #connect(): void {
     this.#pauseEndsAt = undefined
-    const { connector, platform, attemptTimeoutMs } = this.#options
+    const { connector, platform } = this.#options
+    const attemptTimeoutMs = this.#patienceMs
     const url = this.#preferred ?? (this.#urls[this.#turn++ % this.#urls.length] as string)
     const generation = ++this.#generation
     const mine = () => generation === this.#generation
@@ -226,6 +229,18 @@ export class Link {
     } catch (error) {
       this.#attemptFailed(new UnavailableError(`cannot connect to ${url}`, { cause: error }))
     }
+  }
+
+  /**
+   * Where there are several members, one that is silent must not use up the time in which another could be found: the first round over
+   * all is quick, later ones wait longer, for networks that are slow.
+   */
+  get #patienceMs(): number {
+    const { attemptTimeoutMs } = this.#options
+    const { length } = this.#urls
+    if (length === 1) return attemptTimeoutMs
+    const round = Math.floor((this.#attempt - 1) / length)
+    return Math.min(attemptTimeoutMs, ATTEMPT_FIRST_MS * 2 ** round)
   }
 
   #hello(): void {
