@@ -30,6 +30,8 @@ export interface KeeperOptions {
 const ATTEMPTS_MAX = 8
 /** The clocks are looked at this often at least, so that a suspend is noticed soon after. */
 const LOOK_MS = 1000
+/** What sums of fractions may be wrong by: a timer must not be a millisecond later because of it. */
+const NOISE_MS = 1e-6
 /** Ends that arrive before the grant that they belong to; more means that the engine is broken. */
 const EARLY_ENDS_MAX = 10_000
 
@@ -253,7 +255,10 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
 
   release(hold: Hold): Promise<Released> {
     const { answerTimeoutMs } = this.#options
-    const timeoutMs = this.#ended ? answerTimeoutMs : Math.max(1, Math.min(answerTimeoutMs, this.remaining()))
+    // Whole milliseconds: the fractions of sums of clock readings mean nothing, and must not decide when a timer fires.
+    const timeoutMs = this.#ended
+      ? answerTimeoutMs
+      : Math.max(1, Math.min(answerTimeoutMs, Math.round(this.remaining())))
     const secret = hold.persistent ? hold.secret : undefined
     const end = isObserved('release') ? begin('release', () => ({ kind: 'release', hold })) : undefined
     const releasing: Releasing = { ended: undefined, outcome: NOT_YET }
@@ -431,7 +436,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     let due = this.#deadline
     if (this.#renewsItself) due = Math.min(due, this.#nextAttemptAt)
     if (this.#renewing && !this.#warned) due = Math.min(due, this.#warnAt)
-    const delayMs = Math.min(Math.max(Math.ceil(due - now), 1), LOOK_MS)
+    const delayMs = Math.min(Math.max(Math.ceil(due - now - NOISE_MS), 1), LOOK_MS)
     this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
   }
 }

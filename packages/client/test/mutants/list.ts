@@ -272,7 +272,7 @@ const ROWS: readonly Row[] = [
   [
     'a release waits no longer than for a connection',
     'keeper.ts',
-    'Math.max(1, Math.min(answerTimeoutMs, this.remaining()))',
+    'Math.max(1, Math.min(answerTimeoutMs, Math.round(this.remaining())))',
     'Math.max(1, this.remaining())',
     'hold',
     'no longer than for a connection',

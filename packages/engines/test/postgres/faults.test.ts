@@ -121,7 +121,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     const before = await held()
     proxy.mute()
     const waiting = locks.acquire('lost')
-    await expect.poll(held).toBeGreaterThan(before)
+    await expect.poll(held, { timeout: 10_000 }).toBeGreaterThan(before)
     proxy.cut()
     proxy.open()
     const hold = await waiting
