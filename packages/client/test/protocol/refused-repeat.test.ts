@@ -81,6 +81,8 @@ describe('a repeat that is refused', () => {
   it('by the lock state: that is what became of it', async () => {
     const { service, session } = await sessionOf('busy')
     await expect(session.acquire(ACQUIRE)).rejects.toMatchObject({ code: 'busy' })
+    // A cancel would be sent some turns later.
+    await new Promise((resolve) => setTimeout(resolve, 50))
     expect(count(service.seen, 'cancel')).toBe(0)
   })
 

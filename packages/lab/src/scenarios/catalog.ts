@@ -1,6 +1,7 @@
 import type { Scenario } from './format.js'
 import { SESSION_ROWS } from './rows/s-sessions.js'
 import { GRANT_ROWS } from './rows/q-grants.js'
+import { END_ROWS } from './rows/q-ends.js'
 import { CONSENSUS_ROWS } from './rows/p-consensus.js'
 import { DISK_ROWS } from './rows/d-disk.js'
 import { WATCH_ROWS } from './rows/w-watch.js'
@@ -78,6 +79,7 @@ export const SCENARIOS: readonly Scenario[] = [
   r16c,
   ...SESSION_ROWS,
   ...GRANT_ROWS,
+  ...END_ROWS,
   ...CONSENSUS_ROWS,
   ...DISK_ROWS,
   ...WATCH_ROWS,
