@@ -85,6 +85,15 @@ export class Progress {
     return true
   }
 
+  /**
+   * Whether an acknowledgement of `index`, which is known already, answers the probe that is under way: that one asks after
+   * `next - 1`, and no answer to it names less. What does is of an earlier question, such as an append of an earlier term
+   * of this leader, which is answered with 0 in the present term: the logs have not met there, and need not begin there.
+   */
+  isMetAt(index: Index): boolean {
+    return this.state === 'probe' && index === this.match && index === this.next - 1
+  }
+
   /** A refusal of the append after `rejected`; false if it is stale. */
   maybeDecrease(rejected: Index, hint: Index): boolean {
     if (this.state === 'replicate') {

@@ -87,7 +87,7 @@ export function onAppendReply(core: Core, progress: Progress, reply: Message): v
     maybeSendAppend(core, from, true)
     return
   }
-  if (!progress.maybeUpdate(reply.index) && !(progress.match === reply.index && progress.state === 'probe')) return
+  if (!progress.maybeUpdate(reply.index) && !progress.isMetAt(reply.index)) return
   if (progress.state === 'probe') progress.becomeReplicate()
   else if (progress.state === 'snapshot') {
     if (progress.match + 1 >= core.log.firstIndex) {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Inflights } from '../src/inflights.js'
 import { Progress } from '../src/progress.js'
+import { Hand } from './hand.js'
 
 describe('appends in flight', () => {
   it('behave like a plain list of (index, bytes), whatever is added and freed', () => {
@@ -133,5 +134,42 @@ describe('the progress of a peer', () => {
         }
       }),
     )
+  })
+})
+
+describe('an acknowledgement of nothing, in the present term', () => {
+  it('which answers an append of an earlier term of the same leader does not make it send everything again', () => {
+    const hand = new Hand([1, 2, 3])
+    const lead = (id: number, lost?: Parameters<Hand['settle']>[0]): void => {
+      for (const other of [1, 2, 3]) hand.raft(other).forgetLeader()
+      hand.elect(id, lost)
+      expect(hand.raft(id).role).toBe('leader')
+    }
+    lead(1)
+    for (let i = 0; i < 20; i++) hand.propose(1, `${i}`)
+    const late = hand.inbox.filter((one) => one.kind === 'append' && one.to === 3).slice(0, 1)
+    hand.settle()
+    lead(2)
+    // Leads once more, and does not know yet where the log of 3 meets its own.
+    lead(1, (one) => one.kind === 'append' && one.to === 3)
+    const before = hand.raft(1).lastIndex
+    expect(hand.raft(1).status.progress.get(3)).toMatchObject({ state: 'probe', match: 0, next: before })
+    hand.give(late)
+    const answers = hand.take((one) => one.kind === 'appendReply')
+    expect(answers).toMatchObject([{ from: 3, term: hand.raft(1).term, index: 0, reject: false }])
+    hand.give(answers)
+    expect(hand.take((one) => one.to === 3).flatMap((one) => one.entries)).toEqual([])
+    expect(hand.raft(1).status.progress.get(3)).toMatchObject({ state: 'probe', match: 0, next: before })
+    hand.tick(1, 10)
+    hand.settle()
+    expect(hand.raft(1).status.progress.get(3)).toMatchObject({ state: 'replicate', match: before })
+  })
+
+  it('and one of what is known already, from before a snapshot, does not make it send the snapshot again', () => {
+    const progress = progressAt(2, 9)
+    progress.becomeSnapshot(20)
+    progress.becomeProbe()
+    expect(progress.isMetAt(2)).toBe(false)
+    expect(progressAt(2, 3).isMetAt(2)).toBe(true)
   })
 })
