@@ -1,14 +1,13 @@
 import type { Core } from './core.js'
 import { changeProblem } from './reconfigure.js'
-import { appendOwn, broadcastAppend, type Proposal } from './replication.js'
-import type { Entry } from './types.js'
+import { appendOwn, broadcastAppend, placed, type Proposal } from './replication.js'
 
 /** Appends at a leader, hands on at a follower that knows one. False: refused. */
 export function propose(core: Core, proposals: readonly Proposal[]): boolean {
   if (proposals.length === 0) return false
   if (core.role === 'follower') {
     if (core.leader === 0 || core.options.noForwarding) return false
-    const entries = proposals.map((one): Entry => ({ ...one, term: 0, index: 0 }))
+    const entries = proposals.map((one) => placed(one, 0, 0))
     core.send({ kind: 'propose', to: core.leader, entries })
     return true
   }

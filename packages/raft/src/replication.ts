@@ -1,17 +1,24 @@
 import type { Core } from './core.js'
 import { entryBytes, type Message } from './messages.js'
 import type { Progress } from './progress.js'
-import type { ConfigurationChange, Entry, NodeId } from './types.js'
+import type { ConfigurationChange, Entry, Index, NodeId, Term } from './types.js'
 
 /** What a proposal asks for, before it has a place in the log. */
 export type Proposal =
   | { readonly kind: 'normal'; readonly data: Uint8Array }
   | { readonly kind: 'configuration'; readonly change: ConfigurationChange }
 
+/** A proposal at its place in the log. The fields one by one: a spread is many times as slow, and every entry comes through here. */
+export function placed(proposal: Proposal, term: Term, index: Index): Entry {
+  return proposal.kind === 'normal'
+    ? { kind: 'normal', data: proposal.data, term, index }
+    : { kind: 'configuration', change: proposal.change, term, index }
+}
+
 /** Appends to the own log; the own acknowledgement waits for the write like everybody's. False: too much uncommitted. */
 export function appendOwn(core: Core, proposals: readonly Proposal[]): boolean {
   let index = core.log.lastIndex
-  const entries = proposals.map((one): Entry => ({ ...one, term: core.term, index: ++index }))
+  const entries = proposals.map((one) => placed(one, core.term, ++index))
   let bytes = 0
   for (const entry of entries) bytes += entryBytes(entry)
   if (core.uncommittedBytes > 0 && bytes > 0 && core.uncommittedBytes + bytes > core.limits.uncommittedBytesMax)
