@@ -1,6 +1,7 @@
 import { countsOf, type Event, FreshMap, type HoldId, type LockState, type SessionId } from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus } from '@leasehold/replica'
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Tally } from './tally.js'
 
 /** Holds and waits whose beginning is remembered, to tell how long they took; further ones are counted and not timed. */
 const TIMED_MAX = 200_000
@@ -13,18 +14,18 @@ const ROLES = ['leader', 'follower', 'candidate', 'learner', 'stopped'] as const
 /** What a member tells Prometheus. Counters of what was applied are the same on every member; the rest is its own. */
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #requests = this.#counter('requests_total', 'Operations that clients have asked for', ['operation'])
-  /** Since the counters were last read: to count there costs as much as to apply an operation. */
-  readonly #asked = new Map<string, number>()
-  readonly #refused = this.#counter('requests_refused_total', 'Requests that were refused, by the code of the error', [
+  readonly #requests = this.#tally('requests_total', 'Operations that clients have asked for', 'operation')
+  readonly #refused = this.#tally(
+    'requests_refused_total',
+    'Requests that were refused, by the code of the error',
     'code',
-  ])
-  readonly #entries = this.#counter('entries_applied_total', 'Entries of the log that were applied')
-  readonly #commands = this.#counter('commands_applied_total', 'Commands that were applied')
-  readonly #grants = this.#counter('grants_total', 'Holds that were granted')
-  readonly #ends = this.#counter('holds_ended_total', 'Holds that have ended, by reason', ['reason'])
-  readonly #sessionEnds = this.#counter('sessions_ended_total', 'Sessions that have ended, by reason', ['reason'])
-  readonly #elections = this.#counter('elections_total', 'Changes of the term that this member has seen')
+  )
+  readonly #entries = this.#tally('entries_applied_total', 'Entries of the log that were applied')
+  readonly #commands = this.#tally('commands_applied_total', 'Commands that were applied')
+  readonly #grants = this.#tally('grants_total', 'Holds that were granted')
+  readonly #ends = this.#tally('holds_ended_total', 'Holds that have ended, by reason', 'reason')
+  readonly #sessionEnds = this.#tally('sessions_ended_total', 'Sessions that have ended, by reason', 'reason')
+  readonly #elections = this.#tally('elections_total', 'Changes of the term that this member has seen')
   readonly #batch = this.#histogram('batch_commands', 'Commands of one entry', BATCH_BUCKETS)
   readonly #fsync = this.#histogram('fsync_seconds', 'Time of one write to the log until it was durable', FSYNC_BUCKETS)
   readonly #wait = this.#histogram('wait_seconds', 'Time in a queue, of acquires that were granted', TIME_BUCKETS)
@@ -51,11 +52,11 @@ export class Metrics {
 
   /** The name of an operation is one of ours, never a client's text: labels have a bound. */
   asked(operation: string): void {
-    this.#asked.set(operation, (this.#asked.get(operation) ?? 0) + 1)
+    this.#requests.add(1, operation)
   }
 
   refused(code: string): void {
-    this.#refused.inc({ code })
+    this.#refused.add(1, code)
   }
 
   synced(seconds: number): void {
@@ -64,8 +65,6 @@ export class Metrics {
 
   /** The text that Prometheus reads, and its content type. */
   async text(): Promise<{ readonly body: string; readonly type: string }> {
-    for (const [operation, count] of this.#asked) this.#requests.inc({ operation }, count)
-    this.#asked.clear()
     return { body: await this.#registry.metrics(), type: this.#registry.contentType }
   }
 
@@ -74,8 +73,8 @@ export class Metrics {
     this.#registry.clear()
   }
 
-  #counter<const L extends string = never>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> {
-    return new Counter({ name: `leasehold_${name}`, help, labelNames: [...labelNames], registers: [this.#registry] })
+  #tally(name: string, help: string, label?: string): Tally {
+    return new Tally(this.#registry, `leasehold_${name}`, help, label)
   }
 
   #histogram(name: string, help: string, buckets: number[]): Histogram {
@@ -129,14 +128,14 @@ export class Metrics {
   }
 
   #standing({ term }: MemberStatus): void {
-    if (term > this.#term) this.#elections.inc(term - this.#term)
+    if (term > this.#term) this.#elections.add(term - this.#term)
     this.#term = term
   }
 
   #applied({ commands, pushes, events }: AppliedBatch): void {
-    this.#entries.inc()
+    this.#entries.add(1)
     if (commands > 0) {
-      this.#commands.inc(commands)
+      this.#commands.add(commands)
       this.#batch.observe(commands)
     }
     const now = performance.now()
@@ -144,7 +143,7 @@ export class Metrics {
       if (change?.kind === 'granted') this.#observe(this.#wait, this.#queuedAt, waiterKey(session, change.request), now)
     }
     for (const event of events) this.#event(event, now)
-    if (this.#granted > 0) this.#grants.inc(this.#granted)
+    if (this.#granted > 0) this.#grants.add(this.#granted)
     this.#granted = 0
   }
 
@@ -155,7 +154,7 @@ export class Metrics {
         if (this.#heldAt.size < TIMED_MAX) this.#heldAt.set(event.grant.hold, now)
         break
       case 'freed':
-        this.#ends.inc({ reason: event.reason })
+        this.#ends.add(1, event.reason)
         this.#observe(this.#hold, this.#heldAt, event.hold, now)
         break
       case 'queued':
@@ -165,7 +164,7 @@ export class Metrics {
         this.#queuedAt.delete(waiterKey(event.session, event.request))
         break
       case 'sessionEnded':
-        this.#sessionEnds.inc({ reason: event.reason })
+        this.#sessionEnds.add(1, event.reason)
         break
       default:
     }

@@ -56,7 +56,8 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
     over = true
     events.closed(error)
   }
-  socket.binaryType = 'arraybuffer'
+  // What is delivered at once will do: `ws` has it as bytes, and would copy them for an `ArrayBuffer`.
+  if (socket.binaryType === 'blob') socket.binaryType = 'arraybuffer'
   socket.onopen = () => {
     if (!over) events.opened()
   }
