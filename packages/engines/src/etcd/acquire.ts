@@ -288,7 +288,10 @@ export class Acquire {
     )
   }
 
-  /** No event is needed to wait for ever: now and then it looks by itself, should one have got lost. */
+  /**
+   * Now and then it looks by itself, should an event have got lost: releases of etcd 3.4 and 3.5 have lost deletions around
+   * a compaction (17529, 18089 and 19179 of etcd's issues).
+   */
   #recheck(): void {
     const { platform } = this.#session
     const delayMs = RECHECK_MS * (0.75 + platform.random() / 2)

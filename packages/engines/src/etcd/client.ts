@@ -24,10 +24,13 @@ import { decode, encode } from './wire.js'
 
 /** One attempt at one member. A member without a quorum is left after this long. */
 const ATTEMPT_TIMEOUT_MS = 3_000
+/** One that is not even connected after this long is left as well. */
+const CONNECT_TIMEOUT_MS = 1_000
 const PAUSE_MIN_MS = 10
 const PAUSE_MAX_MS = 500
 /** etcd refuses pings that come more often than every 5 s. */
-const PING_MS = 10_000
+const PING_PAUSE_MS = 10_000
+const PONG_TIMEOUT_MS = 3_000
 
 /** The request was sent, and whether it took effect is not known. */
 export class LostAnswer extends Error {
@@ -51,6 +54,8 @@ export interface CallOptions {
   readonly timeoutMs: number
   /** Whether it may be sent again after its answer was lost. */
   readonly repeatable: boolean
+  /** Told before it is sent again after its answer was lost. */
+  readonly repeated?: () => void
 }
 
 /**
@@ -60,13 +65,13 @@ export interface CallOptions {
 export class EtcdClient {
   readonly watches: WatchStream
   #connection: GrpcConnection | undefined
-  #watching: GrpcConnection | undefined
   #turn = 0
   #token: string | undefined
   #authenticating: Promise<string> | undefined
   #status: EngineStatus = { state: 'idle' }
   #attempt = 0
   #closed = false
+  #epoch: number | undefined
   #seenRevision = 0
   #lastError: Error | undefined
 
@@ -82,11 +87,14 @@ export class EtcdClient {
       open: async (events) => {
         const headers = await this.#headers(ATTEMPT_TIMEOUT_MS)
         const connection = this.#use()
-        this.#watching = connection
-        return connection.stream(METHODS.watch.path, { ...headers, hasleader: 'true' }, events)
+        this.#ping(connection)
+        const message = (body: Buffer) => {
+          this.#answered()
+          events.message(body)
+        }
+        return connection.stream(METHODS.watch.path, { ...headers, hasleader: 'true' }, { ...events, message })
       },
-      // A stream of a connection that was given up already says nothing about the present one.
-      failed: (error) => (this.#watching === this.#connection ? this.#failed(error) : undefined),
+      failed: (error) => (error instanceof CallError ? this.#failed(error) : undefined),
     })
   }
 
@@ -147,9 +155,16 @@ export class EtcdClient {
     this.#setStatus({ state: 'closed' })
   }
 
+  /** From now on an answer means that it is connected. */
   connected(epoch: number): void {
-    if (this.#closed || !this.#connection) return
-    this.#setStatus({ state: 'connected', url: this.#connection.url, epoch })
+    this.#epoch = epoch
+    this.#answered()
+  }
+
+  #answered(): void {
+    this.#attempt = 0
+    if (this.#closed || !this.#connection || this.#epoch === undefined) return
+    this.#setStatus({ state: 'connected', url: this.#connection.url, epoch: this.#epoch })
   }
 
   async #call<T>(method: Method, request: object, options: CallOptions): Promise<T> {
@@ -194,7 +209,9 @@ export class EtcdClient {
       throw new RefusedByEtcd(code, message)
     }
     this.#failed(error)
-    if (error.sent && !options.repeatable) throw new LostAnswer(error)
+    if (!error.sent) return
+    if (!options.repeatable) throw new LostAnswer(error)
+    options.repeated?.()
   }
 
   async #attemptOnce(method: Method, body: Buffer, remainingMs: number): Promise<Buffer> {
@@ -206,13 +223,23 @@ export class EtcdClient {
   #send(method: Method, body: Buffer, headers: Record<string, string>, limitMs: number): Promise<Buffer> {
     const connection = this.#use()
     const call = connection.unary(method.path, body, headers)
+    connection.askedAtMs ??= this.platform.monotonicMs()
     return new Promise<Buffer>((resolve, reject) => {
       const late = () => {
         call.cancel()
-        reject(new CallError(CODE.deadline, `${connection.url} does not answer`, connection.connected))
+        // A caller that had little time left must not break the calls of all others.
+        const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.askedAtMs ?? Infinity))
+        const { connected } = connection
+        const isLost = waitedMs >= (connected ? ATTEMPT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
+        const message = `${connection.url} does not answer`
+        reject(new CallError(CODE.deadline, message, connected, isLost ? connection : undefined))
       }
       const cancel = this.platform.after(limitMs, late, true)
-      call.answer.then(resolve, reject).finally(cancel)
+      const answered = () => {
+        cancel()
+        connection.askedAtMs = undefined
+      }
+      call.answer.then(resolve, reject).finally(answered)
     })
   }
 
@@ -246,24 +273,44 @@ export class EtcdClient {
     this.#attempt++
     const lastError = this.#lastError
     this.#setStatus({ state: 'connecting', attempt: this.#attempt, ...(lastError ? { lastError } : {}) })
-    const connection = new GrpcConnection(url, this.place.tls, () => {
-      if (this.#connection === connection) this.#connection = undefined
-    })
+    const connection = new GrpcConnection(url, this.place.tls, () => this.#leave(connection))
     this.#connection = connection
     return connection
   }
 
-  /** The member that is spoken to is given up, and the next one is asked. */
-  #failed(error: Error): void {
+  /** A connection that only brings events is asked now and then whether its member is still there. */
+  #ping(connection: GrpcConnection): void {
+    if (connection.isPinged) return
+    connection.isPinged = true
+    const { platform } = this
+    const again = () => {
+      if (this.#connection !== connection || !connection.usable) return
+      const cancel = platform.after(PONG_TIMEOUT_MS, () => {
+        this.#failed(new CallError(CODE.unavailable, `${connection.url} does not answer`, true, connection))
+      })
+      connection.ping(() => {
+        cancel()
+        platform.after(PING_PAUSE_MS, again)
+      })
+    }
+    platform.after(PING_PAUSE_MS, again)
+  }
+
+  #failed(error: CallError): void {
     this.#lastError = error
-    const connection = this.#connection
+    if (error.connection) this.#leave(error.connection, error)
+  }
+
+  /** A member is given up, and the next one is asked. One that was left before says nothing about the present one. */
+  #leave(connection: GrpcConnection, error?: Error): void {
+    if (this.#connection !== connection) return
     this.#connection = undefined
     this.#turn++
-    connection?.close(error)
+    connection.close(error)
   }
 
   #note(header: Header | undefined, atLeast: number): void {
-    this.#attempt = 0
+    this.#answered()
     if (header === undefined) return
     if (header.revision < atLeast) {
       throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
@@ -289,5 +336,3 @@ export class EtcdClient {
     this.onStatus(status)
   }
 }
-
-export { PING_MS }

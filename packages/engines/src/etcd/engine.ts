@@ -22,7 +22,7 @@ import {
   splitToken,
   UnavailableError,
 } from '@leasehold/core'
-import { EtcdClient, LostAnswer } from './client.js'
+import { EtcdClient } from './client.js'
 import { watchStore, type Item } from './events.js'
 import { bytesOf, type HoldRecord, recordOf, revisionOf, type SessionRecord } from './layout.js'
 import type { Op, TxnRequest } from './messages.js'
@@ -252,16 +252,10 @@ class EtcdEngine implements Engine {
   }
 
   async #repeated(request: TxnRequest, timeoutMs: number): Promise<{ succeeded: boolean; repeated: boolean }> {
-    const endAt = this.#platform.monotonicMs() + timeoutMs
-    for (let repeated = false; ; repeated = true) {
-      const left = Math.max(1, endAt - this.#platform.monotonicMs())
-      try {
-        const { succeeded } = await this.#client.txn(request, { timeoutMs: left, repeatable: false })
-        return { succeeded, repeated }
-      } catch (error) {
-        if (!(error instanceof LostAnswer)) throw error
-      }
-    }
+    let repeated = false
+    const options = { timeoutMs, repeatable: true, repeated: () => (repeated = true) }
+    const { succeeded } = await this.#client.txn(request, options)
+    return { succeeded, repeated }
   }
 
   #tell(status: EngineStatus): void {

@@ -9,6 +9,8 @@ export class CallError extends Error {
     message: string,
     /** Whether the server may have received the request. */
     readonly sent: boolean,
+    /** The connection that has failed with it; undefined: it is as good as before. */
+    readonly connection: GrpcConnection | undefined,
   ) {
     super(message)
   }
@@ -46,6 +48,9 @@ export interface GrpcStream {
  * that do.
  */
 export class GrpcConnection {
+  /** When the first call was made that followed the last answer; undefined: nothing is asked. */
+  askedAtMs: number | undefined
+  isPinged = false
   readonly #session: ClientHttp2Session
   #connected = false
   #error: Error | undefined
@@ -76,6 +81,13 @@ export class GrpcConnection {
 
   get usable(): boolean {
     return !this.#session.closed && !this.#session.destroyed
+  }
+
+  /** Asks the member for a sign of life. A connection that breaks gives none. */
+  ping(answered: () => void): void {
+    this.#session.ping((error) => {
+      if (error === null) answered()
+    })
   }
 
   /** Breaks the connection and everything on it. */
@@ -124,7 +136,7 @@ export class GrpcConnection {
       const { 'grpc-status': status, 'grpc-message': message = '' } = found
       if (status === undefined) return
       const text = typeof message === 'string' ? decodeURIComponent(message) : ''
-      end(new CallError(Number(status), Number(status) === 0 ? 'the stream is over' : text, sent))
+      end(new CallError(Number(status), Number(status) === 0 ? 'the stream is over' : text, sent, this))
     }
     stream.on('response', trailers)
     stream.on('trailers', trailers)
@@ -147,7 +159,7 @@ export class GrpcConnection {
   #failure(cause: unknown, sent: boolean): CallError {
     const reason = this.#error ?? cause
     const text = reason instanceof Error ? reason.message : 'the connection broke'
-    return new CallError(CODE.unavailable, text, sent || this.#connected)
+    return new CallError(CODE.unavailable, text, sent || this.#connected, this)
   }
 }
 

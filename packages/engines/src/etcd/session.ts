@@ -225,11 +225,11 @@ export class EtcdSession implements EngineSession {
       // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.
       request = { compare: [this.store.epochHolds, ...compare], success: [...ops, ...success], failure: ops }
     }
-    const repeated = () => attempts.repeats++
-    const answer = await this.#repeated(request, timeoutMs, repeated).catch((error: unknown) => {
+    const options = { timeoutMs, repeatable: true, repeated: () => attempts.repeats++ }
+    const answer = await this.store.client.txn(request, options).catch((error: unknown) => {
       // A lease that a waiter needs is gone: it is not granted, and this hold ends all the same.
       if (!(error instanceof RefusedByEtcd)) throw error
-      return this.#repeated({ compare: [], success: ops, failure: [] }, timeoutMs, repeated)
+      return this.store.client.txn({ compare: [], success: ops, failure: [] }, options)
     })
     const deleted = answer.responses.slice(0, names.length).some((one) => (one.delete?.deleted ?? 0) > 0)
     return { released: deleted || attempts.repeats > 0 }
@@ -387,19 +387,6 @@ export class EtcdSession implements EngineSession {
     if (found === undefined) return undefined
     if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
     return { request: found.request, record: found.record, hasWaited: true }
-  }
-
-  async #repeated(request: TxnRequest, timeoutMs: number, repeated: () => void): Promise<TxnResponse> {
-    const endAt = this.platform.monotonicMs() + timeoutMs
-    for (;;) {
-      const left = Math.max(1, endAt - this.platform.monotonicMs())
-      try {
-        return await this.store.client.txn(request, { timeoutMs: left, repeatable: false })
-      } catch (error) {
-        if (!(error instanceof LostAnswer)) throw error
-        repeated()
-      }
-    }
   }
 
   #check(): void {

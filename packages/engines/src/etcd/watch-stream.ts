@@ -71,21 +71,29 @@ export class WatchStream {
     this.#stream = undefined
   }
 
+  /** One stream at a time; after it has ended, the next one follows after a pause. */
   #open(): void {
-    if (this.#opening || this.#closed || this.#watches.size === 0) return
+    if (this.#opening || this.#stream || this.#closed || this.#watches.size === 0) return
     this.#opening = true
+    let isOver = false
     const failed = (error: Error): void => {
-      this.#opening = false
+      isOver = true
+      this.#opening = true
       this.#stream = undefined
       if (this.#closed) return
       this.options.failed(error)
       const pauseMs = this.#pauseMs
       this.#pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
-      this.options.platform.after(pauseMs, () => this.#open())
+      this.options.platform.after(pauseMs, () => {
+        this.#opening = false
+        this.#open()
+      })
     }
     this.options
       .open({ message: (body) => this.#received(body), ended: (error: CallError) => failed(error) })
       .then((stream) => {
+        // It may have ended before it could be used.
+        if (isOver) return
         this.#opening = false
         if (this.#closed) return stream.cancel()
         this.#stream = stream
