@@ -25,6 +25,8 @@ export default defineConfig({
     ],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // What is polled for should happen soon; a busy machine takes its time.
+    expect: { poll: { timeout: 20_000, interval: 20 } },
     pool: 'forks',
     maxWorkers: 2,
   },

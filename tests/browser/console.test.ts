@@ -1,9 +1,9 @@
 import { connect, type Locks } from 'leasehold'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { freePort } from '../../packages/leasehold/test/support/listening.js'
 import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
 import { ensureConsole } from '../../scripts/setup.mjs'
+import { freePort } from '../services/ports.js'
 import { describeWith } from '../services/suite.js'
 import { shoot, Visitor } from './support/browser.js'
 import { background, findings, focused } from './support/judge.js'
@@ -57,7 +57,7 @@ describeWith('Chromium', 'the console', () => {
       const hold = await locks.acquire(name)
       await row(page, name).waitFor()
       times.push(performance.now() - start)
-      expect(await row(page, name).innerText()).toMatch(new RegExp(`worker-a[^]*${hold.token}[^]*(40|39|38) s`))
+      expect(await row(page, name).innerText()).toMatch(new RegExp(`worker-a[^]*${hold.token}[^]*(40|3\\d) s`))
     }
     // The best of three: other work on this machine is not what this is about.
     expect(Math.min(...times)).toBeLessThan(1_000)

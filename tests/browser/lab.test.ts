@@ -15,7 +15,7 @@ const PACKAGES = fileURLToPath(new URL('../../packages/', import.meta.url))
 const SEED = 11
 /** All baselines, and some of each other kind. */
 const CHOSEN = /^(R[0-9].*|A(1|1g|4g|6|10)|[SQPDW][12])$/
-const ANSWER_WAIT_MS = 60_000
+const ANSWER_WAIT_MS = 150_000
 /** Sent by the page when something has failed there. */
 const FAILED = 'failed'
 
@@ -113,5 +113,5 @@ describeWith('Chromium', 'the lab in a browser', () => {
     const there = await answerOf(await bundled())
     expect(there.failed).toBeUndefined()
     expect(there.runs).toEqual(JSON.parse(JSON.stringify(here)))
-  }, 120_000)
+  }, 240_000)
 })

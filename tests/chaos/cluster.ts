@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { freePorts } from '../services/ports.js'
 import { Links } from './links.js'
 import { ClusterMember, type UnexpectedEnd } from './member.js'
 import { memberName } from './plan.js'
@@ -129,26 +129,4 @@ export class ChaosCluster {
     await Promise.all(this.members.map((member) => member.kill()))
     this.links.close()
   }
-}
-
-/** Below the ports that the system gives to outgoing connections: what is free stays free while a member is down. */
-const PORT_LEAST = 20_000
-const PORT_MOST = 32_000
-
-/** Ports of 127.0.0.1 that are free, all different. */
-async function freePorts(count: number): Promise<number[]> {
-  const ports = new Set<number>()
-  while (ports.size < count) {
-    const port = PORT_LEAST + Math.floor(Math.random() * (PORT_MOST - PORT_LEAST))
-    if (await isFree(port)) ports.add(port)
-  }
-  return [...ports]
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', () => resolve(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
-  })
 }

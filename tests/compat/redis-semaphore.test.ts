@@ -37,7 +37,14 @@ describe('the README of redis-semaphore runs with another import and connection'
     other = service.client()
     ran = 0
   })
-  const scope = (critical: () => unknown, more = {}) => ({ Mutex, Semaphore, redisClient, critical, ...more })
+  let newest: Mutex | undefined
+  class Seen extends Mutex {
+    constructor(...args: ConstructorParameters<typeof Mutex>) {
+      super(...args)
+      newest = this
+    }
+  }
+  const scope = (critical: () => unknown, more = {}) => ({ Mutex: Seen, Semaphore, redisClient, critical, ...more })
   const holders = async (name: string) => (await other.query({ name })).held.length
   const critical = async () => {
     ran += await holders('mutex:lockingResource')
@@ -47,7 +54,7 @@ describe('the README of redis-semaphore runs with another import and connection'
     await critical()
     if (ran < 2) return
     await other.steal('mutex:lockingResource', { reason: 'test' })
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await until(() => newest?.isAcquired === false, 'the loss is known')
   }
 
   test('has the sections and examples that are known here', () => {
@@ -123,8 +130,10 @@ describe('the README of redis-semaphore runs with another import and connection'
   test('Semaphore: Example', async () => {
     const code = prepared(SEMAPHORE[0] as string, 'Semaphore').replace('const redisClient = locks', '')
     let [inside, most] = [0, 0]
+    // The first five wait for each other; a sixth would have the time to join them.
     const work = async () => {
       most = Math.max(most, ++inside)
+      await until(() => most >= 5, 'five are inside')
       await new Promise((resolve) => setTimeout(resolve, 50))
       inside--
     }

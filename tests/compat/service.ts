@@ -32,6 +32,6 @@ export function useService(): {
       return service.url
     },
     /** Waits until nobody holds the lock. */
-    free: (name) => until(async () => (await client().query({ name })).held.length === 0, `${name} is free`, 20_000),
+    free: (name) => until(async () => (await client().query({ name })).held.length === 0, `${name} is free`),
   }
 }

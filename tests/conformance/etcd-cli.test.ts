@@ -43,7 +43,11 @@ describeWith('etcd', 'the command line on etcd', () => {
     expect(await leasehold('put', 'flags', '{"dark":true}')).toMatchObject({ code: 0 })
     expect((await leasehold('get', 'flags')).stdout).toContain('dark')
     expect(await leasehold('steal', 'nobody', '--reason', 'test')).toMatchObject({ code: expect.any(Number) })
-    expect((await leasehold('doctor')).code).toBe(0)
+    // Whether this machine is well is not the test's business: it may be busy.
+    const { checks } = JSON.parse((await leasehold('doctor', '--json')).stdout) as {
+      checks: { check: string; ok: boolean }[]
+    }
+    expect(checks.filter(({ check, ok }) => ok && ['reachable', 'locks', 'ttl'].includes(check))).toHaveLength(3)
     expect((await leasehold('engines', 'epoch', '3')).stdout).toContain('epoch 3 has begun (it was 1)')
     expect((await leasehold('engines', 'epoch', '3')).code).toBe(64)
   })

@@ -264,7 +264,7 @@ describeWith('etcd', 'the way to etcd', () => {
     child.stdout.on('data', (data: Buffer) => {
       output += data.toString()
     })
-    const [code] = (await once(child, 'exit')) as [number]
+    const [code] = (await once(child, 'close')) as [number]
     expect({ code, output }).toEqual({ code: 0, output: 'held\n' })
   })
 

@@ -42,6 +42,8 @@ describe.skipIf(missing !== undefined)(missing ? `${title} [skipped: ${missing} 
     const insert = async (id: number) =>
       await guard.with(holdOf(33n, `counter/${id}`), async (tx) => {
         pids.add((await tx.query('SELECT pg_backend_pid() AS pid')).rows[0].pid as number)
+        // The first one stays until another one has come, for a while: that one has a session of its own.
+        for (let look = 0; pids.size < 2 && look < 200; look++) await tx.query('SELECT pg_sleep(0.05)')
         await tx.query('INSERT INTO counter VALUES ($1, 0)', [id])
       })
     await Promise.all(Array.from({ length: CLIENTS }, (_, id) => insert(id)))

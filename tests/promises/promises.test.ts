@@ -16,6 +16,7 @@ import { guardSql } from '@leasehold/fence/migrations'
 import { fence } from '@leasehold/fence/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Cli, until } from '../../packages/leasehold/test/support/cli.js'
+import { freePort } from '../services/ports.js'
 
 /** A tick of the leader, twice; and what a busy machine may add to every upper bound in these tests. */
 const TWO_TICKS_MS = 200
@@ -26,13 +27,13 @@ describe('the promises, on one machine', () => {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-promises-'))
   let server: Cli
   let url = ''
-  let listen = '127.0.0.1:0'
+  let listen = ''
 
   const start = async (): Promise<void> => {
+    if (listen === '') listen = `127.0.0.1:${await freePort()}`
     server = new Cli(['serve', '--data', join(folder, 'data'), '--listen', listen, '--json', '--log-level', 'silent'])
     await server.printed('"url"')
     url = (JSON.parse(server.stdout) as { url: string }).url
-    listen = url.replace('http://', '')
   }
   const kill = async (): Promise<void> => {
     server.kill('SIGKILL')
@@ -159,16 +160,20 @@ describe('the promises, on one machine', () => {
 
   it('6. local deadline: a client that hears nothing gives its hold up before the service can grant it again', async () => {
     const ttl = 2000
+    /** What the client takes off for the difference of two clocks. */
+    const margin = ttl / 10
     const locks = await client({ ttl: `${ttl}ms` })
     const hold = await locks.acquire('p6')
     server.kill('SIGSTOP')
     const stopped = performance.now()
+    // By the clock of the client: its timer may be late on a busy machine, its answers are not.
+    expect(hold.remaining()).toBeLessThanOrEqual(ttl - margin)
     const lost = await hold.lost
     const elapsed = performance.now() - stopped
     server.kill('SIGCONT')
     expect(lost).toBeInstanceOf(HoldLostError)
     expect(lost?.reason).toBe('deadline')
-    expect(elapsed).toBeLessThanOrEqual(ttl)
+    expect(elapsed).toBeLessThan(ttl - margin + SLACK_MS)
     expect(hold.state).toBe('lost')
     expect(() => hold.assertHeld()).toThrow(HoldLostError)
     expect(await hold.release()).toEqual({ released: false })

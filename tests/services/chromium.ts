@@ -4,6 +4,8 @@ import { findExecutable } from './process.js'
 export const CHROMIUM_ARGS = [
   '--no-sandbox',
   '--disable-gpu',
+  // In containers the memory that is shared there may be far too small.
+  '--disable-dev-shm-usage',
   '--disable-quic',
   '--no-first-run',
   '--disable-background-networking',

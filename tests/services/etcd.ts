@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { findExecutable, freePort, type Service, start, temporaryFolder } from './process.js'
+import { freePort } from './ports.js'
+import { findExecutable, type Service, start, temporaryFolder } from './process.js'
 
 /** The path of `etcd`; undefined when it is not installed. */
 export function findEtcd(): string | undefined {

@@ -68,7 +68,7 @@ describeWith('PostgreSQL', 'leasehold run with a guard in PostgreSQL', () => {
 
   const start = (amount: number, gate: string) => {
     const child = [process.execPath, join(folder, 'child.mjs'), postgres.url, String(amount), gate]
-    return workshop.start(['run', 'invoice/a', '--ttl', '2s', '--wait', '15s', '--url', service.url, '--', ...child])
+    return workshop.start(['run', 'invoice/a', '--ttl', '4s', '--wait', '40s', '--url', service.url, '--', ...child])
   }
   const total = async () => Number((await db.query("SELECT total FROM invoice WHERE id = 'a'")).rows[0].total)
 

@@ -180,7 +180,8 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     let most = 0
     const both = async (tx: { query: pg.Pool['query'] }) => {
       most = Math.max(most, ++inside)
-      await tx.query('SELECT pg_sleep(0.1)')
+      // The first waits for the second, for a while.
+      for (let look = 0; most < 2 && look < 200; look++) await tx.query('SELECT pg_sleep(0.05)')
       inside--
     }
     await Promise.all([guard().with(gpu(33n, 0), both), guard().with(gpu(34n, 1), both)])

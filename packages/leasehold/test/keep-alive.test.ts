@@ -30,7 +30,7 @@ function blocked(settings: object): { lines: Record<string, unknown>[]; over: Pr
 
 describe('a computation that blocks its thread for longer than the TTL', () => {
   test("loses its lock with keepAlive: 'main', and knows it at once", async () => {
-    const { lines, over } = blocked({ name: 'main', keepAlive: 'main', blockMs: 3_000 })
+    const { lines, over } = blocked({ name: 'main', keepAlive: 'main', blockMs: 4_000 })
     expect(await over).toBe(0)
     expect(lines).toMatchObject([{ state: 'held' }, { state: 'lost' }, { released: false }])
   })
@@ -60,7 +60,7 @@ describe('a computation that blocks its thread for longer than the TTL', () => {
   })
 
   test('a lock that was stolen meanwhile is lost', async () => {
-    const { lines, over } = blocked({ name: 'stolen', keepAlive: 'worker', blockMs: 3_000, settleMs: 500 })
+    const { lines, over } = blocked({ name: 'stolen', keepAlive: 'worker', blockMs: 4_000, settleMs: 2_000 })
     const locks = await connect(service.url)
     while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
     await locks.steal('stolen', { reason: 'test' })

@@ -7,7 +7,7 @@ const hasCurl = spawnSync('curl', ['--version']).status === 0
 /** Runs a line as users type it, with `$URL` set. */
 function sh(line: string, env: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile('sh', ['-ec', line], { env: { ...process.env, ...env }, timeout: 10_000 }, (error, stdout) => {
+    execFile('sh', ['-ec', line], { env: { ...process.env, ...env }, timeout: 50_000 }, (error, stdout) => {
       if (error) reject(error)
       else resolve(stdout)
     })
@@ -62,7 +62,7 @@ describe.skipIf(!hasCurl)('curl is enough (needs curl)', () => {
       `curl -sf -X PUT "$URL/v1/registers?key=config/flags" -H 'if-match: "${put.version}"' --data-binary 'off'`,
       env,
     )
-    const watched = await sh('curl -sN --max-time 1 "$URL/v1/watch?prefix=config/&from=1.0.0" || true', env)
+    const watched = await sh('curl -sN --max-time 4 "$URL/v1/watch?prefix=config/&from=1.0.0" || true', env)
     expect(watched.match(/^event: put$/gm)).toHaveLength(2)
     expect(watched).toMatch(/^id: 1\.\d+\.\d+$/m)
   })

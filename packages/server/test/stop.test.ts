@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createServer } from '@leasehold/server'
 import { call, rawSocket, readAll, serve, until } from './support/harness.js'
+import { STOP_TIMEOUT_MS } from '../src/bounds.js'
 import { LocalMember } from './support/local-member.js'
 
 describe('a graceful stop', () => {
@@ -16,7 +17,8 @@ describe('a graceful stop', () => {
     await until(async () => (await get('/v1/locks')).body.pending.length === 3)
     const started = performance.now()
     await server.close()
-    expect(performance.now() - started).toBeLessThan(3_000)
+    // Without the answers it would wait for its whole bound.
+    expect(performance.now() - started).toBeLessThan(STOP_TIMEOUT_MS)
     for (const answer of await Promise.all(waiting)) {
       expect(answer).toMatchObject({ status: 503, body: { code: 'unreachable', retryable: true } })
     }
@@ -52,7 +54,7 @@ describe('a graceful stop', () => {
     await until(() => member.submitted.length > 0)
     const started = performance.now()
     await server.close()
-    expect(performance.now() - started).toBeLessThan(8_000)
+    expect(performance.now() - started).toBeLessThan(20_000)
     await Promise.all([readAll(idle), readAll(slow), stuck, watch.text()])
     await expect(call(url, 'GET', '/healthz')).rejects.toThrow()
   })

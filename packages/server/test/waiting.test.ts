@@ -42,13 +42,15 @@ describe('a client that goes away while it waits', () => {
   })
 
   it('takes nothing from a repeat with the same nonce, which waits on', async () => {
-    const { post, get, url } = await serve()
+    const { post, get, url, member } = await serve()
+    const acquires = () => member.submitted.filter(({ kind }) => kind === 'acquire').length
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const body = { name: 'a', wait: '30s', nonce: 'ce'.repeat(16) }
     const lost = acquire(url, body)
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
+    const before = acquires()
     const repeat = post('/v1/acquire', body)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await until(() => acquires() > before)
     lost.gone()
     await new Promise((resolve) => setTimeout(resolve, 50))
     await post('/v1/release', { hold: first.body.hold })
@@ -118,13 +120,15 @@ describe('a client that goes away while it waits', () => {
   })
 
   it('does not take the place of a repeat of the same request', async () => {
-    const { post, get, url } = await serve()
+    const { post, get, url, member } = await serve()
+    const acquires = () => member.submitted.filter(({ kind }) => kind === 'acquire').length
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
     const waiting = acquire(url, { name: 'a', wait: '30s', session, request: 1 })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
+    const before = acquires()
     const repeat = post('/v1/acquire', { name: 'a', wait: '30s', session, request: 1 })
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await until(() => acquires() > before)
     waiting.gone()
     await new Promise((resolve) => setTimeout(resolve, 100))
     expect((await get('/v1/locks')).body.pending).toHaveLength(1)
@@ -137,13 +141,13 @@ describe('while a client waits', () => {
   it('the session opened for it lives longer than its ttl, and the hold starts with a whole one', async () => {
     const { post } = await serve()
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
-    const waiting = post('/v1/acquire', { name: 'a', ttl: '300ms', wait: '20s' })
-    await new Promise((resolve) => setTimeout(resolve, 900))
+    const waiting = post('/v1/acquire', { name: 'a', ttl: '2s', wait: '30s' })
+    await new Promise((resolve) => setTimeout(resolve, 3_000))
     await post('/v1/release', { hold: first.body.hold })
     const got = await waiting
     expect(got.status).toBe(200)
-    expect(got.body.expiresInMs).toBeGreaterThan(200)
-    expect(got.body.expiresInMs).toBeLessThanOrEqual(300)
+    expect(got.body.expiresInMs).toBeGreaterThan(1_000)
+    expect(got.body.expiresInMs).toBeLessThanOrEqual(2_000)
   })
 
   it('a session of its own ends by its ttl, and the waiting with it', async () => {

@@ -138,7 +138,7 @@ describe('a watch', () => {
       const got = await submit(member, { kind: 'acquire', session, request, ack, ...options })
       if (got.kind === 'granted') await submit(member, { kind: 'release', session, hold: got.grant.hold })
       return member.listeners <= others
-    }, 15_000)
+    })
     socket.destroy()
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
   })

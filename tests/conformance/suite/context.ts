@@ -5,7 +5,10 @@ import { afterEach } from 'vitest'
 import type { Fixture, RunningEngine } from '../fixture.js'
 
 /** How long something that needs no waiting may take on a busy machine. */
-export const SOON_MS = 15_000
+export const SOON_MS = 30_000
+
+/** The shortest TTL of a session that has to live on. */
+const STEADY_TTL_MS = 2_000
 
 /** The engine of a fixture, and the clients of the test that runs: each test has a namespace of its own. */
 export class Context {
@@ -35,6 +38,11 @@ export class Context {
   /** The TTL for tests of expiry: as short as the engine can. */
   get shortTtl(): `${number}ms` {
     return `${this.fixture.shortestTtlMs}ms`
+  }
+
+  /** The TTL where renewals must come in time: a busy machine may hold them up for a second. */
+  get steadyTtlMs(): number {
+    return Math.max(this.fixture.shortestTtlMs, STEADY_TTL_MS)
   }
 
   /** When a dead session must be over at the latest. */

@@ -23,7 +23,7 @@ export function faults(context: Context): void {
       expect((await other.query({ name: 'a' })).held.map((row) => row.id)).toEqual([hold.id])
       expect(await pendingOf(other, 'a')).toBe(0)
       await hold.release()
-      expect((await other.acquire('a', { wait: '5s' })).token).toBeGreaterThan(hold.token)
+      expect((await other.acquire('a', { wait: '30s' })).token).toBeGreaterThan(hold.token)
     })
 
     it('and a release whose answer was lost', async () => {
@@ -34,7 +34,7 @@ export function faults(context: Context): void {
       await sleep(300)
       line().open()
       expect(await releasing).toEqual({ released: true })
-      expect((await other.acquire('a', { wait: '10s' })).token).toBeGreaterThan(hold.token)
+      expect((await other.acquire('a', { wait: '30s' })).token).toBeGreaterThan(hold.token)
     })
 
     it.runIf(context.fixture.capabilities.registers)('and a write whose answer was lost: written once', async () => {
@@ -70,7 +70,7 @@ export function faults(context: Context): void {
     })
 
     it('and stays broken: the hold is lost here before the engine gives it to others', async () => {
-      const [locks, other] = [context.lineClient({ ttl: context.shortTtl }), context.client()]
+      const [locks, other] = [context.lineClient({ ttl: context.steadyTtlMs }), context.client()]
       const hold = await locks.acquire('a')
       const waiting = other.acquire('a', { wait: context.expiryLimitMs * 2 })
       await until(async () => (await pendingOf(other, 'a')) === 1, 'it waits')
@@ -81,7 +81,7 @@ export function faults(context: Context): void {
     })
 
     it('for longer than the lease of one who waits: it waits again, and is never told of a grant to its dead session', async () => {
-      const [locks, other] = [context.lineClient({ ttl: context.shortTtl }), context.client()]
+      const [locks, other] = [context.lineClient({ ttl: context.steadyTtlMs }), context.client()]
       const holder = await other.acquire('a')
       const waiting = locks.acquire('a', { wait: '60s' })
       await until(async () => (await pendingOf(other, 'a')) === 1, 'it waits')

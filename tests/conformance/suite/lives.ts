@@ -27,9 +27,9 @@ export function lives(context: Context): void {
     })
 
     it('that is renewed lasts', async () => {
-      const [one, two] = [context.client({ ttl: context.shortTtl }), context.client()]
+      const [one, two] = [context.client({ ttl: context.steadyTtlMs }), context.client()]
       const hold = await one.acquire('a')
-      await sleep(context.fixture.shortestTtlMs * 2)
+      await sleep(context.steadyTtlMs * 2)
       expect(hold.state).toBe('held')
       expect(await two.tryAcquire('a')).toBeNull()
     })
@@ -49,20 +49,20 @@ export function lives(context: Context): void {
   describe.runIf(capabilities.lockDelay)('a lock delay', () => {
     it('keeps a stolen lock blocked, and not a released one', async () => {
       const [one, two] = [context.client(), context.client()]
-      const first = await one.acquire('a', { lockDelay: '2s' })
+      const first = await one.acquire('a', { lockDelay: '3s' })
       await first.release()
-      await one.acquire('a', { lockDelay: '2s', wait: 0 })
-      await two.steal('a', { reason: 'test' })
+      await one.acquire('a', { lockDelay: '3s', wait: 0 })
       const start = performance.now()
+      await two.steal('a', { reason: 'test' })
       expect(await two.tryAcquire('a')).toBeNull()
       expect((await two.query({ name: 'a' })).delays).toHaveLength(1)
-      await two.acquire('a', { wait: '20s' })
-      expect(performance.now() - start).toBeGreaterThan(1_800)
+      await two.acquire('a', { wait: '40s' })
+      expect(performance.now() - start).toBeGreaterThan(2_800)
     })
 
     it('keeps an expired lock blocked', async () => {
       const [one, two] = [context.client(), context.client()]
-      const hold = await one.acquire('a', { lockDelay: '2s', ttl: context.shortTtl, renew: false })
+      const hold = await one.acquire('a', { lockDelay: '3s', ttl: context.shortTtl, renew: false })
       const waiting = two.acquire('a', { wait: context.expiryLimitMs + 10_000 })
       await until(async () => (await two.query({ name: 'a' })).held.length === 0, 'it expires', context.expiryLimitMs)
       const start = performance.now()
@@ -130,7 +130,7 @@ export function lives(context: Context): void {
       expect(hold.state).toBe('held')
       expect(await hold.release()).toEqual({ released: true })
       await closing
-      expect((await two.acquire('a', { wait: '5s' })).state).toBe('held')
+      expect((await two.acquire('a', { wait: '30s' })).state).toBe('held')
     })
   })
 }

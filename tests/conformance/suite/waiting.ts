@@ -89,7 +89,7 @@ export function waiting(context: Context): void {
       if (outcome instanceof AbortedError) continue
       await (outcome as { release(): Promise<unknown> }).release()
     }
-    expect((await one.acquire('a', { wait: '10s' })).state).toBe('held')
+    expect((await one.acquire('a', { wait: '30s' })).state).toBe('held')
     await until(async () => (await one.query({ name: 'a' })).held.length === 1, 'one hold is left')
   })
 

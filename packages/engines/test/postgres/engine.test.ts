@@ -27,13 +27,16 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   })
 
   const place = (more = '') => `${server.url}?schema=s${++schemas}${more}`
-  const client = async (url: string, connectTimeout: '1s' | '10s' = '10s'): Promise<Locks> => {
+  const client = async (url: string, connectTimeout: '4s' | '30s' = '30s'): Promise<Locks> => {
     const locks = createLocksOn(await postgresEngine(url), { connectTimeout })
     open.push(locks)
     return locks
   }
   const schemaOf = (url: string) => parsePostgresUrl(url).schema
   const count = async (sql: string) => Number((await pool.query(`SELECT count(*) AS n FROM ${sql}`)).rows[0].n)
+
+  /** Those of the test before may take a moment to be gone. */
+  const connections = () => count("pg_stat_activity WHERE application_name = 'leasehold'")
 
   it('creates its tables, and gives growing tokens to clients that know nothing of each other', async () => {
     const url = place()
@@ -51,8 +54,8 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     const url = place()
     const locks = await client(url)
     await Promise.all(Array.from({ length: 100 }, (_, i) => locks.acquire(`many/${i}`)))
-    expect(await count("pg_stat_activity WHERE application_name = 'leasehold'")).toBe(2)
-    expect(await count("pg_locks WHERE locktype = 'advisory'")).toBe(0)
+    await expect.poll(connections).toBe(2)
+    await expect.poll(() => count("pg_locks WHERE locktype = 'advisory'")).toBe(0)
   })
 
   it('goes by asking when nobody may listen, as behind a pooler', async () => {
@@ -62,7 +65,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     const waiting = two.acquire('a')
     await held.release()
     expect((await waiting).token).toBeGreaterThan(held.token)
-    expect(await count("pg_stat_activity WHERE application_name = 'leasehold'")).toBe(2)
+    await expect.poll(connections).toBe(2)
   })
 
   it('says which migration is missing when it may not create it', async () => {
@@ -127,11 +130,11 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   it('stops a client whose state differs from that of the others', async () => {
     const url = place()
     const S = schemaOf(url)
-    const one = await client(url, '1s')
+    const one = await client(url, '4s')
     await one.connect()
     await grow(S, CHECK_ENTRIES, one)
     await pool.query(`UPDATE ${S}.head SET checked_index = ${CHECK_ENTRIES}, checked_hash = 'another'`)
-    const error = await one.acquire('a', { wait: '1s' }).catch((failure: unknown) => failure)
+    const error = await one.acquire('a', { wait: '4s' }).catch((failure: unknown) => failure)
     expect(error).toBeInstanceOf(LeaseholdError)
     expect(String((error as LeaseholdError).message) + String((error as Error).cause)).toContain('elsewhere')
   })
@@ -176,10 +179,10 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   it('does not let a jump of the database clock end a living session', async () => {
     const url = place()
     const [one, two] = [await client(url), await client(url)]
-    const hold = await one.acquire('a', { ttl: '3s' })
-    await two.acquire('b', { ttl: '3s' })
+    const hold = await one.acquire('a', { ttl: '6s' })
+    await two.acquire('b', { ttl: '6s' })
     await pool.query(`UPDATE ${schemaOf(url)}.head SET clock = clock - interval '1 hour'`)
-    await expect(two.acquire('a', { wait: '500ms', ttl: '3s' })).rejects.toMatchObject({ code: 'timeout' })
+    await expect(two.acquire('a', { wait: '500ms', ttl: '6s' })).rejects.toMatchObject({ code: 'timeout' })
     expect(hold.state).toBe('held')
     await hold.release()
   })

@@ -71,19 +71,28 @@ describeWith('Redis', 'approximate locks in Redis', () => {
 
     it('hears of a release, long before it would ask again', async () => {
       const [one, two] = [await client(options), await client(options)]
-      const held = await one.acquire('a')
-      const waiting = two.acquire('a')
+      const names = Array.from({ length: 7 }, (_, i) => `heard/${i}`)
+      const pairs = await Promise.all(
+        names.map(async (name) => ({ held: await one.acquire(name), waiting: two.acquire(name) })),
+      )
+      // By now half a second and more passes between two attempts.
       await sleep(2_500)
-      const start = performance.now()
-      await held.release()
-      await waiting
-      expect(performance.now() - start).toBeLessThan(400)
+      const tookMs: number[] = []
+      for (const { held, waiting } of pairs) {
+        const start = performance.now()
+        await held.release()
+        await waiting
+        tookMs.push(performance.now() - start)
+        await sleep(100)
+      }
+      // The one in the middle: a busy machine may hold up some of them.
+      expect(tookMs.toSorted((a, b) => a - b)[3]).toBeLessThan(150)
     })
 
     it('extends what is held, and leaves alone what is not its own', async () => {
-      const locks = await client({ ...options, ttl: '600ms' })
+      const locks = await client({ ...options, ttl: '2s' })
       const lock = await locks.acquire('a')
-      await sleep(1_000)
+      await sleep(3_000)
       expect(lock.state).toBe('held')
       await admin.set('leasehold:approximate:a', 'somebody else')
       expect((await lock.lost)?.reason).toBe('expired')
@@ -109,16 +118,16 @@ describeWith('Redis', 'approximate locks in Redis', () => {
   })
 
   it('passes on a lock whose holder is gone, when its lease ends', async () => {
-    await admin.set('leasehold:approximate:a', 'gone', 'PX', 400)
     const start = performance.now()
+    await admin.set('leasehold:approximate:a', 'gone', 'PX', 1_000)
     await (await client()).acquire('a')
-    expect(performance.now() - start).toBeGreaterThan(300)
+    expect(performance.now() - start).toBeGreaterThan(990)
   })
 
   it('loses by its own clock when Redis does not answer, and does not run into others afterwards', async () => {
     await using proxy = await Proxy.start(server.port)
     const url = `redis://127.0.0.1:${proxy.port}`
-    const locks = await client({ ttl: '600ms', connectTimeout: '300ms' }, url)
+    const locks = await client({ ttl: '2s', connectTimeout: '1s' }, url)
     const lock = await locks.acquire('a')
     const other = (await client()).acquire('a')
     proxy.mute()
@@ -127,14 +136,14 @@ describeWith('Redis', 'approximate locks in Redis', () => {
     proxy.open()
     await sleep(500)
     expect(next.state).toBe('held')
-    await expect(locks.acquire('b', { wait: '5s' })).resolves.toBeDefined()
+    await expect(locks.acquire('b', { wait: '20s' })).resolves.toBeDefined()
   })
 
   it('says unreachable, not taken, when Redis is away; and takes nothing twice when an answer was lost', async () => {
     await using proxy = await Proxy.start(server.port)
-    const locks = await client({ connectTimeout: '300ms' }, `redis://127.0.0.1:${proxy.port}`)
+    const locks = await client({ connectTimeout: '1s' }, `redis://127.0.0.1:${proxy.port}`)
     proxy.mute()
-    const waiting = locks.acquire('a', { wait: '10s' })
+    const waiting = locks.acquire('a', { wait: '30s' })
     await sleep(100)
     proxy.open()
     const lock = await waiting
@@ -147,7 +156,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
 
   it('gives the value of a body whose lock was lost, with the loss', async () => {
     const locks = await client()
-    const result = locks.request('a', { ttl: '300ms' }, async (lock) => {
+    const result = locks.request('a', { ttl: '1s' }, async (lock) => {
       await admin.del('leasehold:approximate:a')
       await lock.lost
       return 7

@@ -27,7 +27,7 @@ async function json(...args: string[]): Promise<Record<string, unknown>> {
 
 describe('acquire, renew, release', () => {
   test('a handle can be renewed and released by other processes', async () => {
-    const got = await leasehold('acquire', 'script/a', '--ttl', '5s', '--data', 'nightly')
+    const got = await leasehold('acquire', 'script/a', '--ttl', '60s', '--data', 'nightly')
     expect(got.code).toBe(0)
     const handle = got.stdout.trim()
     expect(got.stderr).toMatch(/^token \d+/)

@@ -20,7 +20,7 @@ describe('leasehold demo', () => {
   test('loses an update without a guard, refuses the stale write with one, and ends by itself', async () => {
     const start = performance.now()
     const end = await workshop.run(['demo', '--json'])
-    expect(performance.now() - start).toBeLessThan(20_000)
+    expect(performance.now() - start).toBeLessThan(50_000)
     expect([end.code, end.stderr]).toEqual([0, ''])
     const { asExpected, halves } = JSON.parse(end.stdout) as Facts
     expect(asExpected).toBe(true)

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { connect, type Locks } from '../../src/index.js'
 import { type Cli, type Finished, until, Workshop } from '../support/cli.js'
-import { freePort } from '../support/listening.js'
+import { freePort } from '../../../../tests/services/ports.js'
 
 /** Three members, each a process of its own, and a dozen commands. */
 vi.setConfig({ testTimeout: 180_000 })

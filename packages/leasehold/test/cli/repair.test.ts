@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { crc32 } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Cli, complained, until, Workshop } from '../support/cli.js'
-import { freePort } from '../support/listening.js'
+import { freePort } from '../../../../tests/services/ports.js'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 

@@ -55,14 +55,14 @@ describe('leasehold run', () => {
   test('killing run with SIGKILL ends the whole group of its child and passes the lock on after the ttl', async () => {
     const name = freshName()
     const script = 'sleep 60 & echo "pids $$ $!"; wait'
-    const first = workshop.start(['run', name, '--url', url, '--ttl', '2s', '--', 'sh', '-c', script])
+    const first = workshop.start(['run', name, '--url', url, '--ttl', '4s', '--', 'sh', '-c', script])
     await first.printed('pids')
     const pids = first.stdout.trim().split(' ').slice(1).map(Number)
     const killedAt = performance.now()
     first.kill('SIGKILL')
     const second = workshop.run(['run', name, '--url', url, '--', 'true'])
     await until(() => pids.every((pid) => !alive(pid)), 'the group was gone')
-    expect(performance.now() - killedAt).toBeLessThan(2_000)
+    expect(performance.now() - killedAt).toBeLessThan(4_000)
     expect((await second).code).toBe(0)
     expect(performance.now() - killedAt).toBeGreaterThan(1_000)
   })
@@ -148,7 +148,7 @@ describe('leasehold run', () => {
       '--ttl',
       '30s',
       '--kill-after',
-      '300ms',
+      '3s',
       '--',
       'bash',
       '-c',
@@ -184,11 +184,12 @@ describe('leasehold run', () => {
   })
 })
 
-describe('leasehold run when the lease runs out', () => {
-  const ttlMs = 2_000
-  const killAfterMs = 600
+// Most of the time is waiting.
+describe.concurrent('leasehold run when the lease runs out', () => {
+  const ttlMs = 8_000
+  const killAfterMs = 3_000
   /** For a busy machine: how late timers and this test's looks may be. */
-  const SLACK_MS = 400
+  const SLACK_MS = 2_000
   /** The local deadline lies this much before the end of the lease. */
   const marginMs = ttlMs / 10
 
@@ -222,7 +223,7 @@ describe('leasehold run when the lease runs out', () => {
       '--url',
       url,
       '--ttl',
-      '2s',
+      `${ttlMs}ms`,
       '--',
       'bash',
       '-c',
@@ -240,7 +241,7 @@ describe('leasehold run when the lease runs out', () => {
 
   test('a child that is stopped is ended, too', async () => {
     const script = 'echo "pid $$"; kill -STOP $$; sleep 60'
-    const cli = workshop.start(['run', freshName(), '--url', url, '--ttl', '1s', '--', 'sh', '-c', script])
+    const cli = workshop.start(['run', freshName(), '--url', url, '--ttl', '3s', '--', 'sh', '-c', script])
     await cli.printed('pid')
     await sleep(300)
     const pid = Number(/pid (\d+)/.exec(cli.stdout)?.[1])

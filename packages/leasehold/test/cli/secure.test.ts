@@ -4,7 +4,7 @@ import { createLocks } from 'leasehold'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Authority } from '../../../server/test/support/certificates.js'
 import { type Cli, until, Workshop } from '../support/cli.js'
-import { freePort } from '../support/listening.js'
+import { freePort } from '../../../../tests/services/ports.js'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 

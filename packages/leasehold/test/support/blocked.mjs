@@ -5,7 +5,7 @@ const [, , url, text] = process.argv
 const { name, keepAlive, blockMs, maxHold, settleMs = 0, leave = false } = JSON.parse(text)
 const print = (line) => process.stdout.write(`${JSON.stringify(line)}\n`)
 
-const locks = await connect(url, { ttl: '1s', keepAlive })
+const locks = await connect(url, { ttl: '3s', keepAlive })
 const hold = await locks.acquire(name, maxHold === undefined ? {} : { maxHold })
 print({ state: hold.state, token: String(hold.token) })
 if (!leave) {

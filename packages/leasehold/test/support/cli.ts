@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { vi } from 'vitest'
+import { freePort } from '../../../../tests/services/ports.js'
 
 export const BIN = fileURLToPath(new URL('../../bin/leasehold.js', import.meta.url))
 
@@ -116,9 +117,9 @@ export class Workshop {
     return await this.start(args, options).finished
   }
 
-  /** A service in a process of its own. */
+  /** A service in a process of its own, on a port to which another one may come back. */
   async serve(data: string, more: readonly string[] = []): Promise<Service> {
-    const listen = more.includes('--listen') ? [] : ['--listen', '127.0.0.1:0']
+    const listen = more.includes('--listen') ? [] : ['--listen', `127.0.0.1:${await freePort()}`]
     const cli = this.start(['serve', '--data', data, ...listen, '--json', '--log-level', 'error', ...more])
     await until(() => cli.stdout.includes('\n') || !cli.running, 'the service was ready')
     if (!cli.stdout.includes('\n')) throw new Error(`the service did not start: ${cli.stderr}`)

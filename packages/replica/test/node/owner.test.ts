@@ -39,7 +39,7 @@ function start(folder = dir, ...args: string[]): Child {
 
 async function line(child: Child, position = 0): Promise<string> {
   for (let waited = 0; child.lines.length <= position; waited += 10) {
-    if (waited > 10_000) throw new Error(`no line ${position} from the child`)
+    if (waited > 30_000) throw new Error(`no line ${position} from the child`)
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
   return child.lines[position] as string

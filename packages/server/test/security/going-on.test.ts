@@ -108,7 +108,7 @@ describe('what goes on when its key is revoked', () => {
     const waiting = harness.call(
       'POST',
       '/v1/acquire',
-      { name: 'billing/1', wait: '20s', ttl: '1s' },
+      { name: 'billing/1', wait: '30s', ttl: '5s' },
       bearer(mine.text),
     )
     await until(() => [...harness.member.state.machine.waiters.values()].length === 1)

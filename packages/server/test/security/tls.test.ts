@@ -91,7 +91,7 @@ describe('https', () => {
     copyFileSync(second.cert, `${files.cert}.new`)
     renameSync(`${files.key}.new`, files.key)
     renameSync(`${files.cert}.new`, files.cert)
-    await until(async () => (await serialAt(server.port)) !== before, 5000)
+    await until(async () => (await serialAt(server.port)) !== before)
   })
 
   test('with files that are none is refused at the start', async () => {

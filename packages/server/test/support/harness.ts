@@ -85,7 +85,7 @@ function described(method: string, path: string, status: number, answer: unknown
 }
 
 /** Waits until `look` is true, at most `timeoutMs`. */
-export async function until(look: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+export async function until(look: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
   const end = performance.now() + timeoutMs
   while (!(await look())) {
     if (performance.now() > end) throw new Error(`still not so after ${timeoutMs} ms: ${look.toString()}`)
@@ -101,10 +101,10 @@ export async function rawSocket(port: number): Promise<Socket> {
   return socket
 }
 
-/** Everything that comes until the other side closes, at most 10 s. */
+/** Everything that comes until the other side closes, at most 30 s. */
 export async function readAll(socket: Socket): Promise<string> {
   let text = ''
-  socket.setTimeout(10_000, () => socket.destroy())
+  socket.setTimeout(30_000, () => socket.destroy())
   socket.on('data', (chunk: Buffer) => {
     text += chunk.toString('latin1')
   })
