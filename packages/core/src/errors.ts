@@ -1,31 +1,32 @@
-/**
- * The error table: one row per code, with what each border makes of it.
- * `docs/errors.md` is generated from it, and the HTTP status and the exit code are read from it, never written twice.
- */
-export const ERRORS = {
-  busy: { class: 'BusyError', http: 409, exit: 75, retryable: true },
-  timeout: { class: 'AcquireTimeoutError', http: 408, exit: 75, retryable: true },
-  aborted: { class: 'AbortedError', http: 499, exit: 130, retryable: false },
-  lost: { class: 'HoldLostError', http: 410, exit: 76, retryable: false },
-  'session-ended': { class: 'SessionEndedError', http: 410, exit: 76, retryable: false },
-  'not-holder': { class: 'NotHolderError', http: 409, exit: 76, retryable: false },
-  'stale-token': { class: 'StaleTokenError', http: 412, exit: 76, retryable: false },
-  'version-conflict': { class: 'VersionConflictError', http: 412, exit: 1, retryable: false },
-  mismatch: { class: 'InvalidError', http: 400, exit: 64, retryable: false },
-  invalid: { class: 'InvalidError', http: 400, exit: 64, retryable: false },
-  limit: { class: 'LimitError', http: 429, exit: 75, retryable: true },
-  unauthenticated: { class: 'AccessError', http: 401, exit: 77, retryable: false },
-  forbidden: { class: 'AccessError', http: 403, exit: 77, retryable: false },
-  unreachable: { class: 'UnavailableError', http: 503, exit: 69, retryable: true },
-  'no-quorum': { class: 'UnavailableError', http: 503, exit: 69, retryable: true },
-  'unknown-outcome': { class: 'UnknownOutcomeError', http: 504, exit: 69, retryable: false },
-  'expired-request': { class: 'ExpiredRequestError', http: 410, exit: 1, retryable: false },
-  gap: { class: 'WatchError', http: 410, exit: 1, retryable: false },
-  'epoch-changed': { class: 'EpochChangedError', http: 410, exit: 1, retryable: false },
-  storage: { class: 'StorageError', http: 507, exit: 74, retryable: false },
-} as const
+/** What happened, in one word. `ERRORS` has a row for each. */
+export type ErrorCode =
+  | 'busy'
+  | 'timeout'
+  | 'aborted'
+  | 'lost'
+  | 'session-ended'
+  | 'not-holder'
+  | 'stale-token'
+  | 'version-conflict'
+  | 'mismatch'
+  | 'invalid'
+  | 'limit'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'unreachable'
+  | 'no-quorum'
+  | 'unknown-outcome'
+  | 'expired-request'
+  | 'gap'
+  | 'epoch-changed'
+  | 'storage'
 
-export type ErrorCode = keyof typeof ERRORS
+/** The same call may succeed later. */
+const RETRYABLE: readonly ErrorCode[] = ['busy', 'timeout', 'limit', 'unreachable', 'no-quorum']
+
+export function isRetryable(code: ErrorCode): boolean {
+  return RETRYABLE.includes(code)
+}
 
 /** Why a hold was lost. */
 export const LOST_REASONS = ['deadline', 'expired', 'stolen', 'moved', 'closed', 'epoch-changed'] as const
@@ -57,7 +58,7 @@ export class LeaseholdError extends Error {
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.retryable = ERRORS[code].retryable
+    this.retryable = isRetryable(code)
     this.hint = options.hint
     this.name = new.target.errorClass
     for (let c: unknown = new.target; typeof c === 'function' && 'errorClass' in c; c = Object.getPrototypeOf(c)) {
@@ -248,46 +249,47 @@ export interface ErrorDetails {
   version?: bigint | undefined
 }
 
+/** The class of every code. */
+export const ERROR_CLASSES = {
+  busy: BusyError,
+  timeout: AcquireTimeoutError,
+  aborted: AbortedError,
+  lost: HoldLostError,
+  'session-ended': SessionEndedError,
+  'not-holder': NotHolderError,
+  'stale-token': StaleTokenError,
+  'version-conflict': VersionConflictError,
+  mismatch: InvalidError,
+  invalid: InvalidError,
+  limit: LimitError,
+  unauthenticated: AccessError,
+  forbidden: AccessError,
+  unreachable: UnavailableError,
+  'no-quorum': UnavailableError,
+  'unknown-outcome': UnknownOutcomeError,
+  'expired-request': ExpiredRequestError,
+  gap: WatchError,
+  'epoch-changed': EpochChangedError,
+  storage: StorageError,
+} as const satisfies Record<ErrorCode, { readonly errorClass: string }>
+
+/** Whether `code`, which another program has sent, is one of ours. */
+export function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERROR_CLASSES, code)
+}
+
 /** Makes the typed error of a code, as a client does with an answer of the service. */
 export function errorOf(code: ErrorCode, message: string, details: ErrorDetails = {}): LeaseholdError {
   const options = { hint: details.hint }
   switch (code) {
-    case 'busy':
-      return new BusyError(message, options)
-    case 'timeout':
-      return new AcquireTimeoutError(message, options)
-    case 'aborted':
-      return new AbortedError(message, options)
     case 'lost':
       return new HoldLostError(details.reason ?? 'expired', message, options)
-    case 'session-ended':
-      return new SessionEndedError(message, options)
-    case 'not-holder':
-      return new NotHolderError(message, options)
     case 'stale-token':
       return new StaleTokenError(details.resource ?? '', details.token ?? 0n, details.mark, options)
     case 'version-conflict':
       return new VersionConflictError(message, details.version ?? 0n, options)
-    case 'mismatch':
-    case 'invalid':
-      return new InvalidError(message, { ...options, code })
-    case 'limit':
-      return new LimitError(message, options)
-    case 'unauthenticated':
-    case 'forbidden':
-      return new AccessError(message, { ...options, code })
-    case 'unreachable':
-    case 'no-quorum':
-      return new UnavailableError(message, { ...options, code })
-    case 'unknown-outcome':
-      return new UnknownOutcomeError(message, options)
-    case 'expired-request':
-      return new ExpiredRequestError(message, options)
-    case 'gap':
-      return new WatchError(message, options)
-    case 'epoch-changed':
-      return new EpochChangedError(message, options)
-    case 'storage':
-      return new StorageError(message, options)
+    default:
+      // Classes of one code do not look at it.
+      return new ERROR_CLASSES[code](message, { ...options, code: code as never })
   }
 }

@@ -1,6 +1,7 @@
 export * from './brand.js'
 export * from './codec/index.js'
 export * from './durations.js'
+export * from './error-table.js'
 export * from './errors.js'
 export * from './frames.js'
 export { FreshMap, FreshSet } from './fresh.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { BusyError, InvalidError, LeaseholdError, StorageError } from '../src/index.js'
+import { BusyError, ERRORS, errorOf, InvalidError, isErrorCode, LeaseholdError, StorageError } from '../src/index.js'
 
 class Rotten extends StorageError {}
 
@@ -25,5 +25,19 @@ describe('errors are recognised', () => {
     })
     expect(other).toBeInstanceOf(BusyError)
     expect(other).not.toBeInstanceOf(StorageError)
+  })
+})
+
+describe('the code of an error', () => {
+  it.each(Object.entries(ERRORS))('%s makes an error of its class, as its row says', (code, row) => {
+    if (!isErrorCode(code)) throw new Error(`${code} is no code`)
+    const error = errorOf(code, 'a text', { hint: 'a hint' })
+    expect(error.constructor.name).toBe(row.class)
+    expect([error.code, error.retryable]).toEqual([code, row.retryable])
+    if (code !== 'stale-token') expect([error.message, error.hint]).toEqual(['a text', 'a hint'])
+  })
+
+  it.each(['toString', 'constructor', '__proto__', '', 'Busy', 7, undefined, null])('is not %s', (code) => {
+    expect(isErrorCode(code)).toBe(false)
   })
 })

@@ -1,8 +1,7 @@
 import {
-  ERRORS,
-  type ErrorCode,
   errorOf,
   EpochChangedError,
+  isErrorCode,
   type LeaseholdError,
   type LostReason,
   UnavailableError,
@@ -210,7 +209,7 @@ export class HttpExchange {
 }
 
 function isTyped(error: unknown): error is LeaseholdError {
-  return typeof (error as LeaseholdError)?.code === 'string' && (error as LeaseholdError).code in ERRORS
+  return isErrorCode((error as LeaseholdError | undefined)?.code)
 }
 
 /** Failures to connect, as Node names them: nothing was sent. Other runtimes do not tell. */
@@ -236,8 +235,8 @@ function jsonOf(bytes: Uint8Array): Json | undefined {
 
 function problemOf(status: number, problem: Json): LeaseholdError {
   const { code, detail, hint, reason, version } = problem
-  if (typeof code !== 'string' || !(code in ERRORS)) return new UnavailableError(`the service has answered ${status}`)
-  return errorOf(code as ErrorCode, typeof detail === 'string' ? detail : code, {
+  if (!isErrorCode(code)) return new UnavailableError(`the service has answered ${status}`)
+  return errorOf(code, typeof detail === 'string' ? detail : code, {
     ...(typeof hint === 'string' ? { hint } : {}),
     ...(typeof reason === 'string' ? { reason: reason as LostReason } : {}),
     ...(typeof version === 'string' ? { version: BigInt(version) } : {}),

@@ -1,8 +1,7 @@
 import {
-  type ErrorCode,
-  ERRORS,
   errorOf,
   HoldLostError,
+  isErrorCode,
   LeaseholdError,
   type LostReason,
   UnavailableError,
@@ -26,10 +25,10 @@ export function packError(error: unknown): PackedError {
 
 export function unpackError(packed: PackedError): LeaseholdError {
   const { code, message, hint, reason, version, cause } = packed
-  if (code === undefined || !(code in ERRORS)) {
+  if (!isErrorCode(code)) {
     return new UnavailableError(`the thread of the connection has failed: ${message}`, { hint })
   }
-  const error = errorOf(code as ErrorCode, message, { hint, version, reason: reason as LostReason | undefined })
+  const error = errorOf(code, message, { hint, version, reason: reason as LostReason | undefined })
   if (cause !== undefined) error.cause = new Error(cause)
   return error
 }

@@ -2,11 +2,10 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  ERRORS,
-  type ErrorCode,
   type ErrorDetails,
   errorOf,
   InvalidError,
+  isErrorCode,
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
@@ -195,10 +194,10 @@ function text(value: unknown): string | undefined {
 function problem(status: number, answer: unknown, body: string): Error {
   const fields = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<string, unknown>
   const { code, message, detail } = fields
-  if (typeof code === 'string' && code in ERRORS) {
+  if (isErrorCode(code)) {
     const words = [message, detail].find((value) => typeof value === 'string') ?? code
     const details: ErrorDetails = { hint: text(fields.hint), reason: text(fields.reason) as ErrorDetails['reason'] }
-    return errorOf(code as ErrorCode, String(words), details)
+    return errorOf(code, String(words), details)
   }
   return new UnavailableError(`the service answered ${status}: ${body.slice(0, 200)}`, {
     hint: 'is this the URL of a Leasehold service?',

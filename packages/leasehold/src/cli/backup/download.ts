@@ -1,15 +1,7 @@
 import { existsSync, linkSync, renameSync, rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import {
-  ERRORS,
-  type ErrorCode,
-  errorOf,
-  InvalidError,
-  LeaseholdError,
-  StorageError,
-  UnavailableError,
-} from '@leasehold/core'
+import { errorOf, InvalidError, isErrorCode, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Backup } from '@leasehold/replica/node'
 import { get } from '../fetch.js'
 import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service.js'
@@ -81,12 +73,12 @@ async function ask(options: DownloadOptions, stall: Stall): Promise<Response> {
 
 async function problem(response: Response): Promise<LeaseholdError> {
   const answer = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; hint?: string }
-  if (answer.code === undefined || !(answer.code in ERRORS)) {
+  const { code } = answer
+  if (!isErrorCode(code)) {
     return new UnavailableError(`the service answered ${response.status}`, {
       hint: 'is this the URL of a Leasehold service?',
     })
   }
-  const code = answer.code as ErrorCode
   const hint = code === 'no-quorum' ? 'without a quorum, --stale takes what one member has' : answer.hint
   return errorOf(code, answer.detail ?? `HTTP ${response.status}`, { hint })
 }
