@@ -54,12 +54,6 @@ export class Reader {
     return this.input[this.at++] as number
   }
 
-  u16(): number {
-    this.need(2)
-    const low = this.input[this.at++] as number
-    return low | ((this.input[this.at++] as number) << 8)
-  }
-
   u32(): number {
     this.need(4)
     const { input, at } = this

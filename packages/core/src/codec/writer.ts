@@ -1,6 +1,5 @@
 import { InvalidError, LimitError } from '../errors.js'
 import { utf8Length } from '../names.js'
-import { crc32 } from './crc32.js'
 import { encodeUtf8 } from './utf8.js'
 
 /** The most that one writer holds unless it is told otherwise. */
@@ -22,7 +21,6 @@ const VARUINT_BYTES_MAX = 8
  */
 export class Writer {
   private buffer: Uint8Array
-  private view: DataView | undefined
   private end = 0
   private readonly limit: number
 
@@ -39,7 +37,7 @@ export class Writer {
   /** Forgets what was written and keeps the memory for the next use. */
   reset(): void {
     this.end = 0
-    if (this.buffer.length > WRITER_KEEP_BYTES) this.adopt(new Uint8Array(WRITER_KEEP_BYTES))
+    if (this.buffer.length > WRITER_KEEP_BYTES) this.buffer = new Uint8Array(WRITER_KEEP_BYTES)
   }
 
   /** Forgets what was written after the first `length` bytes. */
@@ -58,23 +56,10 @@ export class Writer {
     return this.buffer.subarray(0, this.end)
   }
 
-  /** CRC-32 of what was written from `from` on. */
-  checksum(from = 0): number {
-    return crc32(this.buffer, 0, from, this.end)
-  }
-
   u8(value: number): void {
     if ((value & 0xff) !== value) throw outOfRange(value, 0xff)
     this.ensure(1)
     this.buffer[this.end++] = value
-  }
-
-  /** Two bytes, little-endian. */
-  u16(value: number): void {
-    if ((value & 0xffff) !== value) throw outOfRange(value, 0xffff)
-    this.ensure(2)
-    this.buffer[this.end++] = value
-    this.buffer[this.end++] = value >>> 8
   }
 
   /** Four bytes, little-endian. */
@@ -115,9 +100,8 @@ export class Writer {
       throw new InvalidError(`a bigint between 0 and 2^64-1, not ${typeof value} ${String(value)}`)
     }
     this.ensure(8)
-    this.view ??= new DataView(this.buffer.buffer)
-    this.view.setBigUint64(this.end, value, true)
-    this.end += 8
+    this.u32(Number(value & 0xffffffffn))
+    this.u32(Number(value >> 32n))
   }
 
   bool(value: boolean): void {
@@ -195,12 +179,7 @@ export class Writer {
     if (needed > this.limit) throw new LimitError(`${needed} bytes to write, at most ${this.limit}`)
     const grown = new Uint8Array(Math.min(this.limit, Math.max(needed, 2 * this.buffer.length)))
     grown.set(this.buffer.subarray(0, this.end))
-    this.adopt(grown)
-  }
-
-  private adopt(buffer: Uint8Array): void {
-    this.buffer = buffer
-    this.view = undefined
+    this.buffer = grown
   }
 }
 

@@ -42,7 +42,7 @@ export class PeerFrames {
     writer.varuint(this.self)
     writer.varuint(to)
     write(writer)
-    writer.u32(writer.checksum())
+    writer.u32(crc32(writer.peek()))
     return writer.take()
   }
 
