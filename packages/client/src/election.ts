@@ -1,7 +1,7 @@
 import { DEFAULT_LIMITS, InvalidError } from '@leasehold/core'
+import { follow, type FollowContext } from './follow.js'
 import type { Hold } from './hold.js'
 import { type AcquireOptions, checkKeys, describe, signalOf } from './options.js'
-import { isResync } from './resync.js'
 import type { HeldRow, LocksView, WatchEvent } from './views.js'
 
 /** Who leads. */
@@ -19,14 +19,10 @@ export interface CampaignOptions extends Omit<AcquireOptions, 'mode' | 'permits'
   readonly value?: string
 }
 
-export interface ElectionContext {
+export interface ElectionContext extends FollowContext {
   acquire(name: string, options: AcquireOptions): Promise<Hold>
   request<T>(name: string, options: AcquireOptions, body: (hold: Hold) => T | Promise<T>): Promise<T>
   query(options: { name: string; limit: number }): Promise<LocksView>
-  watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<WatchEvent>
-  abortController(): AbortController
-  /** A pause before the next try, while the service is away. */
-  pause(): Promise<void>
 }
 
 /**
@@ -74,44 +70,22 @@ export class Election {
 
   /** The leader now, or null if there is none. */
   async leader(): Promise<Leader | null> {
-    const view = await this.#context.query({ name: this.name, limit: 1 })
-    return leaderOf(view.held[0])
+    return (await this.#read()).now
   }
 
   /** The leader now, and again after every change; null while there is none. */
   async *observe(options: { signal?: AbortSignal } = {}): AsyncGenerator<Leader | null, void, void> {
     checkKeys(options, ['signal'], 'observe')
-    const signal = signalOf(options.signal)
-    const controller = this.#context.abortController()
-    const stop = () => controller.abort(signal?.reason)
-    signal?.addEventListener('abort', stop)
-    if (signal?.aborted) stop()
-    try {
-      let shown: Leader | null | undefined
-      while (!controller.signal.aborted) {
-        try {
-          const view = await this.#context.query({ name: this.name, limit: 1 })
-          const leader = leaderOf(view.held[0])
-          const isNews = shown === undefined || shown?.id !== leader?.id
-          shown = leader
-          if (isNews) yield leader
-          for await (const event of this.#context.watch(this.name, view.at, controller.signal)) {
-            const next = await this.#next(event, shown)
-            if (next === undefined) continue
-            shown = next
-            yield next
-          }
-        } catch (error) {
-          // After a gap, a restore or an outage the present leader is read again; nothing else is of interest here.
-          if (controller.signal.aborted) return
-          if (shown === undefined || !isResync(error)) throw error
-          await this.#context.pause()
-        }
-      }
-    } finally {
-      signal?.removeEventListener('abort', stop)
-      controller.abort()
-    }
+    yield* follow<Leader | null>(this.#context, this.name, signalOf(options.signal), {
+      read: () => this.#read(),
+      next: (event, shown) => this.#next(event, shown),
+      same: (one, other) => one?.id === other?.id,
+    })
+  }
+
+  async #read(): Promise<{ readonly now: Leader | null; readonly at: string }> {
+    const { held, at } = await this.#context.query({ name: this.name, limit: 1 })
+    return { now: leaderOf(held[0]), at }
   }
 
   /** The leader after an event; undefined: as before. */
@@ -119,8 +93,7 @@ export class Election {
     if (event.kind === 'freed' && event.id === shown?.id) return null
     if (event.kind !== 'held' || event.id === shown?.id) return undefined
     if (!event.locks.some((lock) => lock.name === this.name)) return undefined
-    const view = await this.#context.query({ name: this.name, limit: 1 })
-    const leader = leaderOf(view.held[0])
+    const leader = await this.leader()
     // Somebody else by now: the events of that change are still to come.
     return leader?.id === event.id ? leader : undefined
   }

@@ -16,6 +16,7 @@ import { Elapsed } from './elapsed.js'
 import { Election } from './election.js'
 import { Emitter } from './emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
+import { type FollowContext, RESYNC_PAUSE_MS } from './follow.js'
 import type { Hold, HoldWarning } from './hold.js'
 import { type OnceOptions, runOnce } from './once.js'
 import {
@@ -35,10 +36,9 @@ import {
 } from './options.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
 import { closedError, SessionPool } from './pool.js'
-import { bounded, delay, settled } from './race.js'
+import { bounded, delay, linkedController, settled } from './race.js'
 import { Register } from './register.js'
 import { runUnder } from './request.js'
-import { RESYNC_PAUSE_MS } from './resync.js'
 import { deserializeHold } from './serialize.js'
 import { checkPrefix, checkQuery, type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
 
@@ -204,10 +204,7 @@ export class Locks implements AsyncDisposable {
     const signal = signalOf(options.signal)
     if (this.#closing) throw closedError()
     requireAbility(this.#engine, 'watch')
-    const controller = this.#platform.abortController()
-    const stop = () => controller.abort(signal?.reason)
-    signal?.addEventListener('abort', stop)
-    if (signal?.aborted) stop()
+    const { controller, unlink } = linkedController(this.#platform.abortController(), signal)
     this.#watches.add(controller)
     const prefix = this.#viewer.full(options.prefix ?? '')
     try {
@@ -217,7 +214,7 @@ export class Locks implements AsyncDisposable {
       }
     } finally {
       this.#watches.delete(controller)
-      signal?.removeEventListener('abort', stop)
+      unlink()
       controller.abort()
     }
   }
@@ -265,9 +262,7 @@ export class Locks implements AsyncDisposable {
         acquire: (lock, options) => this.acquire(lock, options),
         request: (lock, options, body) => this.request(lock, { ...options, ifAvailable: false }, body),
         query: (options) => this.query(options),
-        watch: (prefix, from, signal) => this.watch({ prefix, from, signal }),
-        abortController: () => this.#platform.abortController(),
-        pause: () => delay(this.#platform, RESYNC_PAUSE_MS),
+        ...this.#following,
       },
       name,
     )
@@ -285,13 +280,18 @@ export class Locks implements AsyncDisposable {
         const { ttlMs, marginMs } = acquirePlan('register', {}, this.#settings)
         return (await this.#pool.get(ttlMs, marginMs)).session
       },
-      watch: (prefix: string, from: string | undefined, signal: AbortSignal) =>
-        this.watch({ prefix, signal, ...(from === undefined ? {} : { from }) }),
       position: async () => (await this.query({ name: key, limit: 1 })).at,
+      ...this.#following,
+    }
+    return new Register(context, key)
+  }
+
+  get #following(): FollowContext {
+    return {
+      watch: (prefix, from, signal) => this.watch({ prefix, from, signal }),
       abortController: () => this.#platform.abortController(),
       pause: () => delay(this.#platform, RESYNC_PAUSE_MS),
     }
-    return new Register(context, key)
   }
 
   /** Runs `run` once per slot over all instances; `{ ran: false }` if this slot has run, or is so old that it was forgotten. */

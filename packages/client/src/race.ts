@@ -7,6 +7,17 @@ export function abortedError(what: string, signal: AbortSignal): AbortedError {
   return new AbortedError(`${what} was aborted by its signal`, { cause: signal.reason })
 }
 
+/** Lets `controller` abort with `signal`, until `unlink` is called. */
+export function linkedController(
+  controller: AbortController,
+  signal: AbortSignal | undefined,
+): { readonly controller: AbortController; readonly unlink: () => void } {
+  const abort = () => controller.abort(signal?.reason)
+  signal?.addEventListener('abort', abort)
+  if (signal?.aborted) abort()
+  return { controller, unlink: () => signal?.removeEventListener('abort', abort) }
+}
+
 export interface Bounds {
   readonly what: string
   readonly signal?: AbortSignal | undefined

@@ -1,10 +1,10 @@
 import { checkName, InvalidError } from '@leasehold/core'
 import { requireAbility } from './capabilities.js'
 import type { Engine, EngineRegister, EngineSession } from './engine.js'
+import { follow, type FollowContext } from './follow.js'
 import { type Hold, holdInternals } from './hold.js'
 import { SessionKeeper } from './keeper.js'
 import { checkFlag, checkKeys, describe, signalOf } from './options.js'
-import { isResync } from './resync.js'
 import type { WatchEvent } from './views.js'
 
 /** One version of a register. */
@@ -26,17 +26,14 @@ export interface PutOptions {
   readonly lock?: string
 }
 
-export interface RegisterContext {
+export interface RegisterContext extends FollowContext {
   readonly engine: Engine
   readonly timeoutMs: number
   fullName(name: string): string
   shortName(full: string): string
   session(): Promise<EngineSession>
-  watch(prefix: string, from: string | undefined, signal: AbortSignal): AsyncIterable<WatchEvent>
+  /** The cursor of now. */
   position(): Promise<string>
-  abortController(): AbortController
-  /** A pause before the next try, while the service is away. */
-  pause(): Promise<void>
 }
 
 const VERSION_MAX = 2n ** 63n - 1n
@@ -95,40 +92,22 @@ export class Register {
    */
   async *watch(options: { signal?: AbortSignal } = {}): AsyncGenerator<RegisterEntry | null, void, void> {
     checkKeys(options, ['signal'], 'watch')
-    const signal = signalOf(options.signal)
-    const controller = this.#context.abortController()
-    const stop = () => controller.abort(signal?.reason)
-    signal?.addEventListener('abort', stop)
-    if (signal?.aborted) stop()
-    try {
-      let shown: bigint | null | undefined
-      while (!controller.signal.aborted) {
-        try {
-          const from = await this.#context.position()
-          const now = await this.get()
-          const isNews = shown === undefined || shown !== (now?.version ?? null)
-          shown = now?.version ?? null
-          if (isNews) yield now
-          for await (const event of this.#context.watch(this.key, from, controller.signal)) {
-            if ((event.kind !== 'put' && event.kind !== 'deleted') || event.key !== this.key) continue
-            if (event.kind === 'put' && event.version === shown) continue
-            const next = await this.get()
-            const version = next?.version ?? null
-            if (version === shown) continue
-            shown = version
-            yield next
-          }
-        } catch (error) {
-          // Missed events and outages do not matter here: the value is read again.
-          if (controller.signal.aborted) return
-          if (shown === undefined || !isResync(error)) throw error
-          await this.#context.pause()
-        }
-      }
-    } finally {
-      signal?.removeEventListener('abort', stop)
-      controller.abort()
-    }
+    yield* follow<RegisterEntry | null>(this.#context, this.key, signalOf(options.signal), {
+      read: async () => {
+        const at = await this.#context.position()
+        return { now: await this.get(), at }
+      },
+      next: (event, shown) => this.#next(event, shown),
+      same: isSameVersion,
+    })
+  }
+
+  /** The value after an event; undefined: as before. */
+  async #next(event: WatchEvent, shown: RegisterEntry | null): Promise<RegisterEntry | null | undefined> {
+    if ((event.kind !== 'put' && event.kind !== 'deleted') || event.key !== this.key) return undefined
+    if (event.kind === 'put' && event.version === shown?.version) return undefined
+    const next = await this.get()
+    return isSameVersion(next, shown) ? undefined : next
   }
 
   get #fullKey(): string {
@@ -155,6 +134,10 @@ export class Register {
     const session = home instanceof SessionKeeper && home.live ? home.session : await this.#context.session()
     return { session, timeoutMs, ...version, fence: internals.fence(lock) }
   }
+}
+
+function isSameVersion(one: RegisterEntry | null, other: RegisterEntry | null): boolean {
+  return one?.version === other?.version
 }
 
 function checkVersion(version: unknown): void {
