@@ -320,6 +320,39 @@ describe('maxHold and renew: false', () => {
     expect(hold.state).toBe('lost')
   })
 
+  it('and not later for its holder when the connection was cut meanwhile, though at the service the session was renewed', async () => {
+    const locks = service.client()
+    const other = service.client({}, { network: service.line() })
+    const hold = await service.during(locks.acquire('a', { renew: false, ttl: '10s' }))
+    const waiting = other.acquire('a')
+    await service.platform.advance(5_000)
+    service.network.cutAll()
+    await service.platform.advance(3_900)
+    expect(hold.state).toBe('held')
+    await service.platform.advance(200)
+    expect(hold.state).toBe('lost')
+    // The next one has to wait for the TTL after the reconnect, and no longer.
+    await service.platform.advance(3_000)
+    expect(state().holds).toBe(1)
+    await service.platform.advance(5_000)
+    expect((await waiting).token).toBeGreaterThan(hold.token)
+  })
+
+  it('hears after a reconnect of an end that it has missed', async () => {
+    const line = service.line()
+    const locks = service.client({}, { network: line })
+    const other = service.client()
+    const hold = await service.during(locks.acquire('a', { renew: false, ttl: '10s' }))
+    line.cutAll()
+    line.down.add(service.url)
+    await service.during(other.steal('a', { reason: 'x' }))
+    expect(hold.state).toBe('held')
+    line.down.delete(service.url)
+    await service.platform.advance(4_000)
+    expect(hold.state).toBe('lost')
+    expect(await hold.lost).toMatchObject({ reason: 'stolen' })
+  })
+
   it('such a hold has a session of its own, which ends with it', async () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire('a', { renew: false }))
