@@ -48,10 +48,9 @@ describe('bundles for browsers', () => {
       const page = readFileSync(join(here, '../../docs/platforms.md'), 'utf8')
       const row = page.split('\n').find((line) => line.includes(`| ${what} |`))
       const said = Number(/\| ([\d.]+) kB \|$/.exec(row ?? '')?.[1])
-      expect(gzipBytes / 1000 / said, `docs/platforms.md says ${said} kB, it is ${gzipBytes / 1000}`).toBeGreaterThan(
-        0.9,
-      )
-      expect(gzipBytes / 1000 / said, `docs/platforms.md says ${said} kB, it is ${gzipBytes / 1000}`).toBeLessThan(1.2)
+      const share = gzipBytes / 1000 / said
+      expect(share, `docs/platforms.md says ${said} kB, it is ${gzipBytes / 1000}`).toBeGreaterThan(0.95)
+      expect(share, `docs/platforms.md says ${said} kB, it is ${gzipBytes / 1000}`).toBeLessThan(1.05)
     },
   )
 

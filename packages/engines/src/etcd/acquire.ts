@@ -146,8 +146,7 @@ export class Acquire {
         return store.viewOf(name, [...kvsOf(inner.responses[at]), ...kvsOf(inner.responses[at + 1])])
       })
       const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
-      // An earlier question whose answer was lost may have queued it: its place must go with the hold.
-      if (own) return this.#granted(own.record, own.createRevision, true)
+      if (own) return this.#granted(own.record, own.createRevision, false)
       this.#checkMismatch(views)
       this.#isQueued = queues
       if (queues) {
