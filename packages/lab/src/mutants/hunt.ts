@@ -8,7 +8,7 @@ import type { Mutant } from './mutant.js'
 const STALL_MS = 240_000
 /** Mutants of the consensus core, which has a simulation of its own. */
 const CORE = 'raft/'
-const SIMULATION_SEEDS = 10_000
+const SIMULATION_SEEDS = 1000
 
 /** What a hunter is to do. */
 export interface HuntOrder {

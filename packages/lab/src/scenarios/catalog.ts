@@ -6,6 +6,7 @@ import { CONSENSUS_ROWS } from './rows/p-consensus.js'
 import { DISK_ROWS } from './rows/d-disk.js'
 import { WATCH_ROWS } from './rows/w-watch.js'
 import { ACCESS_ROWS } from './rows/w-access.js'
+import { LEADERS_ROWS } from './rows/p-leaders.js'
 import { P21_ROWS } from './rows/p21.js'
 import { Q10_ROWS } from './rows/q10.js'
 import { a1 } from './rows/a1.js'
@@ -85,6 +86,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...WATCH_ROWS,
   ...Q10_ROWS,
   ...P21_ROWS,
+  ...LEADERS_ROWS,
   ...ACCESS_ROWS,
 ]
 

@@ -184,7 +184,23 @@ export class Group {
     if (faulty) this.administer()
     this.reportSnapshots()
     for (const member of this.members.values()) if (member.raft !== undefined) this.drain(member)
-    this.safety.check([...this.members.values()].flatMap((member) => (member.raft === undefined ? [] : [member.raft])))
+    const rafts = [...this.members.values()].flatMap(({ raft }) => raft ?? [])
+    this.safety.check(rafts)
+    for (const raft of rafts) if (raft.role === 'leader') this.checkKnowledge(raft)
+  }
+
+  /** What a leader believes that a peer has on its disk is there, as long as the peer knows of no later term. */
+  private checkKnowledge(leader: Raft): void {
+    for (const [id, { match }] of leader.status.progress) {
+      const { disk } = this.members.get(id) as Member
+      if (id === leader.id || disk.hard.term > leader.term || match <= disk.snapshot.index) continue
+      const theirs = disk.entries[match - disk.snapshot.index - 1]?.term
+      const ours = leader.termAt(match)
+      if (theirs === undefined || (ours !== undefined && theirs !== ours))
+        throw new Error(
+          `leader ${leader.id} of term ${leader.term} counts ${ours}/${match} of ${id}, which has ${theirs}`,
+        )
+    }
   }
 
   /** What comes at a bad moment. Whether the member is down, or stands still, now. */
@@ -280,18 +296,19 @@ export class Group {
     const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
     for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
       this.parcels.push({
-        at: this.now + 1 + this.delay(),
+        at: this.now + 1 + this.delay(message),
         message,
         digest: digest ?? member.digest,
       })
     }
   }
 
-  private delay(): number {
+  private delay({ snapshot }: Message): number {
     const { random, faults } = this
+    const { late, lateSnapshots, lateMax } = faults.moments
     // An election timeout must be well above the way there and back, or nobody leads for long.
     if (this.calm) return random.chance(20) ? 1 : 0
-    return random.below(random.chance(faults.moments.late) ? faults.moments.lateMax : faults.delayMax)
+    return random.below(random.chance(snapshot === undefined ? late : lateSnapshots) ? lateMax : faults.delayMax)
   }
 
   private drain(member: Member): void {

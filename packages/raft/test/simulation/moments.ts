@@ -18,6 +18,8 @@ export interface Moments {
   /** So many of a hundred messages are held back, for up to {@link Moments.lateMax} steps. */
   readonly late: number
   readonly lateMax: number
+  /** The same of snapshots: they are large, go on a way of their own, and are sent again when nobody says that they came. */
+  readonly lateSnapshots: number
   /** So many of a hundred steps bring a read. */
   readonly reads: number
   /** So many of a hundred steps bring a proposal. */
@@ -36,6 +38,7 @@ export function momentsOf(random: Prng, some: (max: number) => number): Moments 
     lateMax: random.pick([20, 60, 150]),
     reads: random.pick([6, 20, 40]),
     work: random.pick([30, 60, 90]),
+    lateSnapshots: random.pick([0, 30, 80]),
   }
 }
 

@@ -2,12 +2,14 @@ import { type Faults, Group } from './group.js'
 import { limitsOf, momentsOf } from './moments.js'
 import { Prng } from './prng.js'
 
+/** A world is over in milliseconds. So many of them are about as much work as a seed of whole clusters in the lab. */
+const WORLDS = 10
 const STEPS = 600
 const LIVENESS_STEPS = 800
 /** A part of the seeds goes on with a leader that hears nobody. */
 const DEAF_PERCENT = 20
 
-/** Every seed is a world of its own: it draws how likely each fault is. */
+/** Every world draws how likely each fault is. */
 function faultsOf(random: Prng): Faults {
   // What needs a rare order of events must not be drowned by everything else that goes wrong.
   const quiet = random.pick([20, 50, 80])
@@ -29,9 +31,16 @@ function faultsOf(random: Prng): Faults {
   }
 }
 
-/** One world of one seed: faults, then healing. Throws when a promise is broken or the group does not come back. */
-export function run(seed: number): Group {
-  const random = new Prng(seed)
+/** All worlds of one seed. How many entries were applied in them. */
+export function run(seed: number): number {
+  let applied = 0
+  for (let world = 0; world < WORLDS; world++) applied += play(seed, world).safety.appliedTo
+  return applied
+}
+
+/** One world: faults, then healing. Throws when a promise is broken or the group does not come back. */
+function play(seed: number, world: number): Group {
+  const random = new Prng(seed * WORLDS + world)
   const faults = faultsOf(random)
   // An even number of founders has halves that are no majorities; of five a few may acknowledge what is cut again. Three
   // come to the point in the fewest steps.
@@ -45,9 +54,12 @@ export function run(seed: number): Group {
     if (random.chance(DEAF_PERCENT)) replaceDeaf(group)
     return group
   } catch (error) {
-    throw new Error(`seed ${seed}: ${(error as Error).message}\n${JSON.stringify(faults)}\n${group.summary()}`, {
-      cause: error,
-    })
+    throw new Error(
+      `seed ${seed}: world ${world}: ${(error as Error).message}\n${JSON.stringify(faults)}\n${group.summary()}`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

@@ -118,9 +118,17 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'commit-beyond-append',
-    bug: 'A follower commits a tail of its own that the append did not cover',
+    bug: 'A follower commits a tail of its own that the append did not cover, before which any late acknowledgement makes a leader append',
     profile: 'liveness',
-    patches: [['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))']],
+    // The second patch takes away what hides the first: a leader whose probes are exact appends at the tail, and replaces it.
+    patches: [
+      ['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))'],
+      [
+        'replication',
+        '!progress.isMetAt(reply.index)',
+        "!(progress.match === reply.index && progress.state === 'probe')",
+      ],
+    ],
   },
   {
     name: 'heartbeat-commit-unbounded',
@@ -196,6 +204,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'progress-kept',
     bug: 'A new leader goes by what it knew of its peers in an earlier term',
     profile: 'liveness',
+    scenarios: ['P22'],
     patches: [['core', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;']],
   },
   {
