@@ -140,6 +140,7 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
       services.access.authorize(caller, { verb, names }, cost)
     },
     ends: (verb, names) => caller && services.access.ends(caller, { verb, names }),
+    mayRead: (name) => caller !== undefined && services.access.mayRead(caller, name),
     mayOpen: () => (caller === undefined ? () => {} : services.clients.opens(caller)),
     mayWait: () => (caller === undefined ? () => {} : services.clients.waits(caller)),
     owns: (session) => {

@@ -1,10 +1,12 @@
 import {
   type Cursor,
-  covers,
   EpochChangedError,
   type Event,
   LAST_ORDINAL,
   type LeaseholdError,
+  type MayRead,
+  narrowEvent,
+  shows,
   WatchError,
 } from '@leasehold/core'
 import type { AppliedBatch } from '@leasehold/replica'
@@ -14,28 +16,18 @@ import type { Gateway } from './gateway.js'
 import { problemOf } from './problems.js'
 import { eventJson } from './views.js'
 
-/** Whether an event concerns something below the prefix. Sessions have no name: only the empty prefix shows them. */
-export function concerns(prefix: string, event: Event): boolean {
-  if (prefix === '') return true
-  switch (event.kind) {
-    case 'held':
-      return event.grant.locks.some((lock) => covers(prefix, lock.name))
-    case 'freed':
-      return event.locks.some((lock) => covers(prefix, lock.name))
-    case 'queued':
-    case 'unqueued':
-      return event.names.some((name) => covers(prefix, name))
-    case 'put':
-    case 'deleted':
-      return covers(prefix, event.key)
-    default:
-      return false
-  }
-}
-
 /** Whether `a` comes after `b`, both of one epoch. */
 function isAfter(a: Cursor, b: Cursor): boolean {
   return a.index > b.index || (a.index === b.index && a.ordinal > b.ordinal)
+}
+
+export interface EventWatch {
+  readonly prefix: string
+  readonly from: Cursor | undefined
+  /** Whether a name may be told to the caller. */
+  readonly mayRead: MayRead
+  /** Why the caller may see nothing more; the stream ends with that as its last event. */
+  readonly ends: () => LeaseholdError | undefined
 }
 
 /**
@@ -52,14 +44,13 @@ export class EventStreams {
     return this.#open.size
   }
 
-  /** `ends`: why the caller may see nothing more; the stream ends with that as its last event. */
-  open(prefix: string, from: Cursor | undefined, ends: () => LeaseholdError | undefined): ReadableStream<Uint8Array> {
+  open(watch: EventWatch): ReadableStream<Uint8Array> {
     let end = (): void => {}
     const strategy = new ByteLengthQueuingStrategy({ highWaterMark: EVENT_BYTES_MAX })
     return new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
-          end = this.#start(controller, prefix, from, ends)
+          end = this.#start(controller, watch)
         },
         cancel: () => end(),
       },
@@ -74,9 +65,7 @@ export class EventStreams {
 
   #start(
     controller: ReadableStreamDefaultController<Uint8Array>,
-    prefix: string,
-    from: Cursor | undefined,
-    ends: () => LeaseholdError | undefined,
+    { prefix, from, mayRead, ends }: EventWatch,
   ): () => void {
     const { member } = this.gateway
     let last = from ?? this.#now()
@@ -108,7 +97,8 @@ export class EventStreams {
     const show = (cursor: Cursor, event: Event) => {
       if (!isAfter(cursor, last)) return
       last = cursor
-      if (concerns(prefix, event)) send(eventText(event.kind, cursor, eventJson(cursor.epoch, event)))
+      if (!shows(prefix, event)) return
+      send(eventText(event.kind, cursor, eventJson(cursor.epoch, narrowEvent(event, mayRead))))
     }
     const miss = (error: WatchError | EpochChangedError) => {
       last = this.#now()

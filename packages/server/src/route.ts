@@ -1,5 +1,5 @@
 import type { HttpBindings } from '@hono/node-server'
-import type { LeaseholdError, SessionId } from '@leasehold/core'
+import type { LeaseholdError, MayRead, SessionId } from '@leasehold/core'
 import type { MemberStatus } from '@leasehold/replica'
 import type { Context } from 'hono'
 import type { z } from 'zod'
@@ -23,6 +23,8 @@ export interface Call<Body, Query> {
   readonly allow: (verb: AccessVerb, names: readonly string[], cost?: Cost) => void
   /** Why what was allowed may not go on: the key was revoked, or the web token has ended. Undefined: it may. */
   readonly ends: (verb: AccessVerb, names: readonly string[]) => LeaseholdError | undefined
+  /** Whether a name may be told beside one that was asked for: both are of one hold or wait. */
+  readonly mayRead: MayRead
   /**
    * Throws when the caller has as many sessions, or waiting acquires, as it may have. Returns what tells that the question
    * was answered; until then it counts.

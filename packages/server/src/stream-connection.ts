@@ -76,6 +76,7 @@ export class StreamConnection {
       end: (why) => this.#fail(PROTOCOL_ERROR, why),
       authorize: (message) => this.#authorize(message),
       watchEnds: (prefix) => this.#watchEnds(prefix),
+      mayRead: (name) => services.access.mayRead(this.#caller as Caller, name),
     })
     this.#ping = setInterval(() => this.#checkPeer(), PING_INTERVAL_MS)
     this.#hello = setTimeout(() => this.#fail(PROTOCOL_ERROR, 'no hello'), HELLO_TIMEOUT_MS)

@@ -1,8 +1,7 @@
 import { connect } from 'node:net'
-import { type Command, covers, type Event, type Millis, type Result, type SessionId } from '@leasehold/core'
+import type { Command, Millis, Result, SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { formatCursor, parseCursor } from '../src/cursors.js'
-import { concerns } from '../src/event-streams.js'
 import { serve, until } from './support/harness.js'
 import type { LocalMember } from './support/local-member.js'
 
@@ -142,19 +141,6 @@ describe('a watch', () => {
     socket.destroy()
     expect((await fetch(`${url}/healthz`)).status).toBe(200)
   })
-})
-
-it('a prefix covers whole segments of locks and registers', () => {
-  const held = (name: string): Event => ({
-    kind: 'held',
-    grant: { hold: 1 as never, locks: [{ name, mode: 'exclusive', token: 1 as never }] },
-    session: 1 as never,
-    client: '',
-  })
-  for (const name of ['a', 'a/b', 'ab', 'b']) expect(concerns('a', held(name))).toBe(covers('a', name))
-  const opened: Event = { kind: 'sessionOpened', session: 1 as never, client: '' }
-  expect(concerns('', opened)).toBe(true)
-  expect(concerns('a', opened)).toBe(false)
 })
 
 it('cursors come back as they were written', () => {

@@ -1,6 +1,5 @@
 import {
   type Cursor,
-  covers,
   EpochChangedError,
   type EndReason,
   type Event,
@@ -10,6 +9,7 @@ import {
   LAST_ORDINAL,
   type LeaseholdError,
   type SessionId,
+  shows,
   WatchError,
 } from '@leasehold/core'
 import {
@@ -220,23 +220,4 @@ function viewed(record: HoldRecord, revision: number): { serial: HoldId; locks: 
     ...(slot === undefined ? {} : { slot }),
   }))
   return { serial: view.serial as number as HoldId, locks }
-}
-
-/** Events of sessions have no name: only a watch of everything shows them. */
-function shows(prefix: string, event: Event): boolean {
-  if (prefix === '') return true
-  switch (event.kind) {
-    case 'held':
-      return event.grant.locks.some(({ name }) => covers(prefix, name))
-    case 'freed':
-      return event.locks.some(({ name }) => covers(prefix, name))
-    case 'queued':
-    case 'unqueued':
-      return event.names.some((name) => covers(prefix, name))
-    case 'put':
-    case 'deleted':
-      return covers(prefix, event.key)
-    default:
-      return false
-  }
 }

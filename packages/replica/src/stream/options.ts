@@ -4,6 +4,7 @@ import {
   type Hex128,
   type Index,
   type LockState,
+  type MayRead,
   type Query,
   type QueryResult,
   queryState,
@@ -65,6 +66,8 @@ export interface StreamPeer {
   authorize?(message: Exclude<ClientMessage, Hello>): Refused | undefined
   /** Why a watch of this prefix, which was allowed, may see nothing more; it ends with that. Default: it goes on. */
   watchEnds?(prefix: string): Refused | undefined
+  /** Whether this name may be told beside one that was asked for: both are of one hold or wait. Default: all are. */
+  readonly mayRead?: MayRead
 }
 
 export function refusal(code: Refused['code'], message: string, hint?: string): Refused {

@@ -8,6 +8,7 @@ import {
   type Hello,
   type Index,
   LAST_ORDINAL,
+  narrowQuery,
   type Push,
   type QueryMessage,
   type Refused,
@@ -21,7 +22,7 @@ import type { ReadView } from '../api.js'
 import type { StreamHub } from './hub.js'
 import { refusal, type StreamPeer } from './options.js'
 import { ReadsInTurn } from './reads-in-turn.js'
-import { eventsFor, pastEvents, type Watch } from './watches.js'
+import { eventsFor, narrowed, pastEvents, type Watch } from './watches.js'
 
 type Later = Exclude<ClientMessage, Hello>
 
@@ -122,7 +123,7 @@ export class ServiceStream<State> {
       if (!message) continue
       const refused = this.#peer.watchEnds?.(watch.prefix)
       if (refused) this.#endWatch(watch, refused)
-      else this.#add(message)
+      else this.#add(narrowed(message, this.#peer.mayRead))
     }
   }
 
@@ -240,7 +241,9 @@ export class ServiceStream<State> {
       if (message.kind === 'get') {
         return { kind: 'getAnswer', correlation, register: views.register(view.state, message.key) }
       }
-      return { kind: 'queryAnswer', correlation, answer: views.query(view.state, message.query, view.index) }
+      const result = views.query(view.state, message.query, view.index)
+      const { mayRead } = this.#peer
+      return { kind: 'queryAnswer', correlation, answer: mayRead ? narrowQuery(result, mayRead) : result }
     }
     const { correlation, stale } = message
     const inTurn = (): void => {
@@ -288,7 +291,7 @@ export class ServiceStream<State> {
     }
     const past = from === undefined || from.index > index ? [] : pastEvents(member, watch)
     if (!past) return this.#refuse(correlation, refusal('gap', 'events after this cursor are no longer in memory'))
-    for (const message of past) this.#addRead(message)
+    for (const message of past) this.#addRead(narrowed(message, this.#peer.mayRead))
     this.#watches.set(correlation, watch)
     this.#hub.watchingChanged(this)
   }

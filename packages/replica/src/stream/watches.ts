@@ -1,4 +1,12 @@
-import { type Cursor, covers, type Event, type EventsMessage, type Index } from '@leasehold/core'
+import {
+  type Cursor,
+  type Event,
+  type EventsMessage,
+  type Index,
+  type MayRead,
+  narrowEvent,
+  shows,
+} from '@leasehold/core'
 import type { Member } from '../api.js'
 
 /** One watch of a stream: a prefix, and the point up to which its client has everything. */
@@ -6,26 +14,6 @@ export interface Watch {
   readonly correlation: number
   readonly prefix: string
   readonly from: Cursor
-}
-
-/** Whether a watch of `prefix` shows `event`. Events of sessions have no name: only a watch of everything shows them. */
-export function shows(prefix: string, event: Event): boolean {
-  if (prefix === '') return true
-  switch (event.kind) {
-    case 'held':
-      return event.grant.locks.some((lock) => covers(prefix, lock.name))
-    case 'freed':
-      return event.locks.some((lock) => covers(prefix, lock.name))
-    case 'queued':
-    case 'unqueued':
-      return event.names.some((name) => covers(prefix, name))
-    case 'put':
-    case 'deleted':
-      return covers(prefix, event.key)
-    case 'sessionOpened':
-    case 'sessionEnded':
-      return false
-  }
 }
 
 /** The events of one entry for one watch; undefined when there are none for it. */
@@ -61,4 +49,11 @@ export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMe
   }
   close()
   return messages
+}
+
+/** The same events without the names that the client may not read. */
+export function narrowed(message: EventsMessage, mayRead: MayRead | undefined): EventsMessage {
+  if (mayRead === undefined) return message
+  const items = message.items.map(({ ordinal, event }) => ({ ordinal, event: narrowEvent(event, mayRead) }))
+  return { ...message, items }
 }

@@ -1,4 +1,4 @@
-import { type Query, type QueryResult, queryState } from '@leasehold/core'
+import { narrowQuery, type Query, type QueryResult, queryState } from '@leasehold/core'
 import { locksAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { locksQuery } from '../schemas.js'
@@ -17,10 +17,11 @@ export const lockRoutes: readonly Route[] = [
     summary: 'Show holds, waiters and lock delays, of one lock or below a prefix.',
     answer: locksAnswer,
     query: locksQuery,
-    async handle({ services, query: asked, status, allow }) {
+    async handle({ services, query: asked, status, allow, mayRead }) {
       const { stale, ...page } = asked
       allow('read', asked.name === undefined ? [asked.prefix ?? ''] : [asked.name])
-      return json(status, queryJson(status.epoch, await query(services, page, stale ?? false)))
+      const result = await query(services, page, stale ?? false)
+      return json(status, queryJson(status.epoch, narrowQuery(result, mayRead)))
     },
   }),
 ]

@@ -11,7 +11,7 @@ export const watchRoutes: readonly Route[] = [
     summary: 'Watch locks and registers below a prefix, as server-sent events. The id of an event is its cursor.',
     produces: 'text/event-stream',
     query: watchQuery,
-    handle({ services, query, context, allow, ends }) {
+    handle({ services, query, context, allow, ends, mayRead }) {
       allow('read', [query.prefix])
       // A browser that reconnects says how far it came.
       const resumed = context.req.header('last-event-id')
@@ -25,7 +25,7 @@ export const watchRoutes: readonly Route[] = [
       }
       if (context.req.method === 'HEAD') return new Response(null, { headers })
       return new Response(
-        services.streams.open(query.prefix, from, () => ends('read', [query.prefix])),
+        services.streams.open({ prefix: query.prefix, from, mayRead, ends: () => ends('read', [query.prefix]) }),
         { headers },
       )
     },

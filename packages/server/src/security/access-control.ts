@@ -115,6 +115,11 @@ export class AccessControl {
     }
   }
 
+  /** Whether a name may be told to the caller beside one that it has asked for. */
+  mayRead({ principal }: Caller, name: string): boolean {
+    return principal === ANONYMOUS || allows(principal.rules, 'read', name)
+  }
+
   #checkRules(principal: Principal, { verb, names }: { verb: AccessVerb; names: readonly string[] }): void {
     const missing =
       names.length === 0
