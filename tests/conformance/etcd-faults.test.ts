@@ -4,12 +4,14 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { defaultPlatform } from '@leasehold/client'
 import { raiseEpoch } from '@leasehold/engines/etcd'
 import { etcdEngine } from '@leasehold/engines/etcd'
 import { AccessError, connect, createLocks, InvalidError, type Locks, SessionEndedError, WatchError } from 'leasehold'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type EtcdCluster, startEtcd, startEtcdCluster } from '../services/etcd.js'
 import { temporaryFolder } from '../services/process.js'
+import { Proxy } from '../services/proxy.js'
 import { describeWith } from '../services/suite.js'
 import { pendingOf, rejection, until } from './suite/context.js'
 
@@ -133,6 +135,41 @@ describeWith('etcd', 'faults of an etcd of three members', () => {
     await until(async () => (await pendingOf(one, 'missed')) === 1, 'it waits')
     await Promise.all([hold.release(), cluster.compact()])
     expect((await waiting).state).toBe('held')
+  })
+})
+
+describeWith('etcd', 'answers of etcd that are lost', () => {
+  it('a waiter that is granted before it knows that it waits leaves no place in the queue behind', async () => {
+    await using service = await startEtcd()
+    await using door = await Proxy.start(service.port)
+    const name = 'unheard'
+    const holder = client(`etcd://127.0.0.1:${service.port}`)
+    // Its clock stands still: that it has met somebody here it does not forget, and its next question queues at once.
+    const platform = { ...defaultPlatform, monotonicMs: () => 0 }
+    const engine = etcdEngine(`etcd://127.0.0.1:${door.port}`, { platform })
+    const session = await engine.openSession({ ttlMs: 60_000, client: 'waiter', timeoutMs: 30_000 })
+    const terms = { lockDelayMs: 0, persistent: false, portable: false, data: new Uint8Array(0), waitMs: 60_000 }
+    const wanted = { ...terms, locks: [{ name, mode: 'exclusive' as const }] }
+    // Whoever gives several locks back grants them to those who wait, whether it has met them or not.
+    const hold = await holder.acquire([name, 'another'])
+    const first = new AbortController()
+    const met = rejection(session.acquire({ ...wanted, signal: first.signal }))
+    await until(async () => (await pendingOf(holder, name)) === 1, 'it waits')
+    first.abort()
+    await met
+    await until(async () => (await pendingOf(holder, name)) === 0, 'it has left')
+    door.mute()
+    const waiting = session.acquire(wanted)
+    await until(async () => (await pendingOf(holder, name)) === 1, 'it waits again')
+    await hold.release()
+    const granted = (await holder.query({ name })).held.map(({ id }) => id)
+    expect(granted).toHaveLength(1)
+    door.open()
+    const { id } = await waiting
+    expect([id]).toEqual(granted)
+    expect(await session.release(id, { timeoutMs: 30_000 })).toEqual({ released: true })
+    expect(await holder.query({ name })).toMatchObject({ held: [], pending: [] })
+    await engine.close()
   })
 })
 

@@ -68,7 +68,7 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
     const headers = { host: req.header('host'), origin, fetchSite: req.header('sec-fetch-site') }
     const problem = originProblem(headers, origins)
     if (problem !== undefined)
-      throw new AccessError(problem, { code: 'forbidden', hint: 'origins are allowed by the options of the server' })
+      throw new AccessError(problem, { code: 'forbidden', hint: 'other origins are let in with --allow-origins' })
     const isForeign = origin !== undefined && isAllowed(origin, origins)
     if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
     if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })

@@ -146,7 +146,8 @@ export class Acquire {
         return store.viewOf(name, [...kvsOf(inner.responses[at]), ...kvsOf(inner.responses[at + 1])])
       })
       const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
-      if (own) return this.#granted(own.record, own.createRevision, false)
+      // An earlier question whose answer was lost may have queued it: its place must go with the hold.
+      if (own) return this.#granted(own.record, own.createRevision, true)
       this.#checkMismatch(views)
       this.#isQueued = queues
       if (queues) {
