@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { defaultPlatform } from '@leasehold/client'
+import { defaultPlatform, type Engine } from '@leasehold/client'
 import { raiseEpoch } from '@leasehold/engines/etcd'
 import { etcdEngine } from '@leasehold/engines/etcd'
 import { AccessError, connect, createLocks, InvalidError, type Locks, SessionEndedError, WatchError } from 'leasehold'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type EtcdCluster, startEtcd, startEtcdCluster } from '../services/etcd.js'
-import { temporaryFolder } from '../services/process.js'
+import { type Service, temporaryFolder } from '../services/process.js'
 import { Proxy } from '../services/proxy.js'
 import { describeWith } from '../services/suite.js'
 import { pendingOf, rejection, until } from './suite/context.js'
@@ -170,6 +170,70 @@ describeWith('etcd', 'answers of etcd that are lost', () => {
     expect(await session.release(id, { timeoutMs: 30_000 })).toEqual({ released: true })
     expect(await holder.query({ name })).toMatchObject({ held: [], pending: [] })
     await engine.close()
+  })
+})
+
+describeWith('etcd', 'a session of etcd whose closer has died before it ended the lease', () => {
+  let service: Service
+  let url = ''
+  beforeAll(async () => {
+    service = await startEtcd()
+    url = `etcd://127.0.0.1:${service.port}`
+  })
+  afterAll(() => service.stop())
+
+  // What closing a session writes first; ending its lease is the second step.
+  async function closeHalf(session: bigint): Promise<void> {
+    const listed = await etcdctl(service.url, 'get', '--prefix', 'leasehold/s/')
+    const keys = listed.split('\n').filter((line) => line.startsWith('leasehold/s/'))
+    for (const key of keys) {
+      const { kvs } = JSON.parse(await etcdctl(service.url, 'get', key, '-w', 'json')) as {
+        kvs: { create_revision: number; value: string }[]
+      }
+      const [kv] = kvs
+      if (kv === undefined || BigInt(kv.create_revision) !== (session & (2n ** 48n - 1n)) >> 6n) continue
+      const record = JSON.parse(Buffer.from(kv.value, 'base64').toString()) as object
+      const closed = JSON.stringify({ ...record, state: 'closed', by: 'operator', reason: 'test' })
+      await etcdctl(service.url, 'put', '--ignore-lease', key, closed)
+      await etcdctl(service.url, 'del', key.replace('/s/', '/o/'))
+      return
+    }
+    throw new Error('there is no such session')
+  }
+
+  it.each([
+    ['by whoever gives the lock back', ['both/1', 'both/2']],
+    ['by the next one in the queue', ['alone']],
+  ])('does not hold up those behind it: it is ended %s', async (_, names) => {
+    // Looks that a waiter makes every 20 s come twenty times as often, and the leases last for an hour.
+    const platform = {
+      ...defaultPlatform,
+      after: (delayMs: number, callback: () => void, keepAlive?: boolean) =>
+        defaultPlatform.after(delayMs >= 15_000 ? delayMs / 20 : delayMs, callback, keepAlive),
+    }
+    const open = async (engine: Engine) => {
+      return engine.openSession({ ttlMs: 3_600_000, client: 'test', timeoutMs: 30_000 })
+    }
+    const engines = [etcdEngine(url), etcdEngine(url), etcdEngine(url, { platform })] as const
+    const [holder, waiter, next] = [await open(engines[0]), await open(engines[1]), await open(engines[2])]
+    const terms = { lockDelayMs: 0, persistent: false, portable: false, data: new Uint8Array(0) }
+    const wanted = { ...terms, waitMs: Number.POSITIVE_INFINITY }
+    const locks = names.map((name) => ({ name, mode: 'exclusive' as const }))
+    const seen = client(url)
+    const pending = (count: number) => {
+      return until(async () => (await pendingOf(seen, names[0] as string)) === count, `${count} wait`)
+    }
+    const hold = await holder.acquire({ ...wanted, locks })
+    const ended = rejection(waiter.acquire({ ...wanted, locks }))
+    await pending(1)
+    const waiting = next.acquire({ ...wanted, locks })
+    await pending(2)
+    await closeHalf(waiter.id)
+    expect(await ended).toBeInstanceOf(SessionEndedError)
+    expect(await holder.release(hold.id, { timeoutMs: 30_000 })).toEqual({ released: true })
+    expect((await waiting).locks.map(({ name }) => name)).toEqual(names)
+    await pending(0)
+    for (const engine of engines) await engine.close()
   })
 })
 

@@ -31,6 +31,7 @@ import {
 } from './layout.js'
 import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
+import type { PlannedGrant } from './serve.js'
 import { type EpochRecord, kvsOf, type Store } from './store.js'
 import { hashOf } from './words.js'
 
@@ -219,9 +220,12 @@ export class EtcdSession implements EngineSession {
     const ops = this.store.leaveOps(names, own.request, own.record.delayMs > 0, own.hasWaited)
     const isAlone = !own.hasWaited && names.length === 1 && own.record.locks[0]?.mode === 'exclusive'
     let request: TxnRequest = { compare: [], success: ops, failure: [] }
+    let grants: readonly PlannedGrant[] = []
     if (!isAlone || this.waitsFor(names) || this.store.crowded.some(names)) {
       const reading = await this.store.readToServe(names, timeoutMs, own.request)
-      const { compare, success } = this.store.parts(reading, reading.plan.grants, ops.length)
+      const parts = this.store.parts(reading, reading.plan.grants, ops.length)
+      const { compare, success } = parts
+      grants = parts.grants
       // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.
       request = { compare: [this.store.epochHolds, ...compare], success: [...ops, ...success], failure: ops }
     }
@@ -231,6 +235,7 @@ export class EtcdSession implements EngineSession {
       if (!(error instanceof RefusedByEtcd)) throw error
       return this.store.client.txn({ compare: [], success: ops, failure: [] }, options)
     })
+    if (!answer.succeeded && grants.length > 0) await this.store.endClosed(grants, timeoutMs)
     const deleted = answer.responses.slice(0, names.length).some((one) => (one.delete?.deleted ?? 0) > 0)
     return { released: deleted || attempts.repeats > 0 }
   }

@@ -1,7 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import { EpochChangedError, UnavailableError } from '@leasehold/core'
 import { type EtcdClient, RefusedByEtcd } from './client.js'
-import { bytesOf, type HoldRecord, Layout, type RequestRecord, recordOf } from './layout.js'
+import { bytesOf, type HoldRecord, Layout, type RequestRecord, recordOf, type SessionRecord } from './layout.js'
 import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './messages.js'
 import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './serve.js'
 
@@ -142,6 +142,21 @@ export class Store {
       if (answer === 'impossible') return { ...reading, grants: [] }
       if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants }
       if (attempt >= SERVE_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
+      await this.endClosed(grants, timeoutMs)
+    }
+  }
+
+  /**
+   * Of these grants, which could not be made: the sessions that are closed and whose closer has not come to end their
+   * leases, perhaps because it has died, are ended here. Closed is for good, and the closer is not needed for the rest:
+   * what blocks after a hold's end has a lease of its own.
+   */
+  async endClosed(grants: readonly PlannedGrant[], timeoutMs: number): Promise<void> {
+    const sids = new Set(grants.map(({ waiter }) => waiter.record.sid))
+    const success = [...sids].map((sid): Op => ({ range: { key: this.layout.session(sid) } }))
+    const answer = await this.client.txn({ compare: [], success, failure: [] }, { timeoutMs, repeatable: true })
+    for (const kv of answer.responses.flatMap(kvsOf)) {
+      if (recordOf<SessionRecord>(kv).state === 'closed') await this.client.leaseRevoke(kv.lease, timeoutMs)
     }
   }
 
