@@ -4,10 +4,14 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { nodeCommand } from './member.js'
 import type { ClientSettings } from './work/client.js'
+import { readJournals } from './work/journal.js'
 
 const PROGRAM = fileURLToPath(new URL('./work/client.ts', import.meta.url))
 const TSX = import.meta.resolve('tsx')
 const END_LIMIT_MS = 30_000
+
+/** How much longer a run goes on when its clients have done less than they should by then. */
+export const PATIENCE_MS = 150_000
 
 interface ClientProcess {
   readonly name: string
@@ -78,6 +82,11 @@ export class ClientProcesses {
   /** Their journals, also of those that are gone. */
   get journals(): { process: string; file: string }[] {
     return this.#all.map(({ name, journal }) => ({ process: name, file: journal }))
+  }
+
+  /** How many operations all of them have begun so far. */
+  get operations(): number {
+    return [...readJournals(this.journals).operations.values()].reduce((sum, { length }) => sum + length, 0)
   }
 
   pauseAll(): void {

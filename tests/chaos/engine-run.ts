@@ -7,7 +7,7 @@ import { judgeHistories, judgeTokens } from './checks/history.js'
 import { judgeKept, judgeLong } from './checks/kept.js'
 import { judgeResource } from './checks/resource.js'
 import { WatchJudge } from './checks/watching.js'
-import { ClientProcesses } from './clients.js'
+import { ClientProcesses, PATIENCE_MS } from './clients.js'
 import { SeededRandom } from './random.js'
 import { readJournals } from './work/journal.js'
 
@@ -23,6 +23,8 @@ export interface EngineChaosOptions {
   readonly seed: number
   readonly durationMs: number
   readonly clients: number
+  /** On a busy machine the run goes on until so much has happened, for {@link PATIENCE_MS} at most. */
+  readonly atLeast?: { readonly operations: number; readonly faults: number }
   readonly start: () => Promise<EngineWorld>
   say(line: string): void
 }
@@ -93,7 +95,7 @@ class EngineRun {
     const random = new SeededRandom(seed)
     const faults = { ...world.faults, ...clientFaults(clients) }
     const end = performance.now() + durationMs
-    while (performance.now() < end) {
+    while (performance.now() < end || (performance.now() < end + PATIENCE_MS && !this.#isEnough(clients))) {
       await sleep(random.between(CALM_MS_MIN, CALM_MS_MAX))
       const kind = random.pick(Object.keys(faults))
       say(kind)
@@ -102,6 +104,12 @@ class EngineRun {
       await this.#recover(world.url)
     }
     await this.#judge(clients)
+  }
+
+  #isEnough(clients: ClientProcesses): boolean {
+    const { operations = 0, faults = 0 } = this.options.atLeast ?? {}
+    const made = [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
+    return made >= faults && clients.operations >= operations
   }
 
   async #recover(url: string): Promise<void> {

@@ -10,10 +10,12 @@ import type { ClusterMember } from './member.js'
 const SIZE = 3
 const HOLDS = 20
 const FAILOVERS = 5
+/** Holds are kept over restarts as long as their leases last: on a busy machine a majority takes its time to be there again. */
+const TTL = '30s'
 /** The aim is 1.5 s on a machine that has nothing else to do; this one may be shared with other tests. */
 const FAILOVER_LIMIT_MS = 6_000
 const CATCH_UP_LIMIT_MS = 30_000
-const LIMIT_MS = 180_000
+const LIMIT_MS = 400_000
 
 describe('a cluster of three real members', () => {
   let folder: string
@@ -48,7 +50,7 @@ describe('a cluster of three real members', () => {
   test(
     'a rolling restart under load keeps all holds and their tokens',
     async () => {
-      await using locks = await connect(cluster.url)
+      await using locks = await connect(cluster.url, { ttl: TTL })
       const holds: Hold[] = []
       for (let i = 0; i < HOLDS; i++) holds.push(await locks.acquire(`held/${i}`))
       const before = holds.map(({ id, token }) => ({ id, token }))
@@ -87,7 +89,7 @@ describe('a cluster of three real members', () => {
   test(
     'after kill -9 of the leader the next acquire succeeds soon',
     async () => {
-      await using locks = await connect(cluster.url)
+      await using locks = await connect(cluster.url, { ttl: TTL })
       const tookMs: number[] = []
       for (let i = 0; i < FAILOVERS; i++) {
         const leader = await cluster.leader(CATCH_UP_LIMIT_MS)

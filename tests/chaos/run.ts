@@ -8,7 +8,7 @@ import { judgeKept, judgeLong } from './checks/kept.js'
 import { judgeResource } from './checks/resource.js'
 import { compareStates } from './checks/states.js'
 import { WatchJudge } from './checks/watching.js'
-import { ClientProcesses } from './clients.js'
+import { ClientProcesses, PATIENCE_MS } from './clients.js'
 import { ChaosCluster } from './cluster.js'
 import { Faults, type SmallDisk } from './faults.js'
 import { type ClusterMember, mountSmallDisk } from './member.js'
@@ -20,6 +20,8 @@ export interface ChaosOptions {
   readonly members: number
   readonly durationMs: number
   readonly clients: number
+  /** On a busy machine the run goes on until so much has happened, for {@link PATIENCE_MS} at most. */
+  readonly atLeast?: { readonly operations: number; readonly faults: number }
   /** Breaks the run off. */
   readonly signal?: AbortSignal
   say(line: string): void
@@ -125,13 +127,19 @@ class ChaosRun {
     const end = performance.now() + durationMs
     let number = 0
     for (const storm of storms(seed, members)) {
-      if (performance.now() > end) return
+      if (performance.now() > end && (this.#isEnough() || performance.now() > end + PATIENCE_MS)) return
       this.options.signal?.throwIfAborted()
       say(`storm ${++number}`)
       await this.#faultsMade.play(storm)
       await this.#recover()
       await sleep(storm.calmMs)
     }
+  }
+
+  #isEnough(): boolean {
+    const { operations = 0, faults = 0 } = this.options.atLeast ?? {}
+    const made = [...this.#faultsMade.counts.values()].reduce((sum, count) => sum + count, 0)
+    return made >= faults && (this.#clients as ClientProcesses).operations >= operations
   }
 
   get #faultsMade(): Faults {

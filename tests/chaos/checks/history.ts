@@ -1,7 +1,7 @@
 import { checkHistory, modelNamed, type Operation } from '@leasehold/lab'
 import type { Judge, Recorded } from '../work/journal.js'
 
-const BUDGET_MS = 20_000
+const BUDGET_MS = 60_000
 /** In less time no session of the clients can have been given up: well below their TTL less its margin. */
 const ABANDONED_US = 1_500_000
 

@@ -5,7 +5,7 @@ import { etcdWorld } from './etcd.js'
 
 const SEED = 7
 const DURATION_MS = 10_000
-const LIMIT_MS = 120_000
+const LIMIT_MS = 400_000
 
 describeWith('etcd', 'a short chaos run on etcd', () => {
   test(
@@ -17,6 +17,7 @@ describeWith('etcd', 'a short chaos run on etcd', () => {
         seed: SEED,
         durationMs: DURATION_MS,
         clients: 1,
+        atLeast: { operations: 120, faults: 2 },
         start: etcdWorld,
         say,
       })

@@ -5,7 +5,7 @@ import { postgresWorld } from './postgres.js'
 
 const SEED = 5
 const DURATION_MS = 10_000
-const LIMIT_MS = 120_000
+const LIMIT_MS = 400_000
 
 describeWith('PostgreSQL', 'a short chaos run on PostgreSQL', () => {
   test(
@@ -17,6 +17,7 @@ describeWith('PostgreSQL', 'a short chaos run on PostgreSQL', () => {
         seed: SEED,
         durationMs: DURATION_MS,
         clients: 1,
+        atLeast: { operations: 120, faults: 2 },
         start: postgresWorld,
         say,
       })
