@@ -5,7 +5,9 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { root, runMain } from './setup.mjs'
 
+/** Of one attempt. A second one follows when the first has failed: a registry may be out of reach for a moment. */
 const INSTALL_TIMEOUT_MS = 300_000
+const INSTALL_ATTEMPTS = 2
 
 /** The folders of the nested workspaces, such as `tests/cloud`. */
 export function nestedWorkspaces() {
@@ -36,27 +38,38 @@ export function ensureNested(folders = nestedWorkspaces()) {
       missing.push({ folder, why: 'not installed, and installing is switched off' })
       continue
     }
-    console.error(`installing the packages of ${folder} (npm ci)`)
-    const npm = process.env.npm_execpath
-    const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
-    const options = [
-      'ci',
-      '--no-workspaces',
-      '--ignore-scripts',
-      '--no-audit',
-      '--no-fund',
-      '--prefer-offline',
-      '--loglevel=error',
-    ]
+    const why = install(folder)
+    if (why === undefined) writeFileSync(stampOf(folder), lockOf(folder))
+    else missing.push({ folder, why })
+  }
+  return missing
+}
+
+/** Why it could not be installed; undefined when it was. */
+function install(folder) {
+  const npm = process.env.npm_execpath
+  const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
+  const options = [
+    'ci',
+    '--no-workspaces',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--prefer-offline',
+    '--loglevel=error',
+  ]
+  let why
+  for (let attempt = 1; attempt <= INSTALL_ATTEMPTS; attempt++) {
+    console.error(`installing the packages of ${folder} (npm ci)${why === undefined ? '' : ` once more: ${why}`}`)
     const child = spawnSync(command, [...args, ...options], {
       cwd: `${root}${folder}`,
       encoding: 'utf8',
       timeout: INSTALL_TIMEOUT_MS,
     })
-    if (child.status === 0) writeFileSync(stampOf(folder), lockOf(folder))
-    else missing.push({ folder, why: lastLine(child) })
+    if (child.status === 0) return undefined
+    why = lastLine(child)
   }
-  return missing
+  return why
 }
 
 function lastLine({ error, stdout, stderr }) {

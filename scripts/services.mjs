@@ -8,6 +8,10 @@ import { pathToFileURL } from 'node:url'
 
 const POLICY = '/usr/sbin/policy-rc.d'
 const APT_LOCK_TIMEOUT_SECONDS = 300
+/** Of one call of apt; and of one look at a server of packages, with how often it is repeated. */
+const APT_TIMEOUT_MS = 900_000
+const APT_HTTP_TIMEOUT_SECONDS = 60
+const APT_RETRIES = 3
 
 function executable(name) {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/bin']) {
@@ -53,9 +57,17 @@ function isMissing(name) {
 }
 
 function apt(args) {
-  const options = { encoding: 'utf8', env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' } }
-  const done = spawnSync('apt-get', ['-o', `DPkg::Lock::Timeout=${APT_LOCK_TIMEOUT_SECONDS}`, ...args], options)
-  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}` }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', LC_ALL: 'C' }
+  const settings = [
+    `DPkg::Lock::Timeout=${APT_LOCK_TIMEOUT_SECONDS}`,
+    `Acquire::Retries=${APT_RETRIES}`,
+    `Acquire::http::Timeout=${APT_HTTP_TIMEOUT_SECONDS}`,
+    `Acquire::https::Timeout=${APT_HTTP_TIMEOUT_SECONDS}`,
+  ]
+  const all = [...settings.flatMap((setting) => ['-o', setting]), ...args]
+  const done = spawnSync('apt-get', all, { encoding: 'utf8', timeout: APT_TIMEOUT_MS, env })
+  const problem = done.error === undefined ? '' : `\n${done.error.message}`
+  return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}${problem}` }
 }
 
 /** While this runs, Debian's packages start no daemon of their own. A policy that exists already is left alone. */

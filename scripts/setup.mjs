@@ -20,20 +20,27 @@ export function runTool(script, args, options = {}) {
   return child.status ?? 1
 }
 
+/** A registry may be out of reach for a moment. */
+const INSTALL_ATTEMPTS = 2
+
 /** Installs with `npm ci` when node_modules is missing or does not fit package-lock.json. */
 export function ensureInstalled() {
   const lock = readFileSync(`${root}package-lock.json`, 'utf8')
   const stamp = createHash('sha256').update(lock).digest('hex')
   if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
   if (!fits(JSON.parse(lock))) {
-    console.error('installing packages (npm ci)')
     const npm = process.env.npm_execpath
     const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
-    const child = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund'], {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    })
-    if (child.status !== 0) throw new Error('npm ci failed: see above')
+    let isInstalled = false
+    for (let attempt = 1; attempt <= INSTALL_ATTEMPTS && !isInstalled; attempt++) {
+      console.error(`installing packages (npm ci)${attempt === 1 ? '' : ' once more: see above'}`)
+      const child = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund'], {
+        cwd: root,
+        stdio: ['ignore', 'inherit', 'inherit'],
+      })
+      isInstalled = child.status === 0
+    }
+    if (!isInstalled) throw new Error('npm ci failed: see above')
   }
   writeFileSync(stampFile, stamp)
 }
