@@ -1,5 +1,6 @@
-import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
-import type { Opening } from './resource.js'
+import { AccessError, LeaseholdError } from '@leasehold/core'
+import { onlyReads, type Opening } from './resource.js'
+import { found, NETWORK, notSetUp, unavailable, UNREACHED } from './sql/failures.js'
 
 /** Errors after which the same transaction, begun anew, may succeed: deadlock, changed since it was read. */
 const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD', '40001', '1213', '1020'])
@@ -9,28 +10,11 @@ const ROLLED_BACK_NUMBERS = new Set([1213, 1020])
 const UNAVAILABLE = new Set([
   ...['PROTOCOL_CONNECTION_LOST', 'PROTOCOL_SEQUENCE_TIMEOUT', 'ER_SERVER_SHUTDOWN', 'ER_NORMAL_SHUTDOWN'],
   ...['ER_CON_COUNT_ERROR', 'ER_CONNECTION_KILLED', 'ER_CLIENT_INTERACTION_TIMEOUT', 'POOL_CLOSED'],
-  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'],
+  ...NETWORK,
 ])
-const NEVER_CONNECTED = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ER_CON_COUNT_ERROR'])
+const NEVER_CONNECTED = new Set([...UNREACHED, 'ER_CON_COUNT_ERROR'])
 /** What mysql2 says, without any code, when the connection is not there (any more). */
 const LOST_CONNECTION = /closed state|connection (lost|is closed)|pool is closed|server closed the connection/i
-
-interface Found {
-  readonly code: string | undefined
-  readonly errno: number | undefined
-}
-
-/** Code and number of an error; with mappers on top of the driver they sit in a cause. */
-function found(error: unknown): Found {
-  for (let one = error, depth = 0; typeof one === 'object' && one !== null && depth < 5; depth++) {
-    const { code, errno, cause } = one as { code?: unknown; errno?: unknown; cause?: unknown }
-    if (typeof code === 'string' && !(one instanceof LeaseholdError)) {
-      return { code, errno: typeof errno === 'number' ? errno : undefined }
-    }
-    one = cause
-  }
-  return { code: undefined, errno: undefined }
-}
 
 export function isRetryable(error: unknown): boolean {
   const { code, errno } = found(error)
@@ -54,14 +38,6 @@ export function isAnswerLost(error: unknown): boolean {
   return isUnavailable(error) && !NEVER_CONNECTED.has(found(error).code ?? '')
 }
 
-export function unavailable(what: string, cause: unknown): UnavailableError {
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new UnavailableError(`${what}: ${why}`, {
-    cause,
-    hint: 'nothing was written; the same call may succeed later',
-  })
-}
-
 /** Gives the errors of the guard's own statements their types; others pass as they are. */
 export function explain(error: unknown, opening?: Opening): unknown {
   if (error instanceof LeaseholdError) return error
@@ -69,19 +45,12 @@ export function explain(error: unknown, opening?: Opening): unknown {
   switch (found(error).code) {
     case 'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION':
       if (opening?.readOnly !== true) return error
-      return new InvalidError('a shared hold can only read', {
-        code: 'mismatch',
-        cause: error,
-        hint: 'acquire the lock exclusively to write',
-      })
+      return onlyReads(error)
     case 'ER_NO_SUCH_TABLE':
     case 'ER_BAD_FIELD_ERROR':
     case 'ER_BAD_DB_ERROR':
       if (!/leasehold_|database/.test(message)) return error
-      return new InvalidError(`the guard is not set up: ${message}`, {
-        cause: error,
-        hint: 'run the migration that `leasehold guard sql mysql` prints',
-      })
+      return notSetUp('mysql', message, error)
     case 'ER_ACCESS_DENIED_ERROR':
       return new AccessError(`the database refuses the user or the password: ${message}`, { cause: error })
     case 'ER_LOCK_WAIT_TIMEOUT':

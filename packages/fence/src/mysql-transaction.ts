@@ -1,5 +1,6 @@
 import { UnknownOutcomeError } from '@leasehold/core'
-import { isRolledBack, isUnavailable, unavailable } from './mysql-errors.js'
+import { isRolledBack, isUnavailable } from './mysql-errors.js'
+import { unavailable } from './sql/failures.js'
 import { endedInside } from './sql/open.js'
 
 /** What a guard uses of a connection or pool of `mysql2/promise`. */

@@ -1,14 +1,15 @@
-import { AccessError, InvalidError, LeaseholdError, UnavailableError } from '@leasehold/core'
-import { type Opening, staleToken } from './resource.js'
+import { AccessError, InvalidError, LeaseholdError } from '@leasehold/core'
+import { onlyReads, type Opening, staleToken } from './resource.js'
 import { ENDED_INSIDE } from './sql/dialects/pg.js'
+import { found, NETWORK, notSetUp, unavailable, UNREACHED } from './sql/failures.js'
 import { endedInside } from './sql/open.js'
 
 /** SQLSTATEs after which the same transaction, begun anew, may succeed: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01'])
 /** Too many connections, a server that starts or stops, a lock that was waited for too long. */
 const UNAVAILABLE = new Set(['53300', '57P01', '57P02', '57P03', '55P03'])
-const NETWORK = new Set([
-  ...['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'],
+const BROKEN = new Set([
+  ...NETWORK,
   // postgres.js
   ...['CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
 ])
@@ -16,15 +17,7 @@ const NETWORK = new Set([
 const LOST_CONNECTION = /connection (terminated|ended|error)|not queryable|client was closed|timeout exceeded when/i
 
 /** The connection was never made: no statement has been sent. */
-const NEVER_CONNECTED = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  '53300',
-  '57P03',
-  'CONNECT_TIMEOUT',
-])
+const NEVER_CONNECTED = new Set([...UNREACHED, '53300', '57P03', 'CONNECT_TIMEOUT'])
 
 /** A statement was sent and its answer lost: outside a transaction nobody knows whether it took effect. */
 export function isAnswerLost(error: unknown): boolean {
@@ -36,14 +29,9 @@ export const UNFENCED_STATE = 'LH001'
 export const STALE_STATE = 'LH002'
 export const OTHER_RESOURCE_STATE = 'LH003'
 
-/** The SQLSTATE or system code of an error; with Drizzle, Prisma and the like it sits in a cause. */
-export function codeOf(error: unknown): string | undefined {
-  for (let one = error, depth = 0; typeof one === 'object' && one !== null && depth < 5; depth++) {
-    const code = (one as { code?: unknown }).code
-    if (typeof code === 'string' && !(one instanceof LeaseholdError)) return code
-    one = (one as { cause?: unknown }).cause
-  }
-  return undefined
+/** The SQLSTATE or system code of an error. */
+function codeOf(error: unknown): string | undefined {
+  return found(error).code
 }
 
 export function isRetryable(error: unknown): boolean {
@@ -54,16 +42,8 @@ export function isRetryable(error: unknown): boolean {
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof LeaseholdError) return false
   const code = codeOf(error)
-  if (code !== undefined) return UNAVAILABLE.has(code) || NETWORK.has(code) || code.startsWith('08')
+  if (code !== undefined) return UNAVAILABLE.has(code) || BROKEN.has(code) || code.startsWith('08')
   return error instanceof Error && LOST_CONNECTION.test(error.message)
-}
-
-export function unavailable(what: string, cause: unknown): UnavailableError {
-  const why = cause instanceof Error ? cause.message : String(cause)
-  return new UnavailableError(`${what}: ${why}`, {
-    cause,
-    hint: 'nothing was written; the same call may succeed later',
-  })
 }
 
 /** Gives the errors of the guard's own statements, and those of its triggers, their types; others pass as they are. */
@@ -90,19 +70,12 @@ export function explain(error: unknown, opening?: Opening): unknown {
       return rolledBack(error)
     case '25006':
       if (opening?.readOnly !== true) return error
-      return new InvalidError('a shared hold can only read', {
-        code: 'mismatch',
-        cause: error,
-        hint: 'acquire the lock exclusively to write',
-      })
+      return onlyReads(error)
     case '42P01':
     case '42703':
     case '3F000':
       if (!/leasehold_|schema/.test(message)) return error
-      return new InvalidError(`the guard is not set up: ${message}`, {
-        cause: error,
-        hint: 'run the migration that `leasehold guard sql pg` prints',
-      })
+      return notSetUp('pg', message, error)
     case '28P01':
     case '28000':
       return new AccessError(`PostgreSQL refuses the user or the password: ${message}`, { cause: error })

@@ -1,5 +1,6 @@
 import { UnknownOutcomeError } from '@leasehold/core'
-import { isUnavailable, rolledBack, unavailable } from './pg-errors.js'
+import { isUnavailable, rolledBack } from './pg-errors.js'
+import { unavailable } from './sql/failures.js'
 
 /** What a guard uses of `pg`'s `Client`, `PoolClient` or `Pool`. */
 export interface PgQueries {

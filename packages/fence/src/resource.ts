@@ -107,3 +107,11 @@ export function mismatch(
   }
   return undefined
 }
+
+export function onlyReads(cause?: unknown): InvalidError {
+  return new InvalidError('a shared hold can only read', {
+    code: 'mismatch',
+    cause,
+    hint: 'acquire the lock exclusively to write',
+  })
+}

@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import type { GuardOptions, OpenOptions } from './guard.js'
 import type { GuardableHold } from './hold.js'
-import { openingOf, type Target } from './resource.js'
+import { onlyReads, openingOf, type Target } from './resource.js'
 
 /**
  * The one mark of a step that can check only one: several would have to live in one object.
@@ -23,8 +23,5 @@ export function singleTarget(
 /** @throws InvalidError for a shared hold */
 export function checkWrites(target: Target): void {
   if (target.writes) return
-  throw new InvalidError('a shared hold can only read', {
-    code: 'mismatch',
-    hint: 'acquire the lock exclusively to write',
-  })
+  throw onlyReads()
 }

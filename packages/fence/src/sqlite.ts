@@ -16,9 +16,10 @@ import {
   type PruneLocks,
 } from './guard.js'
 import { type GuardableHold, tracked } from './hold.js'
-import { type Opening, openingOf } from './resource.js'
+import { onlyReads, type Opening, openingOf } from './resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
 import { sqliteDialect } from './sql/dialects/sqlite.js'
+import { notSetUp } from './sql/failures.js'
 import { onlyTarget } from './sql/guard.js'
 import { endedInside, openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
@@ -328,22 +329,11 @@ function isBusy(error: unknown): boolean {
   return codeOf(error).startsWith('SQLITE_BUSY')
 }
 
-function onlyReads(cause: unknown): InvalidError {
-  return new InvalidError('a shared hold can only read', {
-    code: 'mismatch',
-    cause,
-    hint: 'acquire the lock exclusively to write',
-  })
-}
-
 function explain(error: unknown): unknown {
   if (error instanceof LeaseholdError) return error
   const message = error instanceof Error ? error.message : String(error)
   if (/no such (table|column):.*leasehold_/.test(message)) {
-    return new InvalidError(`the guard is not set up: ${message}`, {
-      cause: error,
-      hint: 'run the migration that `leasehold guard sql sqlite` prints',
-    })
+    return notSetUp('sqlite', message, error)
   }
   if (isBusy(error)) {
     return new UnavailableError(`another connection is writing: ${message}`, {
