@@ -124,6 +124,7 @@ describe('settings', () => {
       ['{"keys":"none.json"}', 'cannot read the keys'],
       ['{"listen":"0.0.0.0:4100"}', 'refusing to listen'],
       ['{"cluster":"n1=a:1"}', 'needs --name'],
+      ['{"allowOrigins":"https://a.example,https://*.example"}', '"https://*.example" is no origin'],
     ] as const) {
       writeFileSync(config, content)
       const { code, stderr } = await workshop.run(['serve', '--config', config, '--check-config'])

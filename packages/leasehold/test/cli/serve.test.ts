@@ -135,6 +135,21 @@ describe('leasehold serve', () => {
     expect(refused.stderr).toContain('--allow-anonymous')
   })
 
+  test('--allow-origins lets pages of these origins in, and of no others', async () => {
+    const env = { LEASEHOLD_ALLOW_ORIGINS: 'https://tools.example, HTTPS://App.example:8443/' }
+    const cli = workshop.start(['serve', '--data', workshop.folder(), '--listen', '127.0.0.1:0', '--json'], { env })
+    await cli.printed('"url"')
+    const { url } = JSON.parse(cli.stdout) as { url: string }
+    const ask = async (origin: string) => {
+      const { status, headers } = await fetch(`${url}/v1/locks`, { headers: { origin } })
+      return [status, headers.get('access-control-allow-origin')]
+    }
+    expect(await ask('https://tools.example')).toEqual([200, 'https://tools.example'])
+    expect(await ask('https://app.example:8443')).toEqual([200, 'https://app.example:8443'])
+    expect(await ask('https://app.example')).toEqual([403, null])
+    expect(await ask('http://tools.example')).toEqual([403, null])
+  })
+
   test('wrong options are refused with 64 before a folder is made', async () => {
     const folder = workshop.folder()
     const data = join(folder, 'data')

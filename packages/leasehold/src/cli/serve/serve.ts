@@ -20,6 +20,7 @@ export interface ServeOptions extends ClusterOptions {
   readonly advertiseUrl?: string
   readonly epoch?: number
   readonly allowAnonymous?: boolean
+  readonly allowOrigins?: readonly string[]
   readonly takeOver?: boolean
   readonly keys?: string
   readonly jwtJwks?: string
@@ -84,6 +85,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       logger: log,
       listen: options.listen,
       allowAnonymous: options.allowAnonymous === true,
+      allowedOrigins: options.allowOrigins ?? [],
       ...security,
       fsyncs: (observe) => fsyncs.to(observe),
       ...(place === undefined ? {} : { dialer: place.peers.dialer }),

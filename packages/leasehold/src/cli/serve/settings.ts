@@ -50,6 +50,11 @@ export const SETTINGS: readonly Setting[] = [
     text: 'a member whose data folder is damaged or empty takes its place again by itself, with the data of the others',
   },
   { flags: '--allow-anonymous', text: 'listen beyond this machine although nobody is asked for credentials' },
+  {
+    flags: '--allow-origins <list>',
+    text: 'pages of these origins may use the service from a browser, such as https://tools.example,https://app.example:8443',
+    read: readOrigins,
+  },
   { flags: '--take-over', text: 'take the data folder from an owner on another machine that you know is dead' },
   { flags: '--keys <file>', text: 'ask for API keys; their hashes are in this file (leasehold key create)' },
   { flags: '--jwt-jwks <file or url>', text: 'let JSON Web Tokens in that a key of this set has signed' },
@@ -189,4 +194,17 @@ export function readListen(text: string): Listen {
     throw new InvalidArgumentError('write HOST:PORT, such as 127.0.0.1:4100 or [::1]:4100.')
   }
   return { host, port }
+}
+
+/** `https://tools.example,http://127.0.0.1:8080`, as browsers name the origin of a page. */
+export function readOrigins(text: string): readonly string[] {
+  return text.split(',').map((part) => {
+    const given = part.trim()
+    const url = URL.canParse(given) && !given.includes('*') ? new URL(given) : undefined
+    const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:'
+    if (url !== undefined && isWeb && url.href === `${url.origin}/` && !/[?#]$/.test(given)) return url.origin
+    throw new InvalidArgumentError(
+      `${JSON.stringify(given.slice(0, 80))} is no origin: write http:// or https://, a host and perhaps a port, such as https://tools.example.`,
+    )
+  })
 }
