@@ -31,7 +31,7 @@ export class Elapsed {
     const wall = this.#platform.wallMs()
     const byMonotonic = monotonic - this.#monotonicBase
     const byWall = wall - this.#wallBase
-    const now = Math.max(this.#last, this.#base + Math.max(byMonotonic, byWall, 0))
+    const now = this.#after(byMonotonic, byWall)
     if (byMonotonic >= REBASE_MS || Math.abs(byWall - byMonotonic) > DIVERGED_MS) {
       this.#monotonicBase = monotonic
       this.#wallBase = wall
@@ -39,5 +39,15 @@ export class Elapsed {
     }
     this.#last = now
     return now
+  }
+
+  /** What {@link Elapsed.now} would say, without being a sample: for whoever looks on from outside and must change nothing. */
+  peek(): number {
+    const byMonotonic = this.#platform.monotonicMs() - this.#monotonicBase
+    return this.#after(byMonotonic, this.#platform.wallMs() - this.#wallBase)
+  }
+
+  #after(byMonotonic: number, byWall: number): number {
+    return Math.max(this.#last, this.#base + Math.max(byMonotonic, byWall, 0))
   }
 }

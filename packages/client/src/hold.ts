@@ -39,6 +39,8 @@ export interface HoldHome {
   readonly ended: LostEnd | undefined
   /** Milliseconds until the local deadline. */
   remaining(): number
+  /** The same, without reading the clocks as the client does: nothing that it does later depends on it. */
+  peek(): number
   /** Milliseconds since the last acknowledged renewal (or the opening) was sent. */
   unconfirmedMs(): number
   /** Renews the session now. False: this was not acknowledged. */

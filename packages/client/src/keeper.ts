@@ -181,6 +181,10 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     return this.#ended ? 0 : this.#deadline - this.#elapsed.now()
   }
 
+  peek(): number {
+    return this.#ended ? 0 : this.#deadline - this.#elapsed.peek()
+  }
+
   unconfirmedMs(): number {
     return this.#elapsed.now() - this.#ackedSentAt
   }

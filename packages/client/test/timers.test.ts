@@ -98,6 +98,23 @@ describe('elapsed time', () => {
     expect(elapsed.now()).toBe(3_510)
   })
 
+  it('can be looked at without being sampled', () => {
+    const now = { monotonic: 0, wall: 0 }
+    const platform = { ...defaultPlatform, monotonicMs: () => now.monotonic, wallMs: () => now.wall }
+    const [seen, unseen] = [new Elapsed(platform), new Elapsed(platform)]
+    for (const [monotonic, wall] of [
+      [60, 70],
+      [130, 120],
+      [150, 9000],
+      [200, 30],
+    ] as const) {
+      Object.assign(now, { monotonic, wall })
+      seen.peek()
+    }
+    expect(seen.peek()).toBe(200)
+    expect(seen.now()).toBe(unseen.now())
+  })
+
   it('is never behind the monotonic clock, however often it is asked', () => {
     const platform = new TestPlatform()
     const elapsed = new Elapsed(platform)

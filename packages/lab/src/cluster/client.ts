@@ -67,7 +67,7 @@ export class SimulatedClient {
       locks: hold.locks.map(({ name, mode }) => ({ name, mode })),
       leaseMs: home.unconfirmedMs() + home.remaining(),
       // Looked at from outside, without the turn that its own code would need.
-      held: () => process.alive && home.ended === undefined && home.remaining() > 0 && !this.over.has(hold),
+      held: () => process.alive && home.ended === undefined && home.peek() > 0 && !this.over.has(hold),
       clocksKept: () => !this.clocksBroken,
     })
   }

@@ -14,6 +14,7 @@ import type { LockState } from '@leasehold/core'
 import { replicaClock, replicaRandom } from '../world/bindings/replica-platform.js'
 import type { Machine } from '../world/machine.js'
 import type { Process } from '../world/process.js'
+import type { Happening } from '../world/timeline.js'
 import { type DiskEffect, SimulatedDisk } from './disk/disk.js'
 
 const US_PER_MS = 1000
@@ -113,6 +114,7 @@ export class SimulatedMember {
     this.lives++
     this.refused = undefined
     this.failure = undefined
+    if (this.lives > 1) this.tell({ kind: 'process', who: this.name, state: 'up' })
     const process = this.machine.spawn({ name: this.name })
     this.process = process
     process.onEnd(() => this.ended(process))
@@ -192,6 +194,7 @@ export class SimulatedMember {
       if (!replica) {
         this.refused = error
         this.refusals++
+        this.tell({ kind: 'note', who: this.name, text: `does not start: ${error?.message ?? 'for no reason'}` })
         process.kill()
         if (this.isDamaged && error) this.options.refused(this, error)
         return
@@ -219,6 +222,7 @@ export class SimulatedMember {
 
   private ended(process: Process): void {
     if (this.process !== process) return
+    this.tell({ kind: 'process', who: this.name, state: 'down' })
     this.off()
     this.off = () => {}
     this.dieAfter = 0
@@ -234,10 +238,33 @@ export class SimulatedMember {
   }
 
   private logger(): Logger {
+    const { name: who } = this
     const say = (message: string, fields?: Record<string, unknown>): void => {
-      this.lines?.(`${this.name} ${message}${fields ? ` ${JSON.stringify(fields)}` : ''}`)
+      this.lines?.(`${who} ${message}${fields ? ` ${JSON.stringify(fields)}` : ''}`)
     }
-    return { info: say, warn: say, error: say }
+    return {
+      info: (message, fields) => {
+        const text = `leads in term ${String(fields?.term)}`
+        if (message === 'leads') this.tell({ kind: 'process', who, state: 'leader', text })
+        say(message, fields)
+      },
+      warn: (message, fields) => {
+        this.tell({ kind: 'note', who, text: message })
+        say(message, fields)
+      },
+      error: (message, fields) => {
+        // The first line of a stack says what it was.
+        const why =
+          typeof fields?.error === 'string' ? `: ${fields.error.replace(/^\w*Error: /, '').split('\n', 1)[0]}` : ''
+        this.tell({ kind: 'note', who, text: `${message}${why}` })
+        say(message, fields)
+      },
+    }
+  }
+
+  /** For pictures. */
+  private tell(happening: Happening): void {
+    this.machine.world.timeline.add(happening)
   }
 
   /** Hears of what the member logs. */

@@ -37,9 +37,29 @@ export function leasesOf(result: ScenarioResult): Lease[] {
 export function stopsOf(result: ScenarioResult): Stop[] {
   return result.timeline.flatMap((moment, i) => {
     if (moment.kind !== 'process' || (moment.state !== 'paused' && moment.state !== 'down')) return []
-    const next = result.timeline.slice(i + 1).find((other) => other.kind === 'process' && other.who === moment.who)
+    const next = result.timeline
+      .slice(i + 1)
+      .find((other) => other.kind === 'process' && other.who === moment.who && other.state !== 'leader')
     return [{ who: moment.who, kind: moment.state, from: moment.at, to: next?.at ?? result.until }]
   })
+}
+
+export interface Leading {
+  readonly who: string
+  readonly at: number
+  readonly text: string
+}
+
+/** When members began to lead. Who leads at second 0 is there with that second. */
+export function leadersOf(result: ScenarioResult): Leading[] {
+  const all = result.timeline.flatMap((moment) =>
+    moment.kind === 'process' && moment.state === 'leader'
+      ? [{ who: moment.who, at: moment.at, text: moment.text ?? 'leads' }]
+      : [],
+  )
+  const before = all.findLast(({ at }) => at < 0)
+  const after = all.filter(({ at }) => at >= 0)
+  return before === undefined ? after : [{ ...before, at: 0 }, ...after]
 }
 
 /** Stretches in which two clients called the same lock theirs. */
@@ -57,8 +77,10 @@ export function overlapsOf(result: ScenarioResult): Stretch[] {
 
 /** What a reader should be told of; the small change of a protocol is left out. */
 export function isTelling(moment: Moment): boolean {
-  if (moment.at < -0.000_001 || moment.kind === 'lease-begin' || moment.kind === 'process') return false
-  if (moment.kind === 'lease-end') return moment.text !== 'released'
+  if (moment.at < -0.000_001 || moment.kind === 'lease-begin') return false
+  if (moment.kind === 'process') return moment.state === 'leader'
+  // A client says itself that it gives a lock back, or is told that it is lost.
+  if (moment.kind === 'lease-end') return moment.text !== 'released' && moment.text !== 'lost'
   if (moment.kind !== 'message') return true
   return moment.outcome === 'arrived' && (moment.atUs - moment.sentUs) / 1_000_000 > SLOW_SECONDS
 }
@@ -110,7 +132,7 @@ export function sentenceOf(moment: Moment, token: (text: string) => string): str
     case 'violation':
       return `${moment.rule}: ${words(moment.text, token)}`
     case 'process':
-      return moment.state
+      return moment.text ?? moment.state
     default:
       return 'text' in moment ? moment.text : ''
   }

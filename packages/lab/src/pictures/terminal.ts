@@ -2,6 +2,7 @@ import type { ScenarioResult } from '../scenarios/index.js'
 import {
   actorOf,
   isTelling,
+  leadersOf,
   leasesOf,
   type Moment,
   overlapsOf,
@@ -65,8 +66,11 @@ class Picture {
 
   lanes(): string {
     const { clients, members, resources } = this.result.lanes
-    const stirred = members.filter((name) =>
-      this.result.timeline.some((moment) => moment.at >= 0 && touches(moment, name)),
+    const leaders = leadersOf(this.result)
+    const stirred = members.filter(
+      (name) =>
+        leaders.some(({ who }) => who === name) ||
+        this.result.timeline.some((moment) => moment.at >= 0 && touches(moment, name)),
     )
     return [
       row('', this.paint.dim(this.#scale())),
@@ -149,7 +153,9 @@ class Picture {
       if (moment.kind === 'fault' && moment.who === name && moment.at >= 0)
         lane.put(this.#column(moment.at), paint.yellow('⚡'))
     }
-    return row(name, lane.toString())
+    const led = leadersOf(result).filter(({ who }) => who === name)
+    for (const { at } of led) lane.put(this.#column(at), paint.bold('★'))
+    return row(name, `${lane}${led.length > 0 ? `  ${paint.dim('★ leads')}` : ''}`)
   }
 
   #resource(name: string): string {

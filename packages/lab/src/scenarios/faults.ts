@@ -60,17 +60,17 @@ function apply(context: FaultContext, fault: Fault, named: string | undefined): 
       return pause(context, who, fault.for)
     case 'kill':
       say('is killed')
-      down(world, who)
+      down(context, who)
       if (system.members.includes(who) && system.kill) return system.kill(who)
       for (const process of [...machine().processes]) process.kill()
       return
     case 'powerOff':
       say('loses power')
-      down(world, who)
+      down(context, who)
       return machine().powerOff()
     case 'start':
-      say('starts again')
-      world.timeline.add({ kind: 'process', who, state: 'up' })
+      if (system.cluster?.members.get(who)?.running !== true) say('starts again')
+      if (!tellsItself(context, who)) world.timeline.add({ kind: 'process', who, state: 'up' })
       return context.start(who)
     case 'suspend':
       say(`is suspended for ${fault.for} s: its monotonic clock stands still`)
@@ -104,8 +104,13 @@ function stopped(world: World, who: string, forSeconds: number): void {
   world.after(seconds(forSeconds), 'note', () => world.timeline.add({ kind: 'process', who, state: 'running' }))
 }
 
-function down(world: World, who: string): void {
-  world.timeline.add({ kind: 'process', who, state: 'down' })
+function down(context: FaultContext, who: string): void {
+  if (!tellsItself(context, who)) context.world.timeline.add({ kind: 'process', who, state: 'down' })
+}
+
+/** Members of the production service say themselves when their processes begin and end. */
+function tellsItself({ system }: FaultContext, who: string): boolean {
+  return system.cluster !== undefined && system.members.includes(who)
 }
 
 type NetworkFault = Extract<Fault, { do: 'cut' | 'isolate' | 'hold' | 'clog' | 'forget' | 'link' }>
@@ -115,6 +120,7 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
   const say = (text: string, about = '') => world.timeline.add({ kind: 'fault', who: about, text })
   // Asked for, so that a wrong name is an error and not a cut of nothing.
   const resolve = (name: string) => world.machineOf(system.resolve?.(name) ?? name).name
+  const named = (names: Names) => list(names).map(resolve).join(', ')
   const pairs = (from: Names, to: Names) =>
     list(from).flatMap((a) =>
       list(to)
@@ -129,7 +135,7 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
   }
   switch (fault.do) {
     case 'cut': {
-      say(`${list(fault.from).join(', ')} ${fault.oneWay ? '→' : '↔'} ${list(fault.to).join(', ')} cut`)
+      say(`${named(fault.from)} ${fault.oneWay ? '→' : '↔'} ${named(fault.to)} cut${forWords(fault.for)}`)
       const cut = fault.oneWay === true ? net.cutOneWay.bind(net) : net.cut.bind(net)
       return end(
         pairs(fault.from, fault.to).map(([a, b]) => cut(a, b)),
@@ -137,19 +143,21 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
       )
     }
     case 'isolate':
-      say('is cut off from everybody', who)
+      say(`is cut off from everybody${forWords(fault.for)}`, who)
       return end([net.isolate(resolve(who))], fault.for)
     case 'hold': {
       const { label } = fault
-      say(`the network holds ${label ?? 'a message'} from ${fault.from} to ${fault.to} for ${fault.for} s`)
+      say(
+        `the network holds ${label ?? 'a message'} from ${named(fault.from)} to ${named(fault.to)} for ${fault.for} s`,
+      )
       const matches = (text: string | undefined) => label === undefined || text?.includes(label) === true
       return net.link(resolve(fault.from), resolve(fault.to)).holdNext(seconds(fault.for), fault.count ?? 1, matches)
     }
     case 'clog':
-      say(`${fault.from} → ${fault.to} clogged for ${fault.for} s`)
+      say(`${named(fault.from)} → ${named(fault.to)} clogged for ${fault.for} s`)
       return end([net.link(resolve(fault.from), resolve(fault.to)).clog()], fault.for)
     case 'forget':
-      say(`${fault.from} ↔ ${fault.to}: their connections are forgotten on the way`)
+      say(`${named(fault.from)} ↔ ${named(fault.to)}: their connections are forgotten on the way`)
       return net.forgetConnections(resolve(fault.from), resolve(fault.to))
     case 'link': {
       const profile = {
@@ -157,7 +165,7 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
         ...(fault.lossPercent === undefined ? {} : { lossPpm: fault.lossPercent * 10_000 }),
       }
       say(
-        `${list(fault.from).join(', ')} → ${list(fault.to).join(', ')} ${fault.delay === undefined ? 'is lossy' : `takes ${fault.delay} s`}`,
+        `${named(fault.from)} → ${named(fault.to)} ${fault.delay === undefined ? 'is lossy' : `takes ${fault.delay} s`}${forWords(fault.for)}`,
       )
       return end(
         pairs(fault.from, fault.to).map(([a, b]) => net.link(a, b).change(profile)),
@@ -165,6 +173,10 @@ function network({ world, system }: FaultContext, fault: NetworkFault, who: stri
       )
     }
   }
+}
+
+function forWords(seconds: number | undefined): string {
+  return seconds === undefined ? '' : ` for ${seconds} s`
 }
 
 function list(names: Names): readonly string[] {

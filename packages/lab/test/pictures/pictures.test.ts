@@ -26,6 +26,18 @@ describe('the terminal picture', () => {
     expect(terminalPicture(await played('R14c'))).toMatch(/token 1:[0-9]+\): it has seen token 2:[0-9]+$/m)
   })
 
+  it('shows holds, what was done to members, and who led since when, for a cluster', async () => {
+    const text = terminalPicture(await played('S1'))
+    expect(text).toMatch(/^ {4}holds L +━{40,} +token 2$/m)
+    expect(text).toMatch(/^ {2}N3 +★ +⚡✝+ +★ leads$/m)
+    expect(text).toContain('N3   loses power for 5 s')
+    expect(text).toContain('N2   leads in term 2')
+    expect(text).toContain('C1   gives L back')
+    const grown = terminalPicture(await played('P10'))
+    expect(grown).toMatch(/^ {2}N5 +★/m)
+    expect(terminalPicture(await played('D6'))).toContain('N3   stopped: writing N3/log-1-1 failed: EIO')
+  })
+
   it('says where a run is not as expected', async () => {
     const scenario = scenarioOf('R2c')
     if (scenario === undefined) throw new Error('no R2c')
@@ -38,7 +50,10 @@ describe('the terminal picture', () => {
 describe('the page', () => {
   it('needs nothing from elsewhere and is well-formed, for every scenario', { timeout: 300_000 }, async () => {
     for (const scenario of SCENARIOS) {
-      const page = htmlPage(await runScenario(scenario))
+      const result = await runScenario(scenario)
+      const page = htmlPage(result)
+      expect(page, scenario.id).toContain('<table class="diary"><tr')
+      expect(wrongLeases(result), scenario.id).toEqual([])
       expect(page).not.toMatch(/<script|<link|@import|url\((?!#)|<img/)
       expect(problems(page), scenario.id).toEqual([])
       expect(page, scenario.id).not.toMatch(/NaN|undefined|Infinity/)
@@ -62,6 +77,20 @@ describe('the page', () => {
     expect(page).not.toMatch(/<b onclick|<script/)
   })
 })
+
+/** Holds that begin twice, and ends of nothing. */
+function wrongLeases({ timeline }: Awaited<ReturnType<typeof runScenario>>): string[] {
+  const open = new Set<string>()
+  const wrong: string[] = []
+  for (const moment of timeline) {
+    if (moment.kind === 'lease-begin') {
+      if (open.has(moment.id)) wrong.push(`${moment.id} begins twice`)
+      open.add(moment.id)
+    }
+    if (moment.kind === 'lease-end' && !open.delete(moment.id)) wrong.push(`${moment.id} ends, and has not begun`)
+  }
+  return wrong
+}
 
 /** Tags that do not match; void elements of HTML are known. */
 function problems(page: string): string[] {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { runScenario, SCENARIOS } from '../../src/scenarios/index.js'
+import { openScenario, resultOf, runScenario, scenarioOf, SCENARIOS } from '../../src/scenarios/index.js'
 
 const SEEDS = [1, 2]
 /** Clusters cost most of the time; the explorer draws them with seeds of their own. */
@@ -31,5 +31,16 @@ describe('the catalog', () => {
     const run = async (seed: number) => (await runScenario(first as (typeof SCENARIOS)[number], { seed })).traceHash
     expect(await run(5)).toBe(await run(5))
     expect(await run(6)).not.toBe(await run(5))
+  })
+
+  it.each(['S13d', 'S15', 'P18'])('has the same trace for %s when nobody looks at the holds', async (id) => {
+    const scenario = scenarioOf(id)
+    if (scenario === undefined) throw new Error(`no ${id}`)
+    const play = await openScenario(scenario, { seed: 1 })
+    play.world.timeline.enabled = false
+    await play.world.run(play.startUs + scenario.until * 1_000_000)
+    const seen = await runScenario(scenario, { seed: 1 })
+    expect(seen.timeline.some(({ kind }) => kind === 'lease-begin')).toBe(true)
+    expect(seen.traceHash).toBe(resultOf(play).traceHash)
   })
 })

@@ -34,7 +34,8 @@ export class Journal {
 
   private hear(event: TimelineEvent): void {
     const moment = { at: this.play.at(event.atUs), ...event }
-    if (!isTelling(moment)) return
+    // The stage says itself what members are to each other.
+    if (event.kind === 'process' || !isTelling(moment)) return
     const who = event.kind === 'message' ? event.from : event.kind === 'resource' ? event.resource : whoOf(event)
     // Reads are many, and nothing that anybody waits for.
     if (event.kind === 'resource' && event.accepted && event.action === 'read') return

@@ -19,7 +19,7 @@ export function htmlPage(result: ScenarioResult): string {
 <body>
 <main>
 <h1><span>${escape(scenario)}</span>${escape(title)}</h1>
-<p>${escape(text)}</p>
+${text === '' ? '' : `<p>${escape(text)}</p>`}
 <p class="reference">${linked(result.reference)}</p>
 <div class="verdict ${verdict.kind}">${escape(verdict.text)}</div>
 <div class="picture">${svgOf(result)}</div>
@@ -44,7 +44,7 @@ function diary(result: ScenarioResult): string {
     const sentence = words(sentenceOf(moment, token), token)
     return `<tr class="${kindOf(moment)}"><td>${moment.at.toFixed(3)} s</td><td class="who${colour}">${escape(actor)}</td><td>${escape(sentence)}</td></tr>`
   })
-  return `<table>${rows.join('\n')}</table>`
+  return `<table class="diary">${rows.join('\n')}</table>`
 }
 
 function kindOf(moment: Moment): string {
@@ -52,13 +52,19 @@ function kindOf(moment: Moment): string {
   return moment.kind === 'resource' && !moment.accepted ? 'refuses' : ''
 }
 
+/** What was expected first; what else there was to see can be opened. */
 function outcome({ expected, observed, differences }: ScenarioResult): string {
-  const rows = Object.entries(observed).map(([name, value]) => {
-    const wanted = expected[name] === undefined ? '' : JSON.stringify(expected[name])
-    return `<tr><td>${escape(name)}</td><td><code>${escape(wanted)}</code></td><td><code>${escape(JSON.stringify(value))}</code></td></tr>`
-  })
+  const all = Object.entries(observed)
+  const cell = (value: unknown) => `<td><code>${escape(JSON.stringify(value))}</code></td>`
+  const asked = all
+    .filter(([name]) => expected[name] !== undefined)
+    .map(([name, value]) => `<tr><td>${escape(name)}</td>${cell(expected[name])}${cell(value)}</tr>`)
+  const rest = all
+    .filter(([name]) => expected[name] === undefined)
+    .map(([name, value]) => `<tr><td>${escape(name)}</td>${cell(value)}</tr>`)
   const wrong = differences.map((line) => `<p class="wrong">${escape(line)}</p>`).join('')
-  return `<table><tr><th></th><th>expected</th><th>observed</th></tr>${rows.join('\n')}</table>${wrong}`
+  return `<table><tr><th></th><th>expected</th><th>observed</th></tr>${asked.join('\n')}</table>${wrong}
+<details><summary>What else was observed</summary><table>${rest.join('\n')}</table></details>`
 }
 
 /** What tokens are when they are not shown as they are. */

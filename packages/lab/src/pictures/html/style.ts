@@ -25,6 +25,7 @@ svg { display: block; font: 11px system-ui, sans-serif; --tone: var(--quiet) }
 .message { fill: var(--tone); font-size: 9.5px; paint-order: stroke; stroke: var(--card); stroke-width: 3px }
 .fault path { fill: var(--amber); stroke: var(--card) }
 .fault-text { fill: var(--amber); font-size: 10px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 3px }
+.leads { fill: var(--ink); font-size: 10px; font-weight: 600; paint-order: stroke; stroke: var(--card); stroke-width: 3px }
 .effect circle { fill: var(--tone) } .effect text { fill: var(--paper); text-anchor: middle; font-weight: 700 }
 .look circle { fill: var(--card); stroke: var(--tone); stroke-width: 2 }
 .refused circle { fill: var(--card); stroke: var(--red); stroke-width: 2 } .refused path { stroke: var(--red); stroke-width: 2 }
@@ -49,6 +50,8 @@ a { color: inherit }
 table { border-collapse: collapse; font-size: 14px; width: 100%; max-width: 1000px }
 td, th { text-align: left; padding: 3px 14px 3px 0; vertical-align: top; border-bottom: 1px solid var(--faint) }
 td:first-child, .number { font-variant-numeric: tabular-nums; white-space: nowrap; color: var(--quiet) }
+table.diary td { width: 1% } table.diary td:last-child { width: auto }
+summary { cursor: pointer; color: var(--quiet); font-size: 14px; padding: 6px 0 }
 td.who { font-weight: 600; color: var(--tone, inherit); white-space: nowrap }
 tr.fault td:last-child { color: var(--amber) } tr.refuses td:last-child { color: var(--red) }
 tr.violation td { color: var(--red); font-weight: 700 }

@@ -1,5 +1,5 @@
 import type { ScenarioResult } from '../../scenarios/index.js'
-import { leasesOf, overlapsOf, stopsOf, tokenWords } from '../story.js'
+import { leadersOf, leasesOf, overlapsOf, stopsOf, tokenWords } from '../story.js'
 import { type Arrow, arrowsOf } from './arrows.js'
 import { Scale } from './scale.js'
 import { PICTURE_STYLE } from './style.js'
@@ -71,6 +71,7 @@ class Drawing {
       ...this.#stops(),
       ...this.#arrowWords(),
       ...this.#faults(),
+      ...this.#leaders(),
       ...this.#effects(),
       ...this.#violations(),
     ]
@@ -195,6 +196,16 @@ ${parts.join('\n')}
     return boxes
   }
 
+  /** Under the lane of a member: since when it leads. */
+  #leaders(): string[] {
+    return leadersOf(this.result)
+      .filter(({ who }) => this.#has(who))
+      .map(
+        ({ who, at, text }) =>
+          `<text x="${n(this.#x(at))}" y="${this.#y(who) + 14}" class="leads"><title>${escape(`${who} ${text}`)}</title>★ ${escape(text)}</text>`,
+      )
+  }
+
   #wordsOf({ label, token }: Arrow): string {
     if (token === undefined) return label
     return /[0-9]$/.test(label) && label.endsWith(` ${token}`) ? label : `${label} · ${this.#token(token)}`
@@ -256,6 +267,7 @@ ${parts.join('\n')}
 
   #appears(name: string): boolean {
     const inTimeline = this.result.timeline.some((moment) => moment.at >= 0 && 'who' in moment && moment.who === name)
+    if (leadersOf(this.result).some(({ who }) => who === name)) return true
     return inTimeline || this.#arrows.some((arrow) => arrow.from === name || arrow.to === name)
   }
 

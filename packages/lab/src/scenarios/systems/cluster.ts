@@ -60,7 +60,10 @@ export function cluster(world: World, spec: Spec): LockSystem {
     return follower ? (one.list.filter((member) => !member.leads)[Number(follower[1]) - 1]?.name ?? 'N1') : who
   }
   return {
-    members: [...names, ...(second?.list.map(({ name }) => name) ?? [])],
+    // Some are added on the way.
+    get members() {
+      return [...one.list, ...(second?.list ?? [])].map(({ name }) => name)
+    },
     overlapViolates: false,
     cluster: one,
     ready: () =>

@@ -1,10 +1,11 @@
-import { createLocksOn, type Hold, holdInternals, type Locks, ProtocolEngine } from '@leasehold/client'
+import { createLocksOn, type Hold, type Locks, ProtocolEngine } from '@leasehold/client'
 import { AcquireTimeoutError, BusyError, InvalidError, LeaseholdError } from '@leasehold/core'
 import { parseFencingHeader } from '@leasehold/fence/http'
 import { Cluster } from '../../cluster/index.js'
 import { clientPlatform, type Process, StreamConnector, type World } from '../../world/index.js'
 import type { HeldBy, LockClient, LockSystem } from '../system.js'
 import { type Drop, DroppingConnector } from './cluster/drops.js'
+import { remainingOf } from './outside.js'
 
 /** `{ "kind": "leasehold", "members": 3, "ttl": 10, "margin": 1 }` */
 interface Spec {
@@ -101,7 +102,7 @@ class LeaseholdClient implements LockClient {
     void hold.lost.then((error) => {
       if (error !== null) say(`is told that its hold is lost (${error.reason})`)
     })
-    const remaining = this.#remainingOf(hold)
+    const remaining = remainingOf(this.#process, hold)
     return {
       token: hold.token,
       guardable: hold,
@@ -115,24 +116,6 @@ class LeaseholdClient implements LockClient {
           say(`its release was not confirmed: ${(error as LeaseholdError).message}`)
         }
       },
-    }
-  }
-
-  /**
-   * What is left of a hold, looked at from outside. While the process is stopped its clocks are not sampled by the code of
-   * the client, which would let it notice what a stopped process cannot notice; its monotonic clock says how much is left.
-   */
-  #remainingOf(hold: Hold): () => number {
-    const { home } = hold[holdInternals]
-    const process = this.#process
-    let seenMs = Number.POSITIVE_INFINITY
-    let seenAtUs = 0
-    return () => {
-      const nowUs = process.machine.clockUs('monotonic')
-      if (process.paused) return seenMs - (nowUs - seenAtUs) / 1000
-      seenMs = home.ended === undefined ? home.remaining() : 0
-      seenAtUs = nowUs
-      return seenMs
     }
   }
 }

@@ -11,6 +11,7 @@ import {
 } from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 import type { Fault } from '../../format.js'
+import { troubleOf } from './words.js'
 
 type Own = Fault & { readonly do: 'system' }
 
@@ -50,7 +51,7 @@ export function clusterActions(
   }
   let backup: Uint8Array | undefined
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
-  return {
+  const actions: Record<string, (fault: Own) => void> = {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
     rot: (fault) => rot(member(fault), (fault.file ?? 'log') as RotOf),
     format: (fault) => {
@@ -68,7 +69,11 @@ export function clusterActions(
     down: (fault) => down(member(fault), fault),
     dieAtEffect: (fault) => {
       const one = member(fault)
-      one.dieAtEffect(Number(fault.nth), () => down(one, fault), fault.what as EffectName | undefined)
+      const die = (): void => {
+        world.timeline.add({ kind: 'fault', who: one.name, text: 'is down, right at that effect' })
+        down(one, fault)
+      }
+      one.dieAtEffect(Number(fault.nth), die, fault.what as EffectName | undefined)
     },
     reset: (fault) => {
       for (const { name } of cluster.list) world.network.resetConnections(String(fault.who), name)
@@ -102,11 +107,28 @@ export function clusterActions(
       const { level, limits } = fault as { level?: number; limits?: Partial<Limits> }
       const command = { kind: 'configure', ...(level ? { level } : {}), ...(limits ? { limits } : {}) } as const
       cluster.leader?.replica?.submit(command, (result) => {
-        cluster.answers.push(result.kind === 'refused' ? `configure: ${result.code}` : `configure: ${result.kind}`)
+        const text = `configure: ${result.kind === 'refused' ? result.code : result.kind}`
+        cluster.answers.push(text)
+        world.timeline.add({ kind: 'note', text })
       })
     },
     remove: (fault) => change({ kind: 'remove', name: resolve(String(fault.who)) }),
   }
+  const told = (fault: Own, action: (fault: Own) => void): void => {
+    const text = troubleOf(fault)
+    if (text !== undefined) world.timeline.add({ kind: 'fault', who: aboutOf(fault, resolve), text })
+    action(fault)
+  }
+  return Object.fromEntries(
+    Object.entries(actions).map(([name, action]) => [name, (fault: Own) => told(fault, action)]),
+  )
+}
+
+/** Members for whom no name is given are the leader; some of what is done is about nobody. */
+function aboutOf(fault: Own, resolve: (who: string) => string): string {
+  if (fault.action === 'transfer') return resolve(String(fault.to))
+  if (['blackout', 'configure', 'backup'].includes(fault.action)) return ''
+  return resolve(fault.who ?? 'leader')
 }
 
 function disk({ disk: one }: SimulatedMember, fault: Own, later: (action: () => void) => void): void {

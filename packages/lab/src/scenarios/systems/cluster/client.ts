@@ -4,6 +4,8 @@ import type { SimulatedClient } from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 import type { Step } from '../../format.js'
 import type { HeldBy, LockClient } from '../../system.js'
+import { ClientDiary } from './diary.js'
+import { beginning, ending } from './words.js'
 
 type Act = Step & { readonly do: 'client' }
 type Facts = Record<string, unknown>
@@ -28,6 +30,7 @@ export class ClusterClient implements LockClient {
   private readonly holds = new Map<string, Hold>()
   private readonly aborts = new Map<string, AbortController>()
   private readonly seen = new Map<string, bigint>()
+  private readonly diary: ClientDiary
 
   constructor(
     private readonly client: SimulatedClient,
@@ -35,12 +38,14 @@ export class ClusterClient implements LockClient {
     private readonly startUs: () => number,
     private readonly batons: Map<string, string>,
   ) {
+    this.diary = new ClientDiary(client)
     const acts: Record<string, (step: Act) => Promise<Facts>> = {
       take: (step) => this.take(step),
       give: async (step) => {
         const hold = this.hold(step)
         const releasing = hold.release()
         this.client.forgets(hold)
+        this.diary.gives(hold)
         return { ...(await releasing) }
       },
       state: async (step) => ({ state: this.hold(step).state }),
@@ -131,13 +136,21 @@ export class ClusterClient implements LockClient {
   private async record(name: string, step: Act, act: (step: Act) => Promise<Facts>): Promise<void> {
     const as = textOr(step.as, name)
     this.facts[as] = { outcome: 'open' }
+    this.tell(beginning(step))
+    let facts: Facts
     try {
-      this.facts[as] = await act(step)
+      facts = await act(step)
     } catch (error) {
       // A wrong scenario, and not an answer of the service.
       if (!(error instanceof LeaseholdError)) throw error
-      this.facts[as] = { outcome: error.code, error: error.code, at: this.now() }
+      facts = { outcome: error.code, error: error.code, at: this.now() }
     }
+    this.facts[as] = facts
+    this.tell(ending(step, facts))
+  }
+
+  private tell(text: string | undefined): void {
+    if (text !== undefined) this.diary.says(text)
   }
 
   private async take({
@@ -161,6 +174,7 @@ export class ClusterClient implements LockClient {
     const as = textOr(step.as, step.action)
     this.holds.set(as, hold)
     this.client.believes(hold)
+    this.diary.has(hold)
     hold.on('warning', () => {
       this.facts.warnings = Number(this.facts.warnings) + 1
     })
