@@ -14,7 +14,7 @@ export interface Arrow {
 /** Small change: shown only when something is the matter with it. */
 const ROUTINE = /^(renew|replicate|not deleted|deleted|unlock)$/
 const SLOW_SECONDS = 0.5
-/** A picture with more arrows than this is not readable: the routine of the rest is left out. */
+/** A picture with more arrows than this is not readable: of those that are alike only the first of each pair is shown. */
 const ARROWS_MAX = 160
 
 /** The messages that a picture shows, in the order of their arrival. */
@@ -28,5 +28,17 @@ export function arrowsOf(result: ScenarioResult): Arrow[] {
     if (sent < -0.000_001 || isRoutine) return []
     return [{ from, to, sent, arrived, label, token, lost: outcome === 'lost' }]
   })
-  return arrows.slice(0, ARROWS_MAX)
+  return arrows.length <= ARROWS_MAX ? arrows : firstOfEach(arrows).slice(0, ARROWS_MAX)
+}
+
+/** What load repeats again and again says nothing new; what is slow or lost does. */
+function firstOfEach(arrows: readonly Arrow[]): Arrow[] {
+  const seen = new Set<string>()
+  return arrows.filter(({ from, to, sent, arrived, label, lost }) => {
+    const alike = `${from} ${to} ${label.replace(/[0-9]+/g, '')}`
+    if (lost || arrived - sent > SLOW_SECONDS) return true
+    if (seen.has(alike)) return false
+    seen.add(alike)
+    return true
+  })
 }

@@ -11,8 +11,7 @@ export function clientPlatform(process: Process, report?: (message: string, erro
     monotonicMs: () => machine.clockUs('monotonic') / 1000,
     // Not in whole milliseconds: then how often somebody looks at a client would move its deadlines by a part of one.
     wallMs: () => machine.clockUs('wall') / 1000,
-    // Whole microseconds: what sums of clock readings are wrong by must not decide when a timer fires.
-    after: (delayMs, callback) => process.after(Math.round(delayMs * 1000), callback),
+    after: (delayMs, callback) => process.after(delayMs * 1000, callback),
     soon: (callback) => process.soon(callback),
     randomBytes: (length) => bytes.bytes(length),
     random: () => jitter.below(2 ** 30) / 2 ** 30,
