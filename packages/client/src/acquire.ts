@@ -2,13 +2,13 @@ import {
   AcquireTimeoutError,
   BusyError,
   EpochChangedError,
-  type LeaseholdError,
+  LeaseholdError,
   NotHolderError,
   SessionEndedError,
   UnavailableError,
 } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
-import type { EngineGrant } from './engine.js'
+import type { EngineGrant, EngineStatus } from './engine.js'
 import { type Hold, quoted } from './hold.js'
 import type { SessionKeeper } from './keeper.js'
 import { begin, isObserved, observed } from './observe.js'
@@ -164,7 +164,7 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
     signal: plan.signal,
     // A wait of 0 means not to wait for the lock; the connection may take its time.
     timeoutMs: plan.waitMs === 0 ? connectTimeoutMs : Math.max(1, remainingMs),
-    timeoutError: () => new UnavailableError('no session could be opened within the wait'),
+    timeoutError: () => noSession(pool.engineStatus),
   }
   try {
     return await bounded(platform, opening, bounds)
@@ -172,6 +172,16 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
     if (dedicated) opening.then((late) => late.close(connectTimeoutMs)).catch(() => {})
     throw error
   }
+}
+
+/** The wait is over before there was a session. What stood in the way is known to the engine, with what to do about it. */
+function noSession(status: EngineStatus): UnavailableError {
+  const text = 'no session could be opened within the wait'
+  if (status.state === 'connected') return new UnavailableError(text, { hint: 'the service is slow: wait for longer' })
+  const cause = status.state === 'connecting' ? status.lastError : undefined
+  if (!(cause instanceof LeaseholdError)) return new UnavailableError(text, { cause })
+  const code = cause.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
+  return new UnavailableError(`${text}: ${cause.message}`, { code, cause, hint: cause.hint })
 }
 
 /** Not renewed, or not for ever: its session ends with it. */

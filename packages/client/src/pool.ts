@@ -1,6 +1,6 @@
 import { AbortedError, LimitError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
-import type { Engine } from './engine.js'
+import type { Engine, EngineStatus } from './engine.js'
 import type { Hold, HoldWarning } from './hold.js'
 import { SessionKeeper } from './keeper.js'
 import type { ClientPlatform } from './platform.js'
@@ -58,6 +58,10 @@ export class SessionPool {
       this.#last = lane
     }
     return lane?.keepers.find(hasRoom)
+  }
+
+  get engineStatus(): EngineStatus {
+    return this.#options.engine.status
   }
 
   /** A live session with room for a request. */

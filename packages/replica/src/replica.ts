@@ -298,7 +298,9 @@ export class Replica implements Member<LockState> {
   }
 
   private notLeader(): Refused {
-    return refused('no-quorum', `member ${this.settings.name} does not lead`)
+    const { name } = this.settings
+    const who = this.loop.raft.leader === 0 ? 'knows no leader' : 'does not lead'
+    return refused('no-quorum', `member ${name} ${who}`)
   }
 
   // --- the end ---

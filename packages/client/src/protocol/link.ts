@@ -191,11 +191,8 @@ export class Link {
   #connectSoon(): void {
     this.#attempt++
     const { platform } = this.#options
-    this.#become({
-      state: 'connecting',
-      attempt: this.#attempt,
-      ...(this.#lastError ? { lastError: this.#lastError } : {}),
-    })
+    const { outage } = this
+    this.#become({ state: 'connecting', attempt: this.#attempt, ...(outage ? { lastError: outage } : {}) })
     const now = platform.monotonicMs()
     const isElecting = this.#noLeader !== undefined && now - (this.#outageSince ?? now) < ELECTION_MS
     this.#pauseEndsAt = now + backoffMs(platform, this.#attempt, isElecting ? ELECTION_PAUSE_MAX_MS : undefined)

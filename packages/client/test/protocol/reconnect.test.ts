@@ -1,3 +1,4 @@
+import type { UnavailableError } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { type Connector, type Locks, ProtocolEngine } from '../../src/index.js'
 import { TestService } from '../support/service.js'
@@ -220,6 +221,20 @@ describe('several members', () => {
     expect(follower.member.log).toEqual([])
     await leader.end()
     await follower.end()
+  })
+
+  it('a wait that ends without a leader says so', async () => {
+    const { service, urls } = members(3)
+    service.network.down.add('http://m0')
+    service.network.down.add('http://m1')
+    service.member.refuse = 'no-quorum'
+    const locks = service.client({}, { urls })
+    const acquiring = locks.acquire('a', { wait: '4s' }).catch((error: unknown) => error)
+    await service.platform.advance(4_500)
+    const error = (await acquiring) as UnavailableError
+    expect(error).toMatchObject({ name: 'UnavailableError', code: 'no-quorum' })
+    expect(error.message).toBe('no session could be opened within the wait: refused by the test')
+    await service.end()
   })
 
   it('after the death of the leader the next one is found soon, and the dead one is not run after', async () => {

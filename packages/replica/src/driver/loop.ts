@@ -355,7 +355,10 @@ export class Loop {
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
   private changeRole(): boolean {
     const { role, term } = this.raft
-    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) this.endTenure(this.options.notLeader())
+    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) {
+      this.options.settings.platform.log.info('leads no more', { term: this.tenure.term, now: term })
+      this.endTenure(this.options.notLeader())
+    }
     if (role !== 'leader' || this.tenure) return false
     const { platform, tickMs } = this.options.settings
     const base = this.stamps.highest(this.applier.state.now)
