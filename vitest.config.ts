@@ -23,8 +23,9 @@ export default defineConfig({
         .filter((folder) => !isNestedInstalled(folder))
         .map((folder) => `${folder}/**`),
     ],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    // Bounds for what hangs, far above what a busy machine takes.
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
     // What is polled for should happen soon; a busy machine takes its time.
     expect: { poll: { timeout: 20_000, interval: 20 } },
     pool: 'forks',

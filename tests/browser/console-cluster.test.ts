@@ -41,7 +41,7 @@ describeWith('Chromium', 'the console of a cluster', () => {
   const card = (page: Page, member: ClusterMember) => page.getByRole('article', { name: `Member ${member.name}` })
 
   test('shows every member, steals through a follower, and follows when the leader is killed', async () => {
-    const leader = await cluster.leader(20_000)
+    const leader = await cluster.leader(60_000)
     const [follower, third] = cluster.members.filter((member) => member !== leader) as [ClusterMember, ClusterMember]
     const page = await visitor.open(`${follower.url}/#/cluster`)
     await card(page, leader).getByText('leader', { exact: true }).waitFor()
@@ -71,7 +71,7 @@ describeWith('Chromium', 'the console of a cluster', () => {
     await bereft.locator(`.connection[title*="leader ${leader.name}"]`).waitFor()
     await page.goto(`${follower.url}/#/cluster`)
     await leader.kill()
-    const next = await cluster.leader(20_000)
+    const next = await cluster.leader(60_000)
     await card(page, leader).getByText('no answer', { exact: true }).waitFor()
     await card(page, next).getByText('leader', { exact: true }).waitFor()
     expect(await page.getByTestId('leader').innerText()).toBe(next.name)

@@ -223,5 +223,5 @@ describe('the guard of DynamoDB, with the SDK, against a fake', () => {
       () => {},
     )
     expect(value).toBe(acknowledged)
-  }, 60_000)
+  }, 240_000)
 })

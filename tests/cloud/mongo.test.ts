@@ -238,5 +238,5 @@ describe('the guard of MongoDB, with the driver, against a fake', () => {
       () => {},
     )
     expect(value).toBe(acknowledged)
-  }, 60_000)
+  }, 240_000)
 })

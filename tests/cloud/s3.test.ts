@@ -180,5 +180,5 @@ describe('the guard of S3, with the SDK, against a fake', () => {
     expect(acknowledged).toBeGreaterThan(10)
     fake.ignoresConditions = true
     await expect(storm(150, target, () => {})).rejects.toThrow(/lost/)
-  }, 60_000)
+  }, 240_000)
 })

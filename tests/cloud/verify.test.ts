@@ -37,6 +37,6 @@ describe('the scripts for users with a real account', () => {
         await fake.stop()
       }
     },
-    60_000,
+    240_000,
   )
 })

@@ -15,7 +15,7 @@ import { Proxy } from '../services/proxy.js'
 import { describeWith } from '../services/suite.js'
 import { pendingOf, rejection, until } from './suite/context.js'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 })
 
 const exec = promisify(execFile)
 const root = fileURLToPath(new URL('../..', import.meta.url))

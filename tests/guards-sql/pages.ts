@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 const exec = promisify(execFile)
-const BLOCK_TIMEOUT_MS = 60_000
+const BLOCK_TIMEOUT_MS = 150_000
 export const root = fileURLToPath(new URL('../../', import.meta.url))
 
 export interface Block {

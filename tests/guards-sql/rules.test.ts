@@ -278,7 +278,7 @@ for (const kind of KINDS) {
         expect(await markOf('race')).toBe(live + 1n)
       }
       expect(await n()).toBe(5)
-    }, 60_000)
+    }, 240_000)
 
     it('passes the test kit, with the guard table and with the mark on the row', async () => {
       const silent = { log: () => {} }
@@ -301,7 +301,7 @@ for (const kind of KINDS) {
         },
         silent,
       )
-    }, 60_000)
+    }, 240_000)
 
     // A store in this process has no connection to lose.
     if (kind.needs === undefined) return
@@ -340,7 +340,7 @@ for (const kind of KINDS) {
       const nobody = store.guardAt?.(proxy.port)
       await expect(nobody?.guard.open(holdOf(37n))).rejects.toMatchObject({ code: 'unreachable', retryable: true })
       await nobody?.end()
-    }, 60_000)
+    }, 240_000)
   }
   if (kind.needs === undefined) describe(title, suite)
   else describeWith(kind.needs, title, suite)

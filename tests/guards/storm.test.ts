@@ -21,7 +21,7 @@ function storms(store: Store, seed: number): void {
     expect(unknown).toBeLessThan(UNITS / 10)
     expect(refused).toBeGreaterThan(5)
     expect(acknowledged).toBeGreaterThan(UNITS / 20)
-  }, 120_000)
+  }, 240_000)
 
   it('does lose units without the guard: the run can fail', async () => {
     const { acknowledged, value } = await stormOn(store, {
@@ -31,7 +31,7 @@ function storms(store: Store, seed: number): void {
       processes: PROCESSES,
     })
     expect(value).toBeLessThan(acknowledged)
-  }, 120_000)
+  }, 240_000)
 }
 
 describeWith('Redis', 'processes at one key of Redis', () => storms('redis', 11))

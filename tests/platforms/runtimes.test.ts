@@ -51,7 +51,7 @@ function run(
 ): Promise<{ status: number | null; stdout: string; stderr: string }> {
   const child = spawn(command, args, {
     cwd: here,
-    timeout: 60_000,
+    timeout: 150_000,
     env: { ...process.env, NODE_OPTIONS: '', NO_COLOR: '1' },
   })
   let [stdout, stderr] = ['', '']

@@ -115,7 +115,7 @@ export class EtcdMember {
 }
 
 const PROBE_TIMEOUT_MS = 1_000
-const CLUSTER_START_TIMEOUT_MS = 30_000
+const CLUSTER_START_TIMEOUT_MS = 60_000
 
 export interface EtcdCluster {
   readonly members: readonly EtcdMember[]

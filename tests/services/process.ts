@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from './ports.js'
 
 /** How long a server may take until it answers. */
-const START_TIMEOUT_MS = 30_000
+const START_TIMEOUT_MS = 60_000
 /** How long the last gentle signal may take before the server is killed, and how long each one before it. */
 const STOP_TIMEOUT_MS = 10_000
 const STOP_NEXT_MS = 1_000

@@ -30,7 +30,7 @@ export interface SoakResult {
 
 /** Sessions that were given up end by their TTL of 15 s. */
 const SESSIONS_END_MS = 40_000
-const START_LIMIT_MS = 30_000
+const START_LIMIT_MS = 60_000
 
 /** A service in a process of its own. */
 async function serve(folder: string): Promise<{ url: string; stop: () => Promise<void> }> {

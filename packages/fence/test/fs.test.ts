@@ -60,7 +60,7 @@ describe('the guard of a file', () => {
       { log: () => {} },
     )
     expect(proved.filter((one) => one.outcome === 'holds').map((one) => one.id)).toContain('A3')
-  }, 60_000)
+  }, 240_000)
 
   it('loses no acknowledged version when many are late, and some sweep', async () => {
     const random = randomOf(7)

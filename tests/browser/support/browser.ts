@@ -8,7 +8,7 @@ import { CHROMIUM_ARGS, findChromium } from '../../services/chromium.js'
 export const ARTIFACTS = fileURLToPath(new URL('../../../test-artifacts/console/', import.meta.url))
 
 /** Bound for what should happen soon on a busy machine. */
-const SOON_MS = 20_000
+const SOON_MS = 60_000
 
 export type Look = 'light' | 'dark' | 'phone' | 'phone-dark'
 

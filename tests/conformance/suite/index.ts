@@ -9,7 +9,7 @@ import { lives } from './lives.js'
 import { views } from './views.js'
 import { waiting } from './waiting.js'
 
-const TEST_TIMEOUT_MS = 120_000
+const TEST_TIMEOUT_MS = 240_000
 
 /** The whole suite on one engine. Every engine passes the same one; what it cannot do, its fixture declares. */
 export function conformance(fixture: Fixture): void {

@@ -76,7 +76,7 @@ export async function generatedClient() {
   const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: '/bin/true', DATABASE_URL: 'postgres://localhost/none' }
   const program = fileURLToPath(new URL('../node_modules/prisma/build/index.js', import.meta.url))
   const cwd = fileURLToPath(new URL('..', import.meta.url))
-  await promisify(execFile)(process.execPath, [program, 'generate', '--no-hints'], { cwd, env, timeout: 60_000 })
+  await promisify(execFile)(process.execPath, [program, 'generate', '--no-hints'], { cwd, env, timeout: 150_000 })
   const generated = (await import('@prisma/client')) as unknown as {
     PrismaClient: new (options: { adapter: PrismaPg }) => PrismaClient
   }

@@ -83,7 +83,7 @@ describe('a connection that breaks', () => {
       expect({ n, got: outcome.got }).toEqual({ n, got: reference.got })
       expect({ n, events: counted(outcome.events) }).toEqual({ n, events: counted(reference.events) })
     }
-  }, 60_000)
+  }, 240_000)
 
   it('at any message leaves a persistent hold confirmed before the caller has it', async () => {
     for (let n = 1; n <= 28; n++) {
@@ -146,7 +146,7 @@ describe('a connection that breaks', () => {
       expect(line.connects.length).toBeGreaterThan(10)
       expect(await service.end()).toEqual({ timers: 0, connections: 0, sessions: 0 })
     }
-  }, 30_000)
+  }, 240_000)
 
   it('loses no end of a hold: a steal while the client was away is heard of on return', async () => {
     const service = new TestService()

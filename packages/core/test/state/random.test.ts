@@ -158,7 +158,7 @@ const entries = fc.array(
 )
 
 describe('random entries', () => {
-  it('keep the invariants, and a second replica and a restored one agree at every index', { timeout: 120_000 }, () => {
+  it('keep the invariants, and a second replica and a restored one agree at every index', { timeout: 300_000 }, () => {
     fc.assert(
       fc.property(entries, fc.integer({ min: 0, max: 59 }), (script, restoreAt) => {
         const first = LockState.create({ epoch: 1 })

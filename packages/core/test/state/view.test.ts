@@ -71,7 +71,7 @@ function play(script: readonly Turn[], steps: readonly number[]): number {
 }
 
 describe('a view', () => {
-  it('stays the state that it was opened on, whatever is applied while it is written', { timeout: 120_000 }, () => {
+  it('stays the state that it was opened on, whatever is applied while it is written', { timeout: 300_000 }, () => {
     let views = 0
     const work = fc.constantFrom(0, 1, 1, 17, 50, 200, 500)
     fc.assert(

@@ -6,7 +6,7 @@ import { Proxy } from '../../../../tests/services/proxy.js'
 import { describeWith } from '../../../../tests/services/suite.js'
 import { etcdEngine } from '../../src/etcd.js'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 })
 
 const SESSION = { ttlMs: 60_000, client: 'test', timeoutMs: 30_000 }
 const engines: Engine[] = []

@@ -24,7 +24,9 @@ describe('the explorer', () => {
     expect(Object.keys(done).sort()).toEqual([...WORKS, 'keep', 'read'].sort())
   })
 
-  it('makes the same run of the same plan, also when the plan has been through JSON', { timeout: 60_000 }, async () => {
+  it('makes the same run of the same plan, also when the plan has been through JSON', {
+    timeout: 240_000,
+  }, async () => {
     const plan = planOf(11, 'swarm')
     const first = await runPlan(plan)
     const second = await runPlan(JSON.parse(JSON.stringify(plan)))
@@ -47,7 +49,7 @@ describe('the explorer', () => {
     expect((await runPlan(scenario.system.plan)).violations).toEqual([])
   })
 
-  it('leaves out faults of those who are not in a plan that was made smaller', { timeout: 60_000 }, async () => {
+  it('leaves out faults of those who are not in a plan that was made smaller', { timeout: 240_000 }, async () => {
     const plan = { ...planOf(11, 'calm'), clients: 1, observers: 0, safetyMs: 3000 }
     const faults = [
       { kind: 'suspend', target: 'C5', atMs: 1600, forMs: 100 },
@@ -59,7 +61,7 @@ describe('the explorer', () => {
     expect(outcome.faults).toEqual({ forget: 1 })
   })
 
-  it('goes on where it was', { timeout: 60_000 }, async () => {
+  it('goes on where it was', { timeout: 240_000 }, async () => {
     const half = await explore({ from: 1, to: 4, profile: 'calm', progress: ({ seeds }) => seeds < 2 })
     expect(half).toMatchObject({ next: 3, seeds: 2 })
     const whole = await explore({ from: 1, to: 4, profile: 'calm' }, half)

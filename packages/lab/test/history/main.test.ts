@@ -30,7 +30,7 @@ function run(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Run>
   })
 }
 
-describe('npm run check-history', { timeout: 60_000 }, () => {
+describe('npm run check-history', { timeout: 240_000 }, () => {
   let folder = ''
   const file = (name: string) => join(folder, name)
   const event = (fields: object) => `${JSON.stringify(fields)}\n`

@@ -4,7 +4,7 @@ import { type Cli, type Finished, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
 
 /** Three members, each a process of its own, and two dozen commands. */
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 interface Member {
   readonly name: string

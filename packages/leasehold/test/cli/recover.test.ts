@@ -7,7 +7,7 @@ import { type Cli, type Finished, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
 
 /** Three members, each a process of its own, and a dozen commands. */
-vi.setConfig({ testTimeout: 180_000 })
+vi.setConfig({ testTimeout: 400_000 })
 
 const workshop = new Workshop()
 const clients: Locks[] = []

@@ -18,7 +18,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Cli, complained, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 interface Member {
   readonly name: string
@@ -28,7 +28,7 @@ interface Member {
   cli: Cli
 }
 
-const LIMIT_MS = 60_000
+const LIMIT_MS = 120_000
 const workshop = new Workshop()
 const members: Member[] = []
 let list: string

@@ -6,7 +6,7 @@ import { Authority } from '../../../server/test/support/certificates.js'
 import { type Cli, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 240_000 })
 
 const workshop = new Workshop()
 let authority: Authority

@@ -10,10 +10,10 @@ import { freePort } from '../../../../tests/services/ports.js'
 export const BIN = fileURLToPath(new URL('../../bin/leasehold.js', import.meta.url))
 
 // Every command is a process of its own, or three: on a busy machine that takes its time.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 })
 
 /** Bound for whatever should happen soon on a busy machine. */
-export const SOON_MS = 30_000
+export const SOON_MS = 60_000
 
 export interface Finished {
   readonly code: number | null
