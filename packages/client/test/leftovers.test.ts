@@ -130,7 +130,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
     'the service is restored',
     ({ locks, service, signal }) => {
       return lost(service, locks, { signal }, async () => {
-        service.member.raiseEpoch(2)
+        service.member.restore(2)
         service.network.cutAll()
         await service.platform.advance(100)
       })
@@ -180,7 +180,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
       const next = events.next()
       next.catch(() => {})
       await service.platform.advance(50)
-      service.member.raiseEpoch(2)
+      service.member.restore(2)
       service.network.cutAll()
       return service.during(next)
     },

@@ -212,7 +212,7 @@ describe('watch', () => {
       for await (const _ of locks.watch({ signal: controller.signal })) continue
     })().catch((error: unknown) => error)
     await service.platform.advance(50)
-    service.member.raiseEpoch(2)
+    service.member.restore(2)
     service.network.cutAll()
     expect(await service.during(watching)).toBeInstanceOf(EpochChangedError)
   })
@@ -305,7 +305,7 @@ describe('what goes on for ever', () => {
     })()
     await service.platform.advance(50)
     expect([leaders, values]).toEqual([['one'], [undefined]])
-    service.member.raiseEpoch(2)
+    service.member.restore(2)
     service.member.refuse = 'no-quorum'
     service.network.cutAll()
     line.cutAll()

@@ -312,7 +312,7 @@ describe('epochs', () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire('a'))
     const persistent = await service.during(locks.acquire('b', { persistent: true }))
-    service.member.raiseEpoch(2)
+    service.member.restore(2)
     service.network.cutAll()
     await service.platform.advance(1_000)
     expect(await hold.lost).toMatchObject({ reason: 'epoch-changed' })
@@ -328,7 +328,7 @@ describe('epochs', () => {
     await service.during(locks.acquire('a'))
     const waiting = locks.acquire('a', { wait: '60s' })
     await service.platform.advance(100)
-    service.member.raiseEpoch(2)
+    service.member.restore(2)
     service.network.cutAll()
     expect((await service.during(waiting)).state).toBe('held')
     await service.end()
@@ -337,7 +337,7 @@ describe('epochs', () => {
   it('a member of an older epoch is refused', async () => {
     const fresh = new TestService()
     const old = new TestService()
-    fresh.member.raiseEpoch(5)
+    fresh.member.restore(5)
     fresh.network.hubs.set('http://old', old.hub)
     const locks = fresh.client({ ttl: '60s' }, { urls: [fresh.url, 'http://old'] })
     const hold = await fresh.during(locks.acquire('a'))
@@ -356,7 +356,7 @@ describe('epochs', () => {
 
   it('a member of an older epoch is refused also when it does not notice itself', async () => {
     const service = new TestService()
-    service.member.raiseEpoch(5)
+    service.member.restore(5)
     const { network } = service
     const welcome = {
       kind: 'welcome',

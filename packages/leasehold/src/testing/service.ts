@@ -1,9 +1,8 @@
 import { createLocksOn, type Locks, type LocksOptions, ProtocolEngine } from '@leasehold/client'
 import { type Duration, InvalidError, type LockState, parseDuration } from '@leasehold/core'
-import { lockViews, StreamHub } from '@leasehold/replica'
-import { type ClientClock, clientClock, FrameworkClock, ManualClock, type ServiceClock, settle } from './clock.js'
+import { lockViews, MemoryMember, StreamHub } from '@leasehold/replica'
+import { type ClientClock, clientClock, FrameworkClock, ManualClock, type ServiceClock, settle, soon } from './clock.js'
 import { Line } from './line.js'
-import { TestMember } from './member.js'
 
 export interface TestServiceOptions {
   /**
@@ -46,14 +45,20 @@ const URL = 'test:service'
  */
 export class TestService {
   readonly #clock: ServiceClock
-  readonly #member: TestMember
+  readonly #member: MemoryMember
   readonly #hub: StreamHub<LockState>
   readonly #clients = new Map<Locks, Client>()
 
   /** @internal */
   constructor(options: TestServiceOptions) {
     this.#clock = options.framework === true ? new FrameworkClock() : new ManualClock()
-    this.#member = new TestMember(this.#clock)
+    const clock = this.#clock
+    const startMs = clock.nowMs
+    this.#member = new MemoryMember({
+      nowMs: () => clock.nowMs - startMs,
+      after: (delayMs, callback) => clock.after(delayMs, callback),
+      soon,
+    })
     this.#hub = new StreamHub({ member: this.#member, views: lockViews })
   }
 
@@ -145,7 +150,7 @@ export class TestService {
 
   /** Without a quorum the service refuses everything, and sessions do not end; with `true`, it is back. */
   quorum(has: boolean): void {
-    this.#member.quorum = has
+    this.#member.refuse = has ? undefined : 'no-quorum'
   }
 
   /** As if the service had been restored from a backup: all holds are lost, `epoch-changed`. */

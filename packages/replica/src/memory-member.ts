@@ -1,0 +1,149 @@
+import { type Command, type Cursor, type Index, LockState, type Millis, type Result } from '@leasehold/core'
+import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
+import { History, type HistoryOptions, type Recorded } from './driver/history.js'
+import { mintSecrets } from './driver/proposals.js'
+
+/** How often it looks whether something is due. */
+const TICK_MS = 20
+const HISTORY: HistoryOptions = { events: 100_000, bytes: 256 * 1024 * 1024 }
+/** A watch may go back to the very beginning. */
+const BEFORE_ALL = -1 as Index
+
+/** The clock of a test, and how it ends a turn. */
+export interface MemoryMemberOptions {
+  /** Milliseconds since the member began. */
+  readonly nowMs: () => number
+  readonly after: (delayMs: number, callback: () => void) => () => void
+  readonly soon: (callback: () => void) => void
+}
+
+/**
+ * The real lock state behind the interface of a member, without disk and consensus, for tests: what comes in one turn is
+ * one entry, stamped by the test's clock. Its secrets are numbers that anybody can guess.
+ */
+export class MemoryMember implements Member<LockState> {
+  state = LockState.create({ epoch: 1 })
+  /** Refuses every command and read with this code, and no time passes in its state. */
+  refuse: 'no-quorum' | 'storage' | undefined
+  readonly #options: MemoryMemberOptions
+  #epoch = 1
+  #index = 0
+  #open: { readonly command: Command; readonly done: (result: Result) => void }[] = []
+  #history = new History(1, BEFORE_ALL, HISTORY)
+  #secrets = 0
+  #stopped = false
+  #cancelTick: () => void = () => {}
+  readonly #applied = new Set<(batch: AppliedBatch) => void>()
+  readonly #idle = new Set<() => void>()
+
+  constructor(options: MemoryMemberOptions) {
+    this.#options = options
+    this.#tick()
+  }
+
+  get status(): MemberStatus {
+    return {
+      cluster: 'test',
+      epoch: this.#epoch,
+      member: 'test',
+      role: this.#stopped ? 'stopped' : 'leader',
+      leader: 'test',
+      leaderUrl: '',
+      term: 1,
+      commitIndex: this.#index,
+      appliedIndex: this.#index,
+      disk: 'ok',
+      failure: undefined,
+    }
+  }
+
+  submit(command: Command, done: (result: Result) => void): void {
+    const refused = this.#refused()
+    if (refused) return this.#options.soon(() => done(refused))
+    this.#open.push({ command: this.#minted(command), done })
+    if (this.#open.length === 1) this.#options.soon(() => this.#close())
+  }
+
+  read(done: Parameters<Member<LockState>['read']>[0]): void {
+    const refused = this.#refused()
+    this.#options.soon(() => done(refused ? { refused } : this.stale()))
+  }
+
+  stale(): ReadView<LockState> {
+    return { state: this.state, index: this.#index as Index }
+  }
+
+  onApplied(listener: (batch: AppliedBatch) => void): () => void {
+    this.#applied.add(listener)
+    return () => this.#applied.delete(listener)
+  }
+
+  onIdle(listener: () => void): () => void {
+    this.#idle.add(listener)
+    return () => this.#idle.delete(listener)
+  }
+
+  onStatus(): () => void {
+    return () => {}
+  }
+
+  history(from: Cursor): readonly Recorded[] | undefined {
+    return this.#history.since(from)
+  }
+
+  stop(done: () => void): void {
+    this.#stopped = true
+    this.#cancelTick()
+    done()
+  }
+
+  /** As if it had been restored from a backup: every session and hold is gone, persistent holds have new ids. */
+  restore(epoch = this.#epoch + 1): void {
+    this.#epoch = epoch
+    this.state = this.state.withEpoch(epoch).state
+    this.#history = new History(epoch, this.#index as Index, HISTORY)
+  }
+
+  /** Runs before these commands are applied. */
+  protected applying(_commands: readonly Command[]): void {}
+
+  #refused(): (Result & { kind: 'refused' }) | undefined {
+    return this.refuse && { kind: 'refused', code: this.refuse, message: 'the test lets this member refuse everything' }
+  }
+
+  #tick(): void {
+    this.#cancelTick = this.#options.after(TICK_MS, () => {
+      this.#tick()
+      const due = this.state.nextDue()
+      if (this.refuse === undefined && due !== undefined && due <= this.#options.nowMs()) this.#apply([])
+    })
+  }
+
+  #close(): void {
+    const open = this.#open
+    this.#open = []
+    const results = this.#apply(open.map(({ command }) => command))
+    open.forEach(({ done }, i) => done(results[i] as Result))
+    for (const idle of this.#idle) idle()
+  }
+
+  #apply(commands: readonly Command[]): readonly Result[] {
+    this.applying(commands)
+    const index = ++this.#index as Index
+    const at = Math.floor(this.#options.nowMs()) as Millis
+    const { results, pushes, events } = this.state.apply({ at, commands }, index)
+    this.#history.add(index, events)
+    for (const listener of this.#applied) listener({ index, commands: commands.length, pushes, events })
+    if (commands.length === 0) for (const idle of this.#idle) idle()
+    return results
+  }
+
+  #minted(command: Command): Command {
+    const bytes = (length: number): Uint8Array => {
+      const all = new Uint8Array(length)
+      new DataView(all.buffer).setUint32(length - 4, ++this.#secrets)
+      return all
+    }
+    return mintSecrets(command, { bytes, below: () => 0 })
+  }
+}
