@@ -18,6 +18,7 @@ import { Emitter } from './emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
 import { type FollowContext, RESYNC_PAUSE_MS } from './follow.js'
 import type { Hold, HoldWarning } from './hold.js'
+import type { SessionKeeper } from './keeper.js'
 import { type OnceOptions, runOnce } from './once.js'
 import {
   type AcquireOptions,
@@ -171,8 +172,12 @@ export class Locks implements AsyncDisposable {
     requireAbility(this.#engine, persistent ? 'persistent holds' : 'portable holds')
     const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
     const { ttlMs, marginMs, signal } = plan
-    const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
-    const keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
+    let keeper: SessionKeeper
+    do {
+      const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
+      keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
+      // Meanwhile others may have taken its last request numbers.
+    } while (keeper.session.congested && keeper.live)
     const timeoutMs = Math.max(1, keeper.remaining())
     const hold = await keeper.grantHold(() => keeper.session.adopt({ id, secret, timeoutMs }), { persistent })
     if (hold && (await settleTerms(keeper, hold, { ...plan, persistent }))) return hold

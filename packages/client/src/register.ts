@@ -74,16 +74,20 @@ export class Register {
   async put(value: unknown, options: PutOptions = {}): Promise<{ version: bigint }> {
     checkKeys(options, ['ifVersion', 'fence', 'lock'], 'put')
     const bytes = bytesOf(value)
-    const { session, ...terms } = await this.#terms(options)
-    const version = await session.put({ key: this.#fullKey, value: bytes, ...terms })
-    return { version }
+    for (;;) {
+      const { session, ...terms } = await this.#terms(options)
+      if (isFull(session, terms)) continue
+      return { version: await session.put({ key: this.#fullKey, value: bytes, ...terms }) }
+    }
   }
 
   /** @throws VersionConflictError, HoldLostError, NotHolderError, InvalidError */
   async delete(options: PutOptions = {}): Promise<void> {
     checkKeys(options, ['ifVersion', 'fence', 'lock'], 'delete')
-    const { session, ...terms } = await this.#terms(options)
-    await session.delete({ key: this.#fullKey, ...terms })
+    for (;;) {
+      const { session, ...terms } = await this.#terms(options)
+      if (!isFull(session, terms)) return session.delete({ key: this.#fullKey, ...terms })
+    }
   }
 
   /**
@@ -138,6 +142,11 @@ export class Register {
 
 function isSameVersion(one: RegisterEntry | null, other: RegisterEntry | null): boolean {
   return one?.version === other?.version
+}
+
+/** Since the choice of the session others have taken its last request numbers. A fenced write can be made in its hold's session only. */
+function isFull(session: EngineSession, terms: object): boolean {
+  return !('fence' in terms) && session.congested
 }
 
 function checkVersion(version: unknown): void {

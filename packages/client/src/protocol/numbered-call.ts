@@ -22,7 +22,7 @@ export interface CallTerms {
   readonly unsent?: 'drop' | 'keep'
 }
 
-/** Any numbered request but an acquire: one answer, within a time. */
+/** Any request of a session but an acquire, mostly with a number: one answer, within a time. */
 export class NumberedCall extends OpenRequest {
   declare readonly home: CallHome
   #waiting = true
@@ -36,6 +36,11 @@ export class NumberedCall extends OpenRequest {
   ) {
     super(home, number)
     this.dueAt = home.wire.now() + terms.timeoutMs
+  }
+
+  /** The time for an answer begins at `now`, if somebody still waits for it. */
+  waitFrom(now: number): void {
+    if (this.#waiting) this.dueAt = now + this.terms.timeoutMs
   }
 
   command(ack: Ack): Command {

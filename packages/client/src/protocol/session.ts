@@ -21,6 +21,7 @@ import { Ids } from './ids.js'
 import { type CallTerms, Cancel, NumberedCall } from './numbered-call.js'
 import { PendingAcquire } from './pending-acquire.js'
 import { errorOfRefusal, type OpenRequest, type Renewal, unexpected } from './request.js'
+import { UNNUMBERED, UnnumberedCalls } from './unnumbered-calls.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './window.js'
 
@@ -31,10 +32,11 @@ export interface SessionIdentity {
   readonly epoch: number
 }
 
-/** Acquires and puts stop here; the service refuses them at 512 numbers above the lowest open one. */
+/**
+ * Numbers stop here, but for cancels: the service refuses acquires and writes at 512 above the lowest open one, and anything at
+ * 1 024. So there is a number left to cancel each acquire with, however long a waiter keeps the lowest one open.
+ */
 const WINDOW_REQUESTS = 500
-/** Releases and cancels wait here for their numbers; the service refuses any at 1 024. */
-const WINDOW_ALL = 1_000
 
 const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 
@@ -59,7 +61,7 @@ export class ProtocolSession implements EngineSession {
   readonly #ids: Ids
   readonly #open = new RequestWindow<OpenRequest>()
   readonly #changes = new ChangeLog()
-  readonly #waiting: (() => void)[] = []
+  readonly #unnumbered: UnnumberedCalls
   /** When the open requests are looked through for those that are overdue, by the clock of the wire. */
   #lookAt = Number.POSITIVE_INFINITY
   #cancelLook: () => void = () => {}
@@ -74,6 +76,13 @@ export class ProtocolSession implements EngineSession {
     this.#ids = new Ids(identity.epoch)
     this.ttlMs = identity.ttlMs
     this.id = tokenOf(identity.epoch, identity.session)
+    this.#unnumbered = new UnnumberedCalls({
+      now: () => wire.now(),
+      send: (call) => {
+        this.#lookBy(call.dueAt)
+        if (this.#attached) this.#send(call)
+      },
+    })
   }
 
   get congested(): boolean {
@@ -82,7 +91,7 @@ export class ProtocolSession implements EngineSession {
 
   /** Requests without a final answer: for tests that count what is left over. */
   get openRequests(): number {
-    return this.#open.size + this.#renewals.size + this.#waiting.length
+    return this.#open.size + this.#unnumbered.size + this.#renewals.size
   }
 
   renew(timeoutMs: number): Promise<void> {
@@ -125,6 +134,7 @@ export class ProtocolSession implements EngineSession {
 
   async adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant> {
     const hold = this.#ids.serial(options.id, 'hold')
+    this.#checkRoom()
     const result = await this.#request({
       what: 'adoption',
       timeoutMs: options.timeoutMs,
@@ -166,13 +176,16 @@ export class ProtocolSession implements EngineSession {
         this.wire.call('release', timeoutMs, { kind: 'release', hold, secret }, sends).then(answered, failed)
         return
       }
-      const command = (request: number, ack: Ack): Command =>
-        secret === undefined
-          ? { kind: 'release', session, request, ack, hold }
-          : { kind: 'release', session, request, ack, hold, secret }
+      const extra = secret === undefined ? NOTHING : { secret }
+      const command = (request: number, ack: Ack): Command => {
+        if (request !== UNNUMBERED) return { kind: 'release', session, request, ack, hold, ...extra }
+        sends.count++
+        return { kind: 'release', session, hold, ...extra }
+      }
       // Nobody else gives it back: as long as the session lives, so would the hold.
       const terms: CallTerms = { what: 'release', timeoutMs, command, late: NOTHING_TO_DO, unsent: 'keep' }
-      this.#call(terms, answered, failed)
+      // An id is never used again, so a release can do without a number while a waiter holds up the window.
+      this.#call(terms, answered, failed, this.congested)
     })
   }
 
@@ -246,6 +259,7 @@ export class ProtocolSession implements EngineSession {
     if (this.#renewals.size === 0) this.#sendCatchUp()
     for (const renewal of [...this.#renewals]) this.#sendRenewal(renewal)
     for (const request of this.#open.values()) this.#send(request)
+    this.#unnumbered.sendAgain()
     this.#closing?.send()
   }
 
@@ -274,8 +288,8 @@ export class ProtocolSession implements EngineSession {
       this.#open.drop(request.number)
       request.ended(error)
     }
+    for (const call of this.#unnumbered.values()) call.ended(error)
     for (const renewal of [...this.#renewals]) renewal.reject(error)
-    for (const proceed of this.#waiting.splice(0)) proceed()
   }
 
   // --- Numbered requests ---
@@ -284,23 +298,19 @@ export class ProtocolSession implements EngineSession {
     return new Promise((resolve, reject) => this.#call(terms, resolve, reject))
   }
 
-  #call(terms: CallTerms, resolve: (result: Result) => void, reject: (error: LeaseholdError) => void): void {
-    if (this.#open.width > WINDOW_ALL) {
-      void this.#room().then(() => this.#call(terms, resolve, reject))
-      return
-    }
+  #call(
+    terms: CallTerms,
+    resolve: (result: Result) => void,
+    reject: (error: LeaseholdError) => void,
+    unnumbered = false,
+  ): void {
     if (this.#ended) return reject(this.#ended)
-    const call = new NumberedCall(this, this.#open.take(), terms, resolve, reject)
+    const number = unnumbered ? UNNUMBERED : this.#open.take()
+    const call = new NumberedCall(this, number, terms, resolve, reject)
     this.#lookBy(call.dueAt)
-    this.#submit(call)
-  }
-
-  /** Waits for a number that the service will take. False: the session has ended. */
-  async #room(): Promise<boolean> {
-    while (!this.#ended && this.#open.width > WINDOW_ALL) {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve))
-    }
-    return !this.#ended
+    if (!unnumbered) return this.#submit(call)
+    this.wire.want()
+    this.#unnumbered.add(call)
   }
 
   #submit(request: OpenRequest): void {
@@ -321,7 +331,7 @@ export class ProtocolSession implements EngineSession {
   sendAgainLater(request: OpenRequest, result: Result): boolean {
     if (result.kind !== 'refused' || (result.code !== 'limit' && result.code !== 'storage')) return false
     this.wire.after(AGAIN_MS, () => {
-      if (this.#open.get(request.number) === request && this.#attached) this.#send(request)
+      if (this.#isOpen(request) && this.#attached) this.#send(request)
     })
     return true
   }
@@ -332,11 +342,16 @@ export class ProtocolSession implements EngineSession {
   }
 
   #settle(request: OpenRequest, result: Result): void {
-    if (this.#ended || this.#open.get(request.number) !== request) return
+    if (this.#ended || !this.#isOpen(request)) return
     if (result.kind === 'refused' && result.code === 'session-ended') {
       return this.endedByService('expired', errorOfRefusal(result))
     }
-    if (request.answer(result)) this.#closeNumber(request.number)
+    if (request.answer(result)) this.#close(request)
+  }
+
+  #isOpen(request: OpenRequest): boolean {
+    if (request.number !== UNNUMBERED) return this.#open.get(request.number) === request
+    return this.#unnumbered.has(request as NumberedCall)
   }
 
   granted(grant: Grant, pending: PendingAcquire): void {
@@ -344,16 +359,19 @@ export class ProtocolSession implements EngineSession {
   }
 
   forgo(request: OpenRequest): void {
-    this.#closeNumber(request.number)
+    this.#close(request)
+  }
+
+  #close(request: OpenRequest): void {
+    if (request.number !== UNNUMBERED) return this.#closeNumber(request.number)
+    this.#unnumbered.close(request as NumberedCall)
+    if (this.#open.size + this.#unnumbered.size === 0) this.#lookNoMore()
   }
 
   /** The number will not be used again. */
   #closeNumber(number: number): void {
     this.#open.answered(number)
-    if (this.#open.size === 0) this.#lookNoMore()
-    if (this.#waiting.length === 0) return
-    const free = WINDOW_ALL - this.#open.width
-    for (const proceed of this.#waiting.splice(0, Math.max(0, free))) proceed()
+    if (this.#open.size + this.#unnumbered.size === 0) this.#lookNoMore()
   }
 
   /**
@@ -366,11 +384,10 @@ export class ProtocolSession implements EngineSession {
     pending.reject(error)
     if (!pending.sent) return this.#closeNumber(pending.number)
     this.#open.drop(pending.number)
-    void this.#cancel(pending.number)
+    this.#cancel(pending.number)
   }
 
-  async #cancel(target: number): Promise<void> {
-    if (!(await this.#room())) return
+  #cancel(target: number): void {
     this.#submit(new Cancel(this, this.#open.take(), target, () => this.#closeNumber(target)))
   }
 
@@ -394,8 +411,14 @@ export class ProtocolSession implements EngineSession {
     this.#lookAt = Number.POSITIVE_INFINITY
     const now = this.wire.now()
     for (const request of this.#open.values()) if (request.dueAt <= now) request.overdue()
-    const dueAt = Math.min(...this.#open.values().map((request) => request.dueAt))
-    if (!this.#ended) this.#lookBy(dueAt)
+    for (const call of this.#unnumbered.values()) {
+      if (call.dueAt <= now && !this.#unnumbered.postpones(call)) call.overdue()
+    }
+    if (this.#ended) return
+    let dueAt = Number.POSITIVE_INFINITY
+    for (const request of this.#open.values()) dueAt = Math.min(dueAt, request.dueAt)
+    for (const call of this.#unnumbered.values()) dueAt = Math.min(dueAt, call.dueAt)
+    this.#lookBy(dueAt)
   }
 
   #numbered(request: number, ack: Ack) {
@@ -472,3 +495,4 @@ export class ProtocolSession implements EngineSession {
 const NO_SECRET: Hex128 = '0'.repeat(32)
 const RELEASED = Object.freeze({ released: true })
 const NOTHING_TO_DO = (): void => {}
+const NOTHING = Object.freeze({})

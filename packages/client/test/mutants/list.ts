@@ -174,7 +174,7 @@ const ROWS: readonly Row[] = [
   [
     'an aborted acquire is cancelled at the service',
     'protocol/session.ts',
-    '    void this.#cancel(pending.number)\n',
+    '    this.#cancel(pending.number)\n',
     '',
     'acquire',
     'releases exactly that grant',

@@ -88,7 +88,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     patches: [
       [
         'protocol/session',
-        'this.#open.drop(pending.number);\n        void this.#cancel(pending.number);',
+        'this.#open.drop(pending.number);\n        this.#cancel(pending.number);',
         'this.#closeNumber(pending.number);',
       ],
     ],
