@@ -6,7 +6,6 @@ import {
   HoldLostError,
   InvalidError,
   LeaseholdError,
-  LimitError,
   type Mode,
   NotHolderError,
   SessionEndedError,
@@ -15,10 +14,11 @@ import {
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { isBeforehand, unknownOutcome } from '../protocol/request.js'
+import { isBeforehand, tooMany, unknownOutcome } from '../protocol/request.js'
 import { abortedError } from '../race.js'
 import type { Ask, Got, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './handles.js'
+import { OpenNumbers } from './open-numbers.js'
 
 export interface HttpSessionOptions {
   readonly exchange: HttpExchange
@@ -31,6 +31,11 @@ export interface HttpSessionOptions {
 
 /** Requests that may be open at once: the service keeps the answers of a few numbers only. */
 const OPEN_MAX = 48
+/**
+ * Numbers stop at so many above the lowest open one, but for cancels: the service, which keeps the answers of 64 below it, refuses
+ * acquires and writes at 512 and cancels at 1 024.
+ */
+const WINDOW_REQUESTS = 400
 /** How much longer than the wait the service may take to say that the wait is over. */
 const GRACE_MS = 2_000
 const FOREVER_MS = 24 * 3_600_000
@@ -51,7 +56,7 @@ export class HttpSession implements EngineSession {
   readonly #options: HttpSessionOptions
   readonly #handles = new Map<bigint, string>()
   readonly #waits = new Set<(why?: AbortedError) => void>()
-  #next = 1
+  readonly #numbers = new OpenNumbers()
   #open = 0
   #ended: LeaseholdError | undefined
 
@@ -62,7 +67,7 @@ export class HttpSession implements EngineSession {
   }
 
   get congested(): boolean {
-    return this.#open >= OPEN_MAX
+    return this.#open >= OPEN_MAX || this.#numbers.width > WINDOW_REQUESTS
   }
 
   async renew(timeoutMs: number): Promise<void> {
@@ -74,7 +79,7 @@ export class HttpSession implements EngineSession {
 
   async acquire(options: AcquireOptions): Promise<EngineGrant> {
     if (this.#ended) throw this.#ended
-    if (this.congested) throw new LimitError('too many requests of this session are open')
+    if (this.congested) throw tooMany()
     const { platform } = this.#options
     const controller = platform.abortController()
     const { signal } = options
@@ -105,7 +110,8 @@ export class HttpSession implements EngineSession {
     const { platform } = this.#options
     for (;;) {
       const leftMs = Math.max(0, Math.ceil(endAt - platform.monotonicMs()))
-      const request = this.#next++
+      const request = this.#numbers.take()
+      let isCancelled = false
       try {
         const answer = await this.#ask({
           what: 'acquire',
@@ -121,12 +127,15 @@ export class HttpSession implements EngineSession {
         if (error instanceof HoldLostError) {
           throw new NotHolderError(`it was granted, and lost (${error.reason}) before the answer arrived`)
         }
-        const cancelled = error instanceof AbortedError || error instanceof ExpiredRequestError
-        if (signal.aborted || error instanceof UnavailableError || refusedBeforehand(error)) void this.#cancel(request)
-        if (signal.aborted || !cancelled || this.#ended) throw error
+        const gone = error instanceof AbortedError || error instanceof ExpiredRequestError
+        isCancelled = signal.aborted || error instanceof UnavailableError || refusedBeforehand(error)
+        if (isCancelled) void this.#cancel(request)
+        if (signal.aborted || !gone || this.#ended) throw error
         if (platform.monotonicMs() >= endAt) {
           throw new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause: error })
         }
+      } finally {
+        if (!isCancelled) this.#numbers.close(request)
       }
     }
   }
@@ -136,9 +145,9 @@ export class HttpSession implements EngineSession {
   }
 
   async adopt({ id, secret, timeoutMs }: Parameters<EngineSession['adopt']>[0]): Promise<EngineGrant> {
-    const request = this.#next++
+    const request = this.#numberOfWrite()
     const body = { hold: holdHandle(id, secret), session: this.#session, request }
-    const { json } = await this.#write({ what: 'adopt', method: 'POST', path: '/v1/adopt', body, timeoutMs })
+    const { json } = await this.#write({ what: 'adopt', method: 'POST', path: '/v1/adopt', body, timeoutMs }, request)
     return this.#granted(json)
   }
 
@@ -167,17 +176,20 @@ export class HttpSession implements EngineSession {
 
   async put(options: Parameters<EngineSession['put']>[0]): Promise<bigint> {
     const { key, value, timeoutMs } = options
-    const body = { ...this.#terms(options), value: base64(value), encoding: 'base64' }
+    const terms = this.#terms(options)
+    const body = { ...terms, value: base64(value), encoding: 'base64' }
     const path = `/v1/registers?key=${encodeURIComponent(key)}`
-    const { json } = await this.#write({ what: 'put', method: 'PUT', path, body, timeoutMs })
+    const { json } = await this.#write({ what: 'put', method: 'PUT', path, body, timeoutMs }, terms.request)
     return BigInt(json.version as string)
   }
 
   async delete(options: Parameters<EngineSession['delete']>[0]): Promise<void> {
     const { key, timeoutMs } = options
-    const terms = Object.entries({ key, ...this.#terms(options) })
-    const query = terms.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
-    await this.#write({ what: 'delete', method: 'DELETE', path: `/v1/registers?${query}`, timeoutMs })
+    const terms = this.#terms(options)
+    const query = Object.entries({ key, ...terms })
+      .map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+      .join('&')
+    await this.#write({ what: 'delete', method: 'DELETE', path: `/v1/registers?${query}`, timeoutMs }, terms.request)
   }
 
   async close(timeoutMs: number): Promise<void> {
@@ -228,7 +240,7 @@ export class HttpSession implements EngineSession {
   }
 
   /** A request whose outcome matters: when a sending of it has no answer, it may have taken effect. */
-  async #write(ask: Ask): Promise<Got> {
+  async #write(ask: Ask, request?: number): Promise<Got> {
     this.#open++
     let unanswered = false
     const onUnanswered = (): void => {
@@ -244,18 +256,23 @@ export class HttpSession implements EngineSession {
       throw error
     } finally {
       this.#open--
+      if (request !== undefined) this.#numbers.close(request)
     }
   }
 
   /** Makes sure that an acquire has no effect: it leaves the queue, or its hold is released, or it never takes effect. */
   async #cancel(request: number): Promise<void> {
-    const body = { session: this.#session, request, number: this.#next++ }
+    const number = this.#numbers.take()
+    const body = { session: this.#session, request, number }
     try {
       await this.#ask({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
     } catch (error) {
       // The session is renewed as long as others need it, so this grant must not live on in it.
       const known = error instanceof LeaseholdError ? error : new UnavailableError('an acquire was not cancelled')
       this.endedByService('expired', known)
+    } finally {
+      this.#numbers.close(request)
+      this.#numbers.close(number)
     }
   }
 
@@ -282,7 +299,18 @@ export class HttpSession implements EngineSession {
     }
   }
 
-  #terms({ ifVersion, fence }: { ifVersion?: bigint; fence?: { hold: bigint; lock: string } }): Json {
+  #numberOfWrite(): number {
+    if (!this.#ended && this.#numbers.width > WINDOW_REQUESTS) throw tooMany()
+    return this.#numbers.take()
+  }
+
+  #terms({
+    ifVersion,
+    fence,
+  }: {
+    ifVersion?: bigint
+    fence?: { hold: bigint; lock: string }
+  }): Json & { request: number } {
     const handle = fence && this.#handles.get(fence.hold)
     if (fence && handle === undefined) {
       throw new InvalidError('a fenced write goes through the client that has the hold', {
@@ -291,7 +319,7 @@ export class HttpSession implements EngineSession {
     }
     return {
       session: this.#session,
-      request: this.#next++,
+      request: this.#numberOfWrite(),
       ...(ifVersion === undefined ? {} : { ifVersion: String(ifVersion) }),
       ...(fence === undefined ? {} : { fence: handle, lock: fence.lock }),
     }

@@ -4,6 +4,7 @@ import {
   type ErrorCode,
   errorOf,
   type LeaseholdError,
+  LimitError,
   type Refused,
   type Result,
   type SessionId,
@@ -91,6 +92,13 @@ export function isBeforehand(code: ErrorCode): boolean {
 /** Refusals after which the same message may be sent again elsewhere: nothing was done, or a repeat is recognised. */
 export function worthRepeating(refused: Refused): boolean {
   return refused.code === 'no-quorum' || refused.code === 'unknown-outcome' || refused.code === 'unreachable'
+}
+
+/** A session has no numbers left for requests that may as well be made in another one. */
+export function tooMany(): LimitError {
+  return new LimitError('too many requests of this session are open', {
+    hint: 'an acquire that waits for long keeps back the request numbers after it: let it wait in a client of its own',
+  })
 }
 
 /** A request was sent, and nobody will ever say what became of it. */

@@ -7,7 +7,6 @@ import {
   FreshSet,
   type Grant,
   type Hex128,
-  LimitError,
   type LeaseholdError,
   NotHolderError,
   type Result,
@@ -20,7 +19,7 @@ import { ChangeLog } from './changes.js'
 import { Ids } from './ids.js'
 import { type CallTerms, Cancel, NumberedCall } from './numbered-call.js'
 import { PendingAcquire } from './pending-acquire.js'
-import { errorOfRefusal, type OpenRequest, type Renewal, unexpected } from './request.js'
+import { errorOfRefusal, type OpenRequest, type Renewal, tooMany, unexpected } from './request.js'
 import { UNNUMBERED, UnnumberedCalls } from './unnumbered-calls.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './window.js'
@@ -117,7 +116,7 @@ export class ProtocolSession implements EngineSession {
 
   acquire(options: AcquireOptions): Promise<EngineGrant> {
     if (this.#ended) return Promise.reject(this.#ended)
-    if (this.congested) return Promise.reject(new LimitError('too many requests of this session are open'))
+    if (this.congested) return Promise.reject(tooMany())
     return new Promise((resolve, reject) => {
       const pending = new PendingAcquire(this, this.#open.take(), options, resolve, reject)
       this.#submit(pending)
@@ -487,7 +486,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   #checkRoom(): void {
-    if (!this.#ended && this.congested) throw new LimitError('too many requests of this session are open')
+    if (!this.#ended && this.congested) throw tooMany()
   }
 }
 

@@ -1,6 +1,7 @@
-import { type EndReason, LimitError, type LostReason, type LeaseholdError, SessionEndedError } from '@leasehold/core'
+import { type EndReason, type LostReason, type LeaseholdError, SessionEndedError } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineLease, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
+import { tooMany } from '../protocol/request.js'
 import { abortedError } from '../race.js'
 import type { SharedLease } from './shared-lease.js'
 
@@ -64,7 +65,7 @@ export class RemoteSession implements EngineSession {
   }
 
   async acquire(options: AcquireOptions): Promise<EngineGrant> {
-    if (!this.#ended && this.congested) throw new LimitError('too many requests of this session are open')
+    if (!this.#ended && this.congested) throw tooMany()
     const { signal, ...rest } = options
     try {
       return await this.#call('acquire', [rest, signal !== undefined], signal)
