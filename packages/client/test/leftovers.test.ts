@@ -241,3 +241,20 @@ it.each(WAYS)('%s, %s: nothing is left over', async (code, _, go) => {
   expect([sessions.size, holds.size, waiters.size]).toEqual([0, 0, 0])
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
 })
+
+it('a session of one acquire that is being closed when its client is closed leaves no timer', async () => {
+  const { service } = at
+  const [network, other] = [service.line(), service.client()]
+  const locks = service.client({ ttl: '30s' }, { network })
+  await service.during(other.acquire('a'))
+  const controller = new AbortController()
+  const waiting = locks.acquire('a', { maxHold: '1s', signal: controller.signal })
+  waiting.catch(() => {})
+  await service.platform.advance(50)
+  expect(service.member.state.machine.sessions.size).toBe(2)
+  network.holdBack = true
+  controller.abort()
+  await expect(service.during(waiting)).rejects.toMatchObject({ code: 'aborted' })
+  await service.during(locks.close())
+  expect(network.open.size).toBe(0)
+})

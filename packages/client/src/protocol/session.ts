@@ -269,9 +269,7 @@ export class ProtocolSession implements EngineSession {
   /** The service says that the session is over. */
   endedByService(reason: EndReason | 'epoch-changed', error: LeaseholdError): void {
     if (this.#ended) return
-    // A closing session was asked to end; its holder has stopped already.
-    const listener = this.listener
-    this.#closing?.done({ kind: 'closed' })
+    const { listener } = this
     this.end(error)
     listener.sessionEnded(reason)
   }
@@ -281,6 +279,8 @@ export class ProtocolSession implements EngineSession {
     if (this.#ended) return
     this.#ended = error
     this.listener = NOBODY
+    // A closing session was asked to end; its holder has stopped already.
+    this.#closing?.done({ kind: 'closed' })
     this.wire.forget(this)
     this.#cancelLook()
     for (const request of this.#open.values()) {
