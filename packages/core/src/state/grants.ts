@@ -132,10 +132,9 @@ export function isFree(lock: Lock, request: LockRequest): boolean {
   const exclusive = request.mode === 'exclusive'
   if (exclusive && lock.readers !== undefined) return false
   if (lock.delays === undefined) return true
-  for (const delay of lock.delays) {
-    if (exclusive || heldOf(delay, lock).mode === 'exclusive') return false
-  }
-  return true
+  // Those of shared holds keep exclusive ones out: they all are of shared holds, or there is one, of an exclusive hold.
+  const [delay] = lock.delays
+  return !exclusive && (delay === undefined || heldOf(delay, lock).mode !== 'exclusive')
 }
 
 function heldOf(delay: Delay, lock: Lock): HeldLock {
@@ -144,14 +143,9 @@ function heldOf(delay: Delay, lock: Lock): HeldLock {
   return held
 }
 
-function lowestFreeSlot(lock: Lock): number | undefined {
-  const blocked = new Set<number>()
-  for (const delay of lock.delays ?? []) blocked.add(heldOf(delay, lock).slot as number)
-  const { semaphore } = lock
-  if (semaphore === undefined || semaphore.taken + blocked.size >= semaphore.size) return undefined
-  const { size, slots } = semaphore
-  for (let slot = 0; slot < size; slot++) if (slots[slot] === undefined && !blocked.has(slot)) return slot
-  return undefined
+function lowestFreeSlot({ semaphore }: Lock): number | undefined {
+  if (semaphore === undefined || semaphore.busy.count >= semaphore.size) return undefined
+  return semaphore.busy.lowestFree()
 }
 
 function anyHolder({ exclusive, readers, semaphore }: Lock): Hold | undefined {

@@ -35,6 +35,7 @@ export function addHold(machine: Machine, hold: Hold, places: readonly Lock[]): 
       while (slots.length <= slot) slots.push(undefined)
       slots[slot] = hold
       semaphore.taken++
+      semaphore.busy.take(slot)
     }
   }
   machine.hashHold(hold).add()
@@ -61,6 +62,7 @@ export function removeHold(machine: Machine, hold: Hold): void {
     } else if (semaphore !== undefined) {
       semaphore.slots[held.slot as number] = undefined
       semaphore.taken--
+      semaphore.busy.free(held.slot as number)
     }
     machine.touch(lock)
   }
@@ -110,10 +112,11 @@ export function endHold(machine: Machine, hold: Hold, options: EndOptions): void
 export function addDelay(machine: Machine, delay: Delay): void {
   machine.delays.set(delay.dueId, delay)
   machine.due.push(delay)
-  for (const { name } of delay.held) {
+  for (const { name, slot } of delay.held) {
     const lock = machine.known(name)
     lock.delays ??= new Set()
     lock.delays.add(delay)
+    if (slot !== undefined) lock.semaphore?.busy.take(slot)
   }
   machine.hashDelay(delay).add()
 }
@@ -123,9 +126,10 @@ export function endDelay(machine: Machine, delay: Delay): void {
   machine.hashDelay(delay).take()
   machine.delays.delete(delay.dueId)
   machine.due.remove(delay)
-  for (const { name } of delay.held) {
+  for (const { name, slot } of delay.held) {
     const lock = machine.known(name)
     lock.delays?.delete(delay)
+    if (slot !== undefined) lock.semaphore?.busy.free(slot)
     if (lock.delays?.size === 0) lock.delays = undefined
     machine.touch(lock)
     if (isIdle(lock)) machine.forget(lock)

@@ -1,6 +1,7 @@
 import type { HoldId, Millis, SessionId } from '../brand.js'
 import type { FreshMap, FreshSet } from '../fresh.js'
 import type { Acquire, Change, HeldLock, Hex128, LockRequest, Refused, Result } from '../operations.js'
+import { BusySlots } from './busy-slots.js'
 import type { Due } from './due.js'
 import type { Queue, QueueNode } from './queue.js'
 
@@ -109,6 +110,8 @@ export interface Semaphore {
   readonly slots: (Hold | undefined)[]
   /** Number of taken slots. */
   taken: number
+  /** Taken ones, and those that a lock delay keeps back. */
+  readonly busy: BusySlots
 }
 
 /** A lock that is not idle: it has a hold, a waiter or a delay. Idle locks are not kept. */
@@ -125,7 +128,7 @@ export class Lock {
     readonly name: string,
     permits: number,
   ) {
-    this.semaphore = permits === 0 ? undefined : { size: permits, slots: [], taken: 0 }
+    this.semaphore = permits === 0 ? undefined : { size: permits, slots: [], taken: 0, busy: new BusySlots() }
   }
 
   /** Size of the semaphore; 0: none. */

@@ -137,20 +137,16 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     name: 'permit-given-in-delay',
     bug: 'A permit is given again while its lock delay lasts',
     scenarios: ['S24p'],
-    patches: [['state/grants', 'blocked.add(heldOf(delay, lock).slot);', 'blocked.delete(heldOf(delay, lock).slot);']],
+    patches: [
+      ['state/held', 'if (slot !== undefined)\n            lock.semaphore?.busy.take(slot);', ''],
+      ['state/held', 'if (slot !== undefined)\n            lock.semaphore?.busy.free(slot);', ''],
+    ],
   },
   {
     name: 'one-permit-too-many',
     bug: 'A semaphore gives one permit more than it has',
     scenarios: ['Q14'],
-    patches: [
-      [
-        'state/grants',
-        'semaphore.taken + blocked.size >= semaphore.size',
-        'semaphore.taken + blocked.size > semaphore.size',
-      ],
-      ['state/grants', 'for (let slot = 0; slot < size; slot++)', 'for (let slot = 0; slot <= size; slot++)'],
-    ],
+    patches: [['state/grants', 'semaphore.busy.count >= semaphore.size', 'semaphore.busy.count > semaphore.size']],
   },
   {
     name: 'steal-without-event',

@@ -1,0 +1,46 @@
+import { assert } from './assert.js'
+
+const WORD = 32
+const ALL = -1
+
+/**
+ * The slots of a semaphore that cannot be given: taken by a hold, or kept back by a lock delay. There may be 65 536 of them, and
+ * each grant asks for the lowest free one, so they are bits, and the words without a free one are known.
+ */
+export class BusySlots {
+  /** How many. */
+  count = 0
+  private readonly words: number[] = []
+  /** No word below this one has a free slot. */
+  private full = 0
+
+  take(slot: number): void {
+    const word = slot >>> 5
+    while (this.words.length <= word) this.words.push(0)
+    const bits = this.words[word] as number
+    const bit = 1 << (slot & (WORD - 1))
+    assert((bits & bit) === 0, `slot ${slot} is given twice`)
+    this.words[word] = bits | bit
+    this.count++
+  }
+
+  free(slot: number): void {
+    const word = slot >>> 5
+    const bits = this.words[word] ?? 0
+    const bit = 1 << (slot & (WORD - 1))
+    assert((bits & bit) !== 0, `slot ${slot} is given back twice`)
+    this.words[word] = bits & ~bit
+    this.count--
+    if (word < this.full) this.full = word
+  }
+
+  /** It may be beyond the size of the semaphore if all below are busy. */
+  lowestFree(): number {
+    const { words } = this
+    let word = this.full
+    while (words[word] === ALL) word++
+    this.full = word
+    const free = ~(words[word] ?? 0)
+    return word * WORD + (WORD - 1 - Math.clz32(free & -free))
+  }
+}
