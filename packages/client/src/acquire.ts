@@ -3,6 +3,7 @@ import {
   BusyError,
   EpochChangedError,
   LeaseholdError,
+  LimitError,
   NotHolderError,
   SessionEndedError,
   UnavailableError,
@@ -61,7 +62,7 @@ function simpleAcquire(context: AcquireContext, plan: AcquirePlan): Promise<Hold
     },
     (error: unknown) => {
       keeper.notGranted()
-      if (!worthAnotherTry(error)) throw translated(error, plan)
+      if (!worthAnotherTry(error) && !isCrowdedOut(error, keeper)) throw translated(error, plan)
       return takeHold(context, plan, 2, endAt, error)
     },
   )
@@ -116,7 +117,10 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
     const granted = home.session.acquire({ ...plan, waitMs })
     return observed(end, granted, () => ({}))
   }
-  const hold = await keeper.grantHold(acquire, plan)
+  const hold = await keeper.grantHold(acquire, plan).catch((error: unknown) => {
+    if (isCrowdedOut(error, home)) return undefined
+    throw error
+  })
   if (!hold) return undefined
   if (!needsOwnSession(plan) && !plan.persistent && !plan.signal?.aborted) return hold
   return (await settleTerms(keeper, hold, plan)) ? hold : undefined
@@ -192,6 +196,11 @@ function needsOwnSession(plan: AcquirePlan): boolean {
 function worthAnotherTry(error: unknown): boolean {
   // NotHolderError: it was granted, and taken away again before the answer arrived.
   return error instanceof SessionEndedError || error instanceof EpochChangedError || error instanceof NotHolderError
+}
+
+/** Others have taken the session's last request numbers: another session may have some. */
+export function isCrowdedOut(error: unknown, { session }: SessionKeeper): boolean {
+  return error instanceof LimitError && session.congested
 }
 
 /** `busy` is the answer to a wait of 0 only. */

@@ -9,7 +9,7 @@ import {
   parseDuration,
   parseToken,
 } from '@leasehold/core'
-import { type AcquireContext, acquireHold, settleTerms } from './acquire.js'
+import { type AcquireContext, acquireHold, isCrowdedOut, settleTerms } from './acquire.js'
 import { requireAbility, requireAcquire } from './capabilities.js'
 import { formatCursor, parseCursor } from './cursor.js'
 import { Elapsed } from './elapsed.js'
@@ -18,7 +18,6 @@ import { Emitter } from './emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
 import { type FollowContext, RESYNC_PAUSE_MS } from './follow.js'
 import type { Hold, HoldWarning } from './hold.js'
-import type { SessionKeeper } from './keeper.js'
 import { type OnceOptions, runOnce } from './once.js'
 import {
   type AcquireOptions,
@@ -172,16 +171,21 @@ export class Locks implements AsyncDisposable {
     requireAbility(this.#engine, persistent ? 'persistent holds' : 'portable holds')
     const dedicated = !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
     const { ttlMs, marginMs, signal } = plan
-    let keeper: SessionKeeper
-    do {
+    for (;;) {
       const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
-      keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
+      const keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
       // Meanwhile others may have taken its last request numbers.
-    } while (keeper.session.congested && keeper.live)
-    const timeoutMs = Math.max(1, keeper.remaining())
-    const hold = await keeper.grantHold(() => keeper.session.adopt({ id, secret, timeoutMs }), { persistent })
-    if (hold && (await settleTerms(keeper, hold, { ...plan, persistent }))) return hold
-    throw new NotHolderError('the hold was adopted, and lost before it could be used')
+      if (keeper.session.congested && keeper.live) continue
+      const timeoutMs = Math.max(1, keeper.remaining())
+      try {
+        const hold = await keeper.grantHold(() => keeper.session.adopt({ id, secret, timeoutMs }), { persistent })
+        if (hold && (await settleTerms(keeper, hold, { ...plan, persistent }))) return hold
+      } catch (error) {
+        if (isCrowdedOut(error, keeper)) continue
+        throw error
+      }
+      throw new NotHolderError('the hold was adopted, and lost before it could be used')
+    }
   }
 
   /** Who holds, who waits: one consistent picture, linearizable unless `stale`. */

@@ -1,4 +1,4 @@
-import { checkName, InvalidError } from '@leasehold/core'
+import { checkName, InvalidError, LimitError } from '@leasehold/core'
 import { requireAbility } from './capabilities.js'
 import type { Engine, EngineRegister, EngineSession } from './engine.js'
 import { follow, type FollowContext } from './follow.js'
@@ -35,6 +35,8 @@ export interface RegisterContext extends FollowContext {
   /** The cursor of now. */
   position(): Promise<string>
 }
+
+type WriteTerms = Omit<Parameters<EngineSession['delete']>[0], 'key'>
 
 const VERSION_MAX = 2n ** 63n - 1n
 
@@ -74,20 +76,15 @@ export class Register {
   async put(value: unknown, options: PutOptions = {}): Promise<{ version: bigint }> {
     checkKeys(options, ['ifVersion', 'fence', 'lock'], 'put')
     const bytes = bytesOf(value)
-    for (;;) {
-      const { session, ...terms } = await this.#terms(options)
-      if (isFull(session, terms)) continue
-      return { version: await session.put({ key: this.#fullKey, value: bytes, ...terms }) }
-    }
+    const put = (session: EngineSession, terms: WriteTerms) =>
+      session.put({ key: this.#fullKey, value: bytes, ...terms })
+    return { version: await this.#write(options, put) }
   }
 
   /** @throws VersionConflictError, HoldLostError, NotHolderError, InvalidError */
   async delete(options: PutOptions = {}): Promise<void> {
     checkKeys(options, ['ifVersion', 'fence', 'lock'], 'delete')
-    for (;;) {
-      const { session, ...terms } = await this.#terms(options)
-      if (!isFull(session, terms)) return session.delete({ key: this.#fullKey, ...terms })
-    }
+    await this.#write(options, (session, terms) => session.delete({ key: this.#fullKey, ...terms }))
   }
 
   /**
@@ -118,6 +115,21 @@ export class Register {
     return this.#context.fullName(this.key)
   }
 
+  /** A fenced write can be made in the session of its hold only; any other in one that has request numbers left. */
+  async #write<T>(options: PutOptions, send: (session: EngineSession, terms: WriteTerms) => Promise<T>): Promise<T> {
+    for (;;) {
+      const { session, ...terms } = await this.#terms(options)
+      const isFree = !('fence' in terms)
+      // Since the choice of the session others may have taken its last ones.
+      if (isFree && session.congested) continue
+      try {
+        return await send(session, terms)
+      } catch (error) {
+        if (!isFree || !(error instanceof LimitError) || !session.congested) throw error
+      }
+    }
+  }
+
   async #terms(options: PutOptions) {
     const { ifVersion, fence, lock } = options
     if (ifVersion !== undefined) checkVersion(ifVersion)
@@ -142,11 +154,6 @@ export class Register {
 
 function isSameVersion(one: RegisterEntry | null, other: RegisterEntry | null): boolean {
   return one?.version === other?.version
-}
-
-/** Since the choice of the session others have taken its last request numbers. A fenced write can be made in its hold's session only. */
-function isFull(session: EngineSession, terms: object): boolean {
-  return !('fence' in terms) && session.congested
 }
 
 function checkVersion(version: unknown): void {

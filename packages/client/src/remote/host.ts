@@ -19,7 +19,12 @@ interface Served {
   readonly session: EngineSession
   readonly keeper: SessionKeeper
   readonly lease: SharedLease
+  /** Ends looking for room in a crowded session; undefined: nobody looks. */
+  stopLooking: (() => void) | undefined
 }
+
+/** A crowded session is looked at so often: it gets room again by answers that belong to no call, such as those of cancels. */
+const ROOM_LOOK_MS = 50
 
 /** Sessions that have ended, and are still known here. */
 const ENDED_KEPT_MAX = 1_000
@@ -114,7 +119,7 @@ export class EngineHost {
     const served = this.#sessions.get(number)
     const [first, second] = message.args as [never, never]
     if (!served) throw new SessionEndedError(`session ${number} has ended long ago`)
-    const { session, lease, keeper } = served
+    const { session, keeper } = served
     const work = (): Promise<unknown> => {
       switch (message.method) {
         case 'renew':
@@ -135,12 +140,22 @@ export class EngineHost {
       return Promise.reject(new TypeError(`no method ${message.method}`))
     }
     const answer = work()
-    lease.congested = session.congested
+    this.#tellRoom(served)
     try {
       return await answer
     } finally {
-      lease.congested = session.congested
+      this.#tellRoom(served)
     }
+  }
+
+  #tellRoom(served: Served): void {
+    const { session, lease, keeper } = served
+    lease.congested = session.congested
+    if (!session.congested || !keeper.live || served.stopLooking) return
+    served.stopLooking = this.#platform.after(ROOM_LOOK_MS, () => {
+      served.stopLooking = undefined
+      this.#tellRoom(served)
+    })
   }
 
   async #acquire(session: EngineSession, id: number, options: AcquireOptions): Promise<unknown> {
@@ -180,7 +195,7 @@ export class EngineHost {
         this.#post({ kind: 'sessionEnded', session: number, reason })
       },
     }
-    this.#sessions.set(number, { session, keeper, lease })
+    this.#sessions.set(number, { session, keeper, lease, stopLooking: undefined })
     return { id: session.id, ttlMs: session.ttlMs, lease: lease.buffer }
   }
 
@@ -195,6 +210,7 @@ export class EngineHost {
   /** It stays known for a while: a persistent hold of it may still be released. */
   #sessionOver(number: number, lease: SharedLease, reason: LostReason): void {
     lease.end(reason)
+    this.#sessions.get(number)?.stopLooking?.()
     this.#ended.push(number)
     if (this.#ended.length > ENDED_KEPT_MAX) this.#sessions.delete(this.#ended.shift() as number)
   }

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { HoldLostError, UnavailableError } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { createLocksOn, EngineHost, ProtocolEngine, RemoteEngine } from '../../src/index.js'
@@ -95,5 +96,45 @@ describe('a lease in shared memory', () => {
     expect(reader.ended).toBe('epoch-changed')
     writer.congested = true
     expect(reader.congested).toBe(true)
+  })
+})
+
+describe('a crowded session', () => {
+  it('is used again when it has room, also when it got it by cancels', async () => {
+    const { locks, stop } = client()
+    const { service } = at
+    await service.during(locks.acquire('x'))
+    for (let round = 0; round < 3; round++) {
+      const controller = new AbortController()
+      setMaxListeners(0, controller.signal)
+      const waits = Array.from({ length: 449 }, () => locks.acquire('x', { signal: controller.signal }))
+      await service.platform.advance(20)
+      await service.during(Promise.all(Array.from({ length: 60 }, (_, i) => locks.request(`a/${i}`, () => i))))
+      controller.abort()
+      await service.during(Promise.allSettled(waits))
+      await service.platform.advance(200)
+    }
+    // One that was crowded, and one beside it.
+    expect(service.member.state.machine.sessions.size).toBeLessThanOrEqual(2)
+    await stop()
+  })
+
+  it('lets acquires, writes and adoptions go to another one', async () => {
+    const { locks, stop } = client()
+    const { service } = at
+    const other = service.client()
+    await service.during(other.acquire('x'))
+    const texts: string[] = []
+    for (let i = 0; i < 100; i++)
+      texts.push((await service.during(other.acquire(`p/${i}`, { portable: true }))).serialize())
+    const waiting = locks.acquire('x', { wait: Number.POSITIVE_INFINITY })
+    waiting.catch(() => {})
+    await service.during(Promise.all(Array.from({ length: 150 }, (_, i) => locks.request(`a/${i}`, () => i))))
+    const acquires = Array.from({ length: 300 }, (_, i) => locks.acquire(`b/${i}`))
+    const writes = Array.from({ length: 100 }, (_, i) => locks.register(`r/${i}`).put(i))
+    const adoptions = texts.map((text) => locks.adopt(text))
+    const done = await service.during(Promise.all([...acquires, ...writes, ...adoptions]))
+    expect(done).toHaveLength(500)
+    await stop()
   })
 })
