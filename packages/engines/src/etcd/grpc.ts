@@ -53,6 +53,7 @@ export class GrpcConnection {
   isPinged = false
   readonly #session: ClientHttp2Session
   #connected = false
+  #closing = false
   #error: Error | undefined
 
   constructor(
@@ -75,12 +76,13 @@ export class GrpcConnection {
     this.#session.on('close', () => this.onEnd())
   }
 
+  /** It was connected: what was sent may have arrived. */
   get connected(): boolean {
-    return this.#connected && !this.#session.closed && !this.#session.destroyed
+    return this.#connected
   }
 
   get usable(): boolean {
-    return !this.#session.closed && !this.#session.destroyed
+    return !this.#closing && !this.#session.closed && !this.#session.destroyed
   }
 
   /** Asks the member for a sign of life. A connection that breaks gives none. */
@@ -90,10 +92,15 @@ export class GrpcConnection {
     })
   }
 
-  /** Breaks the connection and everything on it. */
+  /**
+   * Breaks the connection and everything on it, in a later turn: whoever calls this may have been called while a frame was
+   * read, and Node 20 damages the memory of its process when a session is destroyed in the middle of that.
+   */
   close(error?: Error): void {
     this.#error ??= error
-    if (!this.#session.destroyed) this.#session.destroy()
+    if (this.#closing) return
+    this.#closing = true
+    setImmediate(() => this.#session.destroy())
   }
 
   /** Resolves with the first message of the answer. */
