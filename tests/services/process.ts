@@ -12,6 +12,9 @@ const STOP_TIMEOUT_MS = 10_000
 const STOP_NEXT_MS = 1_000
 /** A free port may be taken by somebody else before the server binds it: so many attempts. */
 const START_ATTEMPTS_MAX = 5
+/** Parts of a server that was killed (the other processes of PostgreSQL) may hold its folder for a while. */
+const RESTART_ATTEMPTS_MAX = 20
+const RESTART_PAUSE_MS = 500
 /** What is kept of a server's output for messages. */
 const OUTPUT_BYTES_MAX = 8_192
 
@@ -209,9 +212,13 @@ function service(launch: Launch, folder: string, port: number, first: Running): 
     },
     async restart(signal = 'SIGKILL') {
       await end(one, signal)
-      one = run(await launch.command(folder, port), folder)
-      if (!(await untilReady(one, () => launch.probe(port)))) {
-        throw new Error(`${launch.name} did not start again:\n${one.output}`)
+      for (let attempt = 1; ; attempt++) {
+        one = run(await launch.command(folder, port), folder)
+        if (await untilReady(one, () => launch.probe(port))) return
+        if (!one.hasEnded || attempt >= RESTART_ATTEMPTS_MAX) {
+          throw new Error(`${launch.name} did not start again:\n${one.output}`)
+        }
+        await sleep(RESTART_PAUSE_MS)
       }
     },
     [Symbol.asyncDispose]: stop,
