@@ -53,7 +53,7 @@ describe('the measurements', () => {
   })
 
   it('tell what grows', async () => {
-    const sizes = { few: 5, many: 60, sessions: 20, snapshotHolds: 500, renewing: 50, renewTtlMs: 600 }
+    const sizes = { few: 5, many: 60, sessions: 20, snapshotHolds: 5_000, renewing: 50, renewTtlMs: 3_000 }
     const { rate, renewals, state } = await growth(SHORT, sizes)
     expect(state.bytesPerHeldLock).toBeGreaterThan(0)
     expect(rate.ratios.median).toBeGreaterThan(0)

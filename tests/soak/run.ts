@@ -29,7 +29,9 @@ export interface SoakResult {
 }
 
 /** Sessions that were given up end by their TTL of 15 s. */
-const SESSIONS_END_MS = 40_000
+const SESSIONS_END_MS = 80_000
+/** Sockets of this process, and what belongs to them. */
+const QUIET_LIMIT_MS = 40_000
 const START_LIMIT_MS = 60_000
 
 /** A service in a process of its own. */
@@ -117,7 +119,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
 
 /** Sockets close in their own time; timers do not. */
 async function proxyIsQuiet(before: Record<string, number>, problems: string[]): Promise<void> {
-  const end = performance.now() + 10_000
+  const end = performance.now() + QUIET_LIMIT_MS
   for (;;) {
     const now = resources()
     const more = Object.keys(now).filter(
