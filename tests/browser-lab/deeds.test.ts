@@ -54,3 +54,15 @@ describe('deeds in an address', () => {
     expect(new Set(hashes).size).toBe(1)
   })
 })
+
+describe('what happens', () => {
+  test('a violation stands at its own time, however late somebody looks', async () => {
+    const stage = await Stage.open({ scene: sceneOf('R1') as never, seed: 1 })
+    await stage.advance(60_000_000)
+    stage.look()
+    const { entries } = stage.journal
+    expect(entries.find(({ text }) => text.startsWith('overlap:'))?.at).toBeCloseTo(2.13, 2)
+    expect(entries.find(({ text }) => text.startsWith('lost-update:'))?.at).toBeCloseTo(5.145, 2)
+    expect(entries.map(({ at }) => at)).toEqual(entries.map(({ at }) => at).sort((a, b) => a - b))
+  })
+})

@@ -26,9 +26,11 @@ export class Journal {
     play.world.timeline.onEvent((event) => this.hear(event))
   }
 
-  add(who: string, text: string, tone: Tone): void {
-    this.count++
-    this.entries.push({ number: this.count, at: this.play.at(this.play.world.nowUs), who, text, tone })
+  /** `atUs`: when it was, if that is not now; it stands among what happened then. */
+  add(who: string, text: string, tone: Tone, atUs = this.play.world.nowUs): void {
+    const at = this.play.at(atUs)
+    const after = this.entries.findLastIndex((entry) => entry.at <= at)
+    this.entries.splice(after + 1, 0, { number: ++this.count, at, who, text, tone })
     if (this.entries.length > ENTRIES_MAX) this.entries.shift()
   }
 

@@ -105,8 +105,8 @@ export class Stage {
 
   look(): View {
     const view = this.looker.look()
-    for (const { rule, text, who } of view.findings.slice(this.findings)) {
-      this.journal.add(who[0] ?? '', `${rule}: ${text}`, 'violation')
+    for (const { rule, text, who, atUs } of view.findings.slice(this.findings)) {
+      this.journal.add(who[0] ?? '', `${rule}: ${text}`, 'violation', atUs)
     }
     this.findings = view.findings.length
     return view
