@@ -63,6 +63,13 @@ function run(
   })
 }
 
+let played: Promise<Record<string, string>> | undefined
+/** The traces of the program that runs this test. */
+function tracesHere(): Promise<Record<string, string>> {
+  played ??= run(process.execPath, [join(here, 'fixtures', 'lab.mjs')]).then(({ stdout }) => JSON.parse(stdout))
+  return played
+}
+
 const workshop = new Workshop()
 let service: Service
 beforeAll(async () => {
@@ -90,6 +97,14 @@ describe.each(RUNTIMES)('$name', (runtime) => {
   }
 
   if ('major' in runtime) {
+    only('the lab has the same traces as here, for scenarios and explored seeds', { timeout: 320_000 }, async () => {
+      const { status, stdout, stderr } = await run(command, [...args, join(here, 'fixtures', 'lab.mjs')])
+      expect([status, stderr]).toEqual([0, stderr])
+      const traces = JSON.parse(stdout) as Record<string, string>
+      expect(Object.values(traces)).toEqual(Object.values(traces).map(() => expect.stringMatching(/^[0-9a-f]{16}$/)))
+      expect(traces).toEqual(await tracesHere())
+    })
+
     only('require() loads every package', async () => {
       const code = `for (const name of ${JSON.stringify(MODULES)}) if (Object.keys(require(name)).length === 0) throw new Error(name)`
       const { status, stderr } = await run(command, ['-e', code])

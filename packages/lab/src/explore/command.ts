@@ -157,8 +157,8 @@ function summaryOf(explored: Explored): Record<string, unknown> {
 
 function progressText(progress: Progress, to: number, seconds: number, run: number): string {
   const left = to - progress.next + 1
-  const leftSeconds = run > 0 ? Math.round((seconds / run) * left) : 0
-  return `${progress.seeds} seeds, ${(progress.simulatedMs / 3_600_000).toFixed(2)} simulated hours; ${left} seeds left, about ${leftSeconds} s`
+  const leftSeconds = run > 0 ? (seconds / run) * left : 0
+  return `${progress.seeds} seeds, ${(progress.simulatedMs / 3_600_000).toFixed(2)} simulated hours; ${left} seeds left, about ${timeWords(leftSeconds)}`
 }
 
 function endText(explored: Explored, to: number, hoursPerSecond: number): string {
@@ -236,4 +236,10 @@ function commit(): string {
   } catch {
     return 'commit unknown'
   }
+}
+
+/** A time to come, as exact as anybody knows it. */
+function timeWords(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`
 }
