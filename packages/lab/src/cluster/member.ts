@@ -244,8 +244,9 @@ export class SimulatedMember {
     }
     return {
       info: (message, fields) => {
-        const text = `leads in term ${String(fields?.term)}`
-        if (message === 'leads') this.tell({ kind: 'process', who, state: 'leader', text })
+        if (message === 'leads')
+          this.tell({ kind: 'process', who, state: 'leader', text: `leads in term ${String(fields?.term)}` })
+        if (message === 'leads no more') this.tell({ kind: 'process', who, state: 'follower', text: message })
         say(message, fields)
       },
       warn: (message, fields) => {

@@ -19,6 +19,9 @@ export type Stop = Stretch & { readonly kind: 'paused' | 'down' }
 /** A happening of the timeline, with its second. */
 export type Moment = ScenarioResult['timeline'][number]
 
+/** What members are to each other, whether they run or not. */
+const ROLES: readonly string[] = ['leader', 'follower']
+
 /** Seconds that a message must be under way to be worth a word. */
 const SLOW_SECONDS = 0.5
 
@@ -39,7 +42,7 @@ export function stopsOf(result: ScenarioResult): Stop[] {
     if (moment.kind !== 'process' || (moment.state !== 'paused' && moment.state !== 'down')) return []
     const next = result.timeline
       .slice(i + 1)
-      .find((other) => other.kind === 'process' && other.who === moment.who && other.state !== 'leader')
+      .find((other) => other.kind === 'process' && other.who === moment.who && !ROLES.includes(other.state))
     return [{ who: moment.who, kind: moment.state, from: moment.at, to: next?.at ?? result.until }]
   })
 }
@@ -78,7 +81,7 @@ export function overlapsOf(result: ScenarioResult): Stretch[] {
 /** What a reader should be told of; the small change of a protocol is left out. */
 export function isTelling(moment: Moment): boolean {
   if (moment.at < -0.000_001 || moment.kind === 'lease-begin') return false
-  if (moment.kind === 'process') return moment.state === 'leader'
+  if (moment.kind === 'process') return ROLES.includes(moment.state)
   // A client says itself that it gives a lock back, or is told that it is lost.
   if (moment.kind === 'lease-end') return moment.text !== 'released' && moment.text !== 'lost'
   if (moment.kind !== 'message') return true

@@ -137,8 +137,10 @@ export class Program {
     const held = this.#held
     if (held === undefined) return
     this.#held = undefined
+    const isLate = !held.by.isValid()
     this.#context.book.over(held.record, 'released')
-    this.#say(`gives ${held.record.lock} back`, { lock: held.record.lock })
+    const { lock } = held.record
+    this.#say(`gives ${lock} back${isLate ? ', although its lease is over' : ''}`, { lock })
     await held.by.release()
   }
 

@@ -33,6 +33,7 @@ describe('the terminal picture', () => {
     expect(text).toContain('N3   loses power for 5 s')
     expect(text).toContain('N2   leads in term 2')
     expect(text).toContain('C1   gives L back')
+    expect(terminalPicture(await played('P1'))).toMatch(/N3 +leads no more$/m)
     const grown = terminalPicture(await played('P10'))
     expect(grown).toMatch(/^ {2}N5 +★/m)
     expect(terminalPicture(await played('D6'))).toContain('N3   stopped: writing N3/log-1-1 failed: EIO')
