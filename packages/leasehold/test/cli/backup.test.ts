@@ -127,12 +127,12 @@ describe('promise 11 and reason epoch-changed: clients of a service that was res
     const first = await workshop.serve(workshop.folder())
     const file = join(workshop.folder(), 'locks.backup')
     const locks = await client(first)
-    const hold = await locks.acquire('job/a', { ttl: '60s' })
-    const kept = await locks.acquire('job/kept', { ttl: '60s', persistent: true })
-    const handle = JSON.parse((await ok('acquire', 'job/b', '--ttl', '60s', '--url', first.url, '--json')).stdout) as {
+    const hold = await locks.acquire('job/a', { ttl: '240s' })
+    const kept = await locks.acquire('job/kept', { ttl: '240s', persistent: true })
+    const handle = JSON.parse((await ok('acquire', 'job/b', '--ttl', '240s', '--url', first.url, '--json')).stdout) as {
       hold: string
     }
-    const waiter = locks.acquire('job/a', { wait: '60s', ttl: '60s' })
+    const waiter = locks.acquire('job/a', { wait: '240s', ttl: '240s' })
     const watching = (async () => {
       for await (const event of locks.watch({ prefix: 'job' })) void event
     })().catch((error: unknown) => error)
@@ -185,7 +185,7 @@ describe('promise 11 and reason epoch-changed: clients of a service that was res
     expect((await locksOf(back)).held).toEqual([])
     await stop(back)
     const again = await workshop.serve(data, listenOn(first))
-    const hold = await locks.acquire('x', { wait: '20s' })
+    const hold = await locks.acquire('x', { wait: '100s' })
     expect(hold.token >> 48n).toBe(2n)
     expect(again.epoch).toBe(2)
   })
@@ -288,7 +288,7 @@ describe('leasehold verify', () => {
     const data = workshop.folder()
     const service = await workshop.serve(data)
     const locks = await client(service)
-    await locks.acquire('a', { ttl: '60s' })
+    await locks.acquire('a', { ttl: '240s' })
     const live = await workshop.run(['verify', '--data', data])
     expect([live.code, live.stderr]).toEqual([74, expect.stringContaining('is in use by n1')])
     await stop(service)

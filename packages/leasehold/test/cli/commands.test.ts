@@ -27,7 +27,7 @@ async function json(...args: string[]): Promise<Record<string, unknown>> {
 
 describe('acquire, renew, release', () => {
   test('a handle can be renewed and released by other processes', async () => {
-    const got = await leasehold('acquire', 'script/a', '--ttl', '60s', '--data', 'nightly')
+    const got = await leasehold('acquire', 'script/a', '--ttl', '240s', '--data', 'nightly')
     expect(got.code).toBe(0)
     const handle = got.stdout.trim()
     expect(got.stderr).toMatch(/^token \d+/)
@@ -42,7 +42,7 @@ describe('acquire, renew, release', () => {
   })
 
   test('--json shows handle and token; modes are passed on', async () => {
-    const shared = await json('acquire', 'script/b', '--shared')
+    const shared = await json('acquire', 'script/b', '--shared', '--ttl', '120s')
     expect(await json('acquire', 'script/b', '--shared')).toMatchObject({ token: shared.token })
     const permit = await json('acquire', 'script/c', '--permits', '2')
     expect(permit).toMatchObject({ slot: 0 })
@@ -56,7 +56,7 @@ describe('acquire, renew, release', () => {
 
 describe('ls, inspect, steal, session', () => {
   test('show holders and queues, by whole path segments', async () => {
-    const { token } = await json('acquire', 'list/1', '--ttl', '60s')
+    const { token } = await json('acquire', 'list/1', '--ttl', '240s')
     await json('acquire', 'list/10', '--ttl', '60s')
     const waiter = workshop.start(['acquire', 'list/1', '--url', service.url])
     const waits = async () => {
@@ -80,7 +80,7 @@ describe('ls, inspect, steal, session', () => {
   })
 
   test('session end frees what the session holds', async () => {
-    await json('acquire', 'session/a', '--ttl', '60s')
+    await json('acquire', 'session/a', '--ttl', '240s')
     const held = (await json('inspect', 'session/a')).held as { session: string }[]
     const id = held[0]?.session as string
     const listed = (await json('session', 'ls')).sessions as { id: string; holds: number }[]

@@ -69,7 +69,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
 
   test('lines fit a narrow terminal, and a token is never cut', async () => {
     const name = `narrow/${'very-long-name/'.repeat(6)}`
-    const handle = await leasehold('acquire', `${name}a`, '--data', 'x')
+    const handle = await leasehold('acquire', `${name}a`, '--ttl', '120s', '--data', 'x')
     const held = JSON.parse(await leasehold('ls', 'narrow', '--json')) as { held: { locks: { token: string }[] }[] }
     const cli = onTerminal(['ls', 'narrow', '--live'], { columns: 70, rows: 6 })
     const lines = await cli.shows(/narrow/)
@@ -82,7 +82,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
   test('inspect --live follows the queue; without colour if NO_COLOR says so', async () => {
     const cli = onTerminal(['inspect', 'queue/a', '--live'], { env: { NO_COLOR: '1' } })
     await cli.shows(/^ {2}free$/m)
-    const handle = await leasehold('acquire', 'queue/a', '--ttl', '60s', '--data', 'first')
+    const handle = await leasehold('acquire', 'queue/a', '--ttl', '240s', '--data', 'first')
     await cli.shows(/held +exclusive, token \d+[\s\S]*data +first/)
     const waiter = workshop.start(['acquire', 'queue/a', '--url', service.url])
     await cli.shows(/queue of 1[\s\S]*queue 1 exclusive/)
@@ -109,7 +109,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
     const own = await workshop.serve(workshop.folder())
     const data = JSON.parse(own.cli.stdout) as { data: string }
     const env = { LEASEHOLD_URL: own.url }
-    await workshop.run(['acquire', 'kept', '--ttl', '120s'], { env })
+    await workshop.run(['acquire', 'kept', '--ttl', '240s'], { env })
     const [ls, watch] = [onTerminal(['ls', '--live'], { env }), onTerminal(['watch', '--live'], { env })]
     await ls.shows(/kept +exclusive/)
     await watch.shows(/live {3}q quits/)
@@ -125,7 +125,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
   })
 
   test('ordinary tables are cut to the terminal, too', async () => {
-    const handle = await leasehold('acquire', `plain/${'long/'.repeat(30)}a`)
+    const handle = await leasehold('acquire', `plain/${'long/'.repeat(30)}a`, '--ttl', '120s')
     const cli = onTerminal(['ls', 'plain'], { columns: 90 })
     expect(await cli.finished).toBe(0)
     const lines = cli.output.replace(COLOURS, '').trimEnd().split('\r\n')
@@ -150,7 +150,7 @@ describe.concurrent('without a terminal', () => {
     ]
     await text.printed('no locks are held\n')
     await json.printed('\n')
-    const handle = await leasehold('acquire', 'piped/a')
+    const handle = await leasehold('acquire', 'piped/a', '--ttl', '120s')
     await text.printed('piped/a')
     await json.printed('piped/a')
     await leasehold('release', handle)

@@ -116,8 +116,8 @@ describe('promise 2, rule T: a restored service grows into a cluster', () => {
     const single = await workshop.serve(join(folder, 'single'))
     const old = await connect(single.url, { clientName: 'test' })
     clients.push(old)
-    const kept = await old.acquire('kept', { ttl: '60s', persistent: true })
-    const last = (await old.acquire('job', { ttl: '60s' })).token
+    const kept = await old.acquire('kept', { ttl: '240s', persistent: true })
+    const last = (await old.acquire('job', { ttl: '240s' })).token
     const file = join(folder, 'locks.backup')
     await ok('backup', file, '--url', single.url)
     single.cli.kill('SIGKILL')
@@ -127,7 +127,7 @@ describe('promise 2, rule T: a restored service grows into a cluster', () => {
     await ok('restore', file, '--data', n1.data, '--epoch', '2', '--name', 'n1')
     await grow(n1, [n2, n3])
     const locks = await client([n1, n2, n3])
-    const hold = await locks.acquire('job', { ttl: '60s' })
+    const hold = await locks.acquire('job', { ttl: '240s' })
     expect(hold.token).toBeGreaterThan(last)
     const status = JSON.parse((await ok('cluster', 'status', '--url', n2.url, '--json')).stdout) as {
       epoch: number
@@ -146,7 +146,7 @@ describe('promise 2, rule T: a restored service grows into a cluster', () => {
     expect(report).toMatchObject({ member: 'n3', read: 'linearizable' })
 
     await kill(n1)
-    const next = await locks.acquire('other', { ttl: '60s', wait: '30s' })
+    const next = await locks.acquire('other', { ttl: '240s', wait: '100s' })
     expect(next.token).toBeGreaterThan(hold.token)
     expect(hold.state).toBe('held')
     const { held } = await locks.query({ name: 'kept' })
@@ -173,8 +173,8 @@ describe('promise 8: a cluster that has lost its majority for good', () => {
     for (const member of all) start(member, all)
     for (const member of all) await member.cli.printed('"url"')
     const locks = await client(all)
-    const kept = await locks.acquire('kept', { ttl: '60s', persistent: true })
-    const hold = await locks.acquire('job', { ttl: '60s' })
+    const kept = await locks.acquire('kept', { ttl: '240s', persistent: true })
+    const hold = await locks.acquire('job', { ttl: '240s' })
     const last = hold.token
     await kill(n1)
     await kill(n2)
@@ -205,7 +205,7 @@ describe('promise 8: a cluster that has lost its majority for good', () => {
     const [n4, n5] = (await places(['n4', 'n5'], folder)) as [Member, Member]
     await grow(n3, [n4, n5])
     expect(await hold.lost).toMatchObject({ reason: 'epoch-changed' })
-    const next = await locks.acquire('job', { ttl: '60s', wait: '30s' })
+    const next = await locks.acquire('job', { ttl: '240s', wait: '100s' })
     expect(next.token).toBeGreaterThan(last)
     expect(next.token >> 48n).toBe(2n)
     expect((await locks.query({ name: 'kept' })).held[0]?.id).not.toBe(kept.id)

@@ -55,14 +55,14 @@ describe('leasehold serve', () => {
     let last = 0n
     for (let round = 1; round <= 2; round++) {
       const name = `kill/${round}`
-      const held = await post(service, '/v1/acquire', { name, ttl: '60s', client: 'holder' })
+      const held = await post(service, '/v1/acquire', { name, ttl: '240s', client: 'holder' })
       const waiter = workshop.start([
         'run',
         name,
         '--url',
         service.url,
         '--wait',
-        '60s',
+        '240s',
         '--',
         'sh',
         '-c',
@@ -104,8 +104,8 @@ describe('leasehold serve', () => {
   test('SIGTERM stops it gracefully with exit code 0; what was acknowledged is there afterwards', async () => {
     const data = workshop.folder()
     const first = await workshop.serve(data)
-    const held = await post(first, '/v1/acquire', { name: 'kept', ttl: '60s' })
-    const waiting = workshop.start(['acquire', 'kept', '--wait', '60s', '--url', first.url])
+    const held = await post(first, '/v1/acquire', { name: 'kept', ttl: '240s' })
+    const waiting = workshop.start(['acquire', 'kept', '--wait', '240s', '--url', first.url])
     await until(async () => (await ls(first)).pending.length === 1, 'it waits')
     first.cli.kill('SIGTERM')
     const end = await first.cli.finished
