@@ -13,6 +13,7 @@ import { local } from './local.js'
 import { memory } from './memory.js'
 import { micro, microBaseline } from './micro.js'
 import { observe } from './observe.js'
+import { snapshotUsesWritten } from './snapshot-uses.js'
 import { turns } from './turns.js'
 
 interface Options {
@@ -29,6 +30,7 @@ const WORKLOADS: Record<string, (options: Options) => unknown> = {
   embedded,
   'client-cpu': clientCpu,
   growth: growthWritten,
+  snapshots: snapshotUsesWritten,
   micro,
   'micro-baseline': microBaseline,
   engines,

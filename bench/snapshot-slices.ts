@@ -5,7 +5,7 @@ import { SnapshotMaker } from '../packages/replica/src/driver/snapshot-maker.js'
 
 const SLICE_BYTES = 1024 * 1024
 
-interface Span {
+export interface Span {
   readonly start: number
   readonly end: number
 }
@@ -80,7 +80,7 @@ export async function snapshotInSlices(state: LockState, between: () => void): P
   }
 }
 
-function overlap(slice: Span, collections: readonly Span[]): number {
+export function overlap(slice: Span, collections: readonly Span[]): number {
   let ms = 0
   for (const { start, end } of collections) ms += Math.max(0, Math.min(end, slice.end) - Math.max(start, slice.start))
   return ms

@@ -8,6 +8,7 @@ import { growth } from '../../bench/growth.js'
 import { micro } from '../../bench/micro.js'
 import { startAll } from '../../bench/peers/peer.js'
 import { startLeasehold } from '../../bench/service.js'
+import { snapshotUses } from '../../bench/snapshot-uses.js'
 import { findRedis } from '../services/redis.js'
 
 const SHORT = { rounds: 1, seconds: 0.05 }
@@ -59,6 +60,11 @@ describe('the measurements', () => {
     expect(rate.ratios.median).toBeGreaterThan(0)
     expect(renewals).toMatchObject({ sessions: 50, failed: 0 })
     expect(renewals.renewalsPerSecond).toBeGreaterThan(0)
+  })
+
+  it('tell how long a large state keeps a member busy at a stretch', async () => {
+    const { load, send, install, backup } = await snapshotUses(500)
+    for (const { ms } of [load, send, install, backup]) expect(ms).toBeGreaterThan(0)
   })
 
   it('know every hot path of the baseline', () => {

@@ -5,7 +5,7 @@ import { apply, nextDue } from './state/apply.js'
 import { assert } from './state/assert.js'
 import { raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
-import { decodeState } from './state/snapshot.js'
+import { decodeState, StateReading } from './state/snapshot.js'
 import { StateView } from './state/view.js'
 import { EPOCH_MAX } from './tokens.js'
 
@@ -34,6 +34,20 @@ export class LockState {
   /** Reads what {@link LockState.snapshot} wrote. Throws on anything else. */
   static restore(bytes: Uint8Array): LockState {
     return new LockState(decodeState(bytes))
+  }
+
+  /**
+   * Reads the same step by step: each call of `step` reads about so many bytes, and the last one gives the state. Throws
+   * like {@link LockState.restore}.
+   */
+  static beginRestore(bytes: Uint8Array): { step(bytes: number): LockState | undefined } {
+    const reading = new StateReading(bytes)
+    return {
+      step(count) {
+        const machine = reading.step(count)
+        return machine && new LockState(machine)
+      },
+    }
   }
 
   get epoch(): number {

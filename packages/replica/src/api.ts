@@ -1,4 +1,5 @@
 import type { Command, Cursor, Event, Index, Push, Result } from '@leasehold/core'
+import type { CopyAnswer } from './state-copy.js'
 
 /** How a member stands, now. */
 export interface MemberStatus {
@@ -48,6 +49,11 @@ export interface Member<State> {
   read(done: (view: ReadView<State> | { readonly refused: Result & { kind: 'refused' } }) => void): void
   /** What this member has applied, now; may be behind. */
   stale(): ReadView<State>
+  /**
+   * Writes the state down as it is now, or some entries later, in slices between which everything else goes on. Left
+   * out where that cannot be done: there is `copyAtOnce`.
+   */
+  copy?(done: (answer: CopyAnswer) => void): void
   /** Runs after each applied entry, before the results of its commands are handed out. */
   onApplied(listener: (batch: AppliedBatch) => void): () => void
   /** Runs when a burst of applied entries and results has been handed out: the moment to flush connections. */

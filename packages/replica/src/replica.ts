@@ -16,6 +16,7 @@ import { mintSecrets, needsRoom, refused } from './driver/proposals.js'
 import { type Reader, READS_MAX } from './driver/reads.js'
 import { foundFolder } from './founding.js'
 import type { MemberInfo } from './members.js'
+import type { CopyAnswer } from './state-copy.js'
 import { isFounded, openStorage, type Storage } from './storage.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
@@ -159,6 +160,18 @@ export class Replica implements Member<LockState> {
 
   stale(): ReadView<LockState> {
     return this.loop.view()
+  }
+
+  copy(done: (answer: CopyAnswer) => void): void {
+    const refuse = (): void => this.loop.defer(() => done({ refused: this.stoppedRefusal() }))
+    if (this.phase !== 'running') return refuse()
+    this.guard(() =>
+      this.loop.write({
+        then: ({ index, epoch, hash, state: { bytes, pieces } }) =>
+          this.loop.defer(() => done({ index, epoch, hash, bytes, pieces })),
+        halted: refuse,
+      }),
+    )
   }
 
   onApplied(listener: (batch: AppliedBatch) => void): () => void {

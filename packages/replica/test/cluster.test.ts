@@ -296,3 +296,35 @@ describe('a member that joins before anybody has taken a snapshot', () => {
     expect(site.replica?.status.role).toBe('learner')
   })
 })
+
+describe('a new member of a service with much to tell', () => {
+  it('gets the state in slices, while commands are answered and nobody loses the leader', () => {
+    const cluster = new Cluster(3, 11, { snapshotSliceBytes: 100, blockingWrites: false })
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    const holds = 300
+    let next = 1
+    const hold = (): void => {
+      const command = acquire(session, next, `l${next++}`, { ack: { lowest: Math.max(1, next - 100), also: [] } })
+      expect(cluster.submit(leader, command)).toMatchObject({ kind: 'granted' })
+    }
+    while (next <= holds) hold()
+    const term = leader.replica?.status.term
+    const site = cluster.site(3)
+    cluster.sites.push(site)
+    cluster.start(site)
+    leader.replica?.changeMembership({ kind: 'add', member: site.info }, () => {})
+    const stages = new Set<string>()
+    const size = (): number => site.replica?.stale().state.machine.holds.size ?? 0
+    while (size() < holds) {
+      stages.add(leader.replica?.stale().state.machine.hash.watch ? 'written' : 'sent and read')
+      hold()
+      expect(next).toBeLessThan(10 * holds)
+    }
+    expect([...stages].sort()).toEqual(['sent and read', 'written'])
+    expect(next - holds, 'commands that were answered meanwhile').toBeGreaterThan(50)
+    cluster.until(() => hashes(cluster).size === 1)
+    expect(size()).toBe(next - 1)
+    expect(cluster.leader?.replica?.status).toMatchObject({ member: leader.info.name, term })
+  })
+})

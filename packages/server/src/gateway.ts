@@ -8,7 +8,14 @@ import {
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
-import type { Logger, Member, ReadView } from '@leasehold/replica'
+import {
+  type CopyAnswer,
+  copyAtOnce,
+  type Logger,
+  type Member,
+  type ReadView,
+  type StateCopy,
+} from '@leasehold/replica'
 import { COMMAND_TIMEOUT_MS, READ_TIMEOUT_MS } from './bounds.js'
 
 type Kind = Exclude<Result['kind'], 'refused'>
@@ -76,6 +83,16 @@ export class Gateway {
         }
       })
     })
+  }
+
+  /** The state at one linearizable point, or, with `stale`, as this member has it; made while others are served. */
+  async copy(stale: boolean): Promise<StateCopy> {
+    const { member } = this
+    const answer = await this.read(stale, ({ state }) =>
+      member.copy === undefined ? copyAtOnce(state) : new Promise<CopyAnswer>((resolve) => member.copy?.(resolve)),
+    )
+    if ('refused' in answer) throw this.errorOf(answer.refused)
+    return answer
   }
 
   /** Resolves when no command is without an outcome, at the latest after `timeoutMs`. */

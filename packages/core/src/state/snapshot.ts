@@ -114,7 +114,58 @@ export function writeRegister(writer: Writer, register: Register): void {
 
 /** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
 export function decodeState(bytes: Uint8Array): Machine {
-  const reader = new Reader(bytes)
+  const reading = new StateReading(bytes)
+  for (;;) {
+    const machine = reading.step(Number.POSITIVE_INFINITY)
+    if (machine !== undefined) return machine
+  }
+}
+
+/** Reads a snapshot step by step. What it throws is a CodecError, as with one that is read in one go. */
+export class StateReading {
+  private readonly elements: Generator<number, Machine>
+  private at = 0
+
+  constructor(bytes: Uint8Array) {
+    this.elements = readElements(new Reader(bytes))
+  }
+
+  /** Reads about so many bytes (a single element may have more). The state, once all of it has been read. */
+  step(bytes: number): Machine | undefined {
+    for (const end = this.at + bytes; this.at < end; ) {
+      const { value, done } = this.elements.next()
+      if (done === true) return value
+      this.at = value
+    }
+    return undefined
+  }
+}
+
+/** Yields the offset after each element. */
+function* readElements(reader: Reader): Generator<number, Machine> {
+  const machine = readHead(reader)
+  yield* each(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
+  const sessions: Session[] = []
+  yield* each(reader, 1, (r) => sessions.push(readSession(r, machine)))
+  yield* each(reader, 1, (r) => readHold(r, machine))
+  yield* each(reader, 1, (r) => readWaiter(r, machine))
+  yield* each(reader, 1, (r) => readDelay(r, machine))
+  let next = 0
+  yield* each(reader, 1, (r) => readAnswers(r, machine, sessions[next++]))
+  yield* each(reader, 1, (r) => readRegister(r, machine))
+  reader.finish()
+  return machine
+}
+
+/** Reads a list of elements that take at least `bytesEach` bytes each. */
+function* each(reader: Reader, bytesEach: number, read: (reader: Reader) => unknown): Generator<number, void> {
+  for (let left = reader.count(bytesEach); left > 0; left--) {
+    read(reader)
+    yield reader.offset
+  }
+}
+
+function readHead(reader: Reader): Machine {
   const format = reader.u8()
   if (format !== SNAPSHOT_FORMAT) throw reader.wrong(`a snapshot of format ${SNAPSHOT_FORMAT}, not ${format}`, 0)
   const epoch = reader.varuint()
@@ -130,15 +181,6 @@ export function decodeState(bytes: Uint8Array): Machine {
   machine.counter = counter
   machine.arrivals = arrivals
   machine.level = level
-  readList(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
-  const sessions = readList(reader, 1, (r) => readSession(r, machine))
-  readList(reader, 1, (r) => readHold(r, machine))
-  readList(reader, 1, (r) => readWaiter(r, machine))
-  readList(reader, 1, (r) => readDelay(r, machine))
-  let next = 0
-  readList(reader, 1, (r) => readAnswers(r, machine, sessions[next++]))
-  readList(reader, 1, (r) => readRegister(r, machine))
-  reader.finish()
   return machine
 }
 

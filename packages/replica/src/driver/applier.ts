@@ -11,9 +11,7 @@ import type { Entry } from '@leasehold/raft'
 import type { AppliedBatch } from '../api.js'
 import { assert } from '../assert.js'
 import { entryBytes } from '../log/entries.js'
-import { type ClusterMeta, encodeMeta } from '../members.js'
 import { History, type HistoryOptions, type Recorded } from './history.js'
-import type { TransferContent } from './snapshot-transfer.js'
 
 /** An entry of consensus itself: it moves the index, and nothing else. */
 const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
@@ -66,11 +64,6 @@ export class Applier {
     this.term = term
     this.bytesSinceSnapshot = 0
     this.history = new History(state.epoch, this.index, this.historyOptions)
-  }
-
-  /** What a member that is too far behind is given. */
-  content(meta: ClusterMeta): TransferContent {
-    return { index: this.index, term: this.term, meta: encodeMeta(meta), state: this.state.snapshot() }
   }
 
   since(from: Cursor): readonly Recorded[] | undefined {

@@ -18,6 +18,7 @@ import { type Installable, Snapshotting } from './snapshotting.js'
 import { ClockRate } from './clock-rate.js'
 import { Stamps } from './stamps.js'
 import { StateHashes } from './state-hashes.js'
+import { type StateWish, StateWriter } from './state-writer.js'
 import { Tenure } from './tenure.js'
 
 /** Entries that were proposed and are not yet applied. */
@@ -54,6 +55,7 @@ export class Loop {
 
   private readonly flusher: Flusher
   private readonly peers: Peers
+  private readonly writer: StateWriter
   private readonly snapshotting: Snapshotting
   private readonly stamps = new Stamps()
   private readonly rate = new ClockRate()
@@ -91,13 +93,15 @@ export class Loop {
       blocking: settings.blockingWrites,
       done: (sequence, error) => guard(() => this.flushed(sequence, error)),
     })
+    const { applier } = this
+    const slices = { clock: platform.clock, sliceBytes: settings.snapshotSliceBytes, guard }
+    this.writer = new StateWriter({ ...slices, applier, meta: () => this.meta })
     this.snapshotting = new Snapshotting({
+      ...slices,
       storage,
-      applier: this.applier,
+      applier,
+      writer: this.writer,
       log: platform.log,
-      clock: platform.clock,
-      sliceBytes: settings.snapshotSliceBytes,
-      guard,
       taken: (meta, cut) => {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
@@ -120,7 +124,7 @@ export class Loop {
         this.raft.processEnded(node)
         this.turn()
       },
-      content: () => this.applier.content(this.meta),
+      writer: this.writer,
       transferred: (to, done) => {
         this.raft.reportSnapshot(to, done)
         this.turn()
@@ -152,6 +156,11 @@ export class Loop {
 
   view(): ReadView<LockState> {
     return { state: this.applier.state, index: this.applier.index }
+  }
+
+  /** Writes the state down as it is now, or later, in slices. */
+  write(wish: StateWish): void {
+    this.writer.want(wish)
   }
 
   /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
@@ -206,6 +215,7 @@ export class Loop {
     this.cancelDue?.()
     this.snapshotting.halt()
     this.endTenure(refusal)
+    this.writer.halt()
     this.handOutLater()
   }
 
@@ -232,7 +242,7 @@ export class Loop {
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
-        if (effects.snapshotWanted) this.snapshotting.take(this.meta)
+        if (effects.snapshotWanted) this.snapshotting.take()
         more = this.changeRole() || more
         this.answerReads()
         if (this.halted) return
@@ -423,7 +433,7 @@ export class Loop {
   private takeSnapshot(): void {
     const { settings, storage } = this.options
     const full = storage.log.full || storage.snapshots.full
-    this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes, this.meta)
+    this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
   }
 
   /** A snapshot of the leader has arrived: first it becomes durable, then consensus decides whether it is of use. */

@@ -1,6 +1,6 @@
 import { CodecError, type Writer } from '@leasehold/core'
 import type { Message, NodeId } from '@leasehold/raft'
-import type { MemberInfo } from '../members.js'
+import { encodeMeta, type MemberInfo } from '../members.js'
 import type { Logger, Network, Random } from '../platform.js'
 import { readMessage, writeMessage } from '../wire/consensus-messages.js'
 import { type PeerKind, PeerFrames } from '../wire/peer-frames.js'
@@ -12,10 +12,10 @@ import {
   type Received,
   SnapshotReceiver,
   SnapshotSender,
-  type TransferContent,
   writeChunk,
   writeChunkAck,
 } from './snapshot-transfer.js'
+import type { StateWish, StateWriter } from './state-writer.js'
 
 /** A refused frame is logged at most once in so many. */
 const LOG_EVERY = 1000
@@ -28,8 +28,8 @@ export interface PeersOptions {
   readonly self: NodeId
   /** A message of consensus has arrived. */
   readonly step: (message: Message) => void
-  /** What to send to a peer that is too far behind for the log. */
-  readonly content: () => TransferContent
+  /** Writes down what a peer that is too far behind for the log is sent. */
+  readonly writer: StateWriter
   /** The process of another member is known to have ended. */
   readonly ended: (node: NodeId) => void
   /** How a transfer to a peer ended. */
@@ -46,6 +46,8 @@ export interface PeersOptions {
 export class Peers {
   private readonly frames: PeerFrames
   private readonly senders = new Map<NodeId, SnapshotSender>()
+  /** Peers whose snapshot is being written down. */
+  private readonly wishes = new Map<NodeId, StateWish>()
   private readonly receiver = new SnapshotReceiver()
   private installing: Received | undefined
   private refused = 0
@@ -64,7 +66,9 @@ export class Peers {
   setMembers(members: readonly MemberInfo[]): void {
     const others = members.filter((member) => member.node !== this.options.self && member.peer !== '')
     this.options.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
-    for (const to of this.senders.keys()) if (!others.some((member) => member.node === to)) this.senders.delete(to)
+    for (const to of [...this.senders.keys(), ...this.wishes.keys()]) {
+      if (!others.some((member) => member.node === to)) this.stopTransfer(to)
+    }
   }
 
   /** Sends a message of consensus. A snapshot is sent in chunks; meanwhile further wishes for it change nothing. */
@@ -87,7 +91,14 @@ export class Peers {
 
   /** This member no longer leads: nobody waits for its snapshots any more. */
   stopTransfers(): void {
-    this.senders.clear()
+    for (const to of [...this.senders.keys(), ...this.wishes.keys()]) this.stopTransfer(to)
+  }
+
+  private stopTransfer(to: NodeId): void {
+    this.senders.delete(to)
+    const wish = this.wishes.get(to)
+    this.wishes.delete(to)
+    if (wish) this.options.writer.drop(wish)
   }
 
   /** Answers the snapshot that `install` was called with. */
@@ -100,10 +111,18 @@ export class Peers {
 
   private transfer(message: Message): void {
     const { to, term } = message
-    if (this.senders.has(to)) return
+    if (this.senders.has(to) || this.wishes.has(to)) return
     const send = (chunk: Chunk): void => this.put('snapshotChunk', to, 'bulk', (writer) => writeChunk(writer, chunk))
-    const number = this.options.random.below(2 ** 32)
-    this.senders.set(to, new SnapshotSender(to, number, term, this.options.content(), send))
+    const wish: StateWish = {
+      then: ({ meta, ...written }) => {
+        this.wishes.delete(to)
+        const number = this.options.random.below(2 ** 32)
+        const content = { ...written, meta: encodeMeta(meta) }
+        this.senders.set(to, new SnapshotSender(to, number, term, content, send))
+      },
+    }
+    this.wishes.set(to, wish)
+    this.options.writer.want(wish)
   }
 
   private end(to: NodeId, done: boolean): void {

@@ -1,5 +1,6 @@
-import { crc32, type Reader, type Writer } from '@leasehold/core'
+import { crc32, joinedCrc32, type Reader, type Writer } from '@leasehold/core'
 import type { Index, NodeId, Term } from '@leasehold/raft'
+import type { StatePieces } from '../snapshots/snapshots.js'
 
 export const CHUNK_BYTES = 256 * 1024
 /** Chunks under way at once. */
@@ -15,7 +16,7 @@ export interface TransferContent {
   readonly index: Index
   readonly term: Term
   readonly meta: Uint8Array
-  readonly state: Uint8Array
+  readonly state: StatePieces
 }
 
 /** One piece of a snapshot. Pieces of different transfers are never put together: `transfer` is new each time. */
@@ -81,7 +82,8 @@ export function readChunkAck(reader: Reader): ChunkAck {
 
 /** Sends one snapshot to one peer, a window of chunks at a time. */
 export class SnapshotSender {
-  private readonly bytes: Uint8Array
+  private readonly pieces: readonly Uint8Array[]
+  private readonly total: number
   private readonly checksum: number
   private acknowledged = 0
   private sent = 0
@@ -95,10 +97,10 @@ export class SnapshotSender {
     private readonly content: TransferContent,
     private readonly send: (chunk: Chunk) => void,
   ) {
-    this.bytes = new Uint8Array(content.meta.length + content.state.length)
-    this.bytes.set(content.meta)
-    this.bytes.set(content.state, content.meta.length)
-    this.checksum = crc32(this.bytes)
+    const { meta, state } = content
+    this.pieces = [meta, ...state.pieces]
+    this.total = meta.length + state.bytes
+    this.checksum = joinedCrc32(crc32(meta), state.checksum, state.bytes)
     this.fill()
   }
 
@@ -109,7 +111,7 @@ export class SnapshotSender {
     this.quietTicks = 0
     this.sinceSent = 0
     // The receiver leads: it may have lost chunks, and goes on where it stands.
-    if (ack.offset > this.acknowledged) this.acknowledged = Math.min(ack.offset, this.bytes.length)
+    if (ack.offset > this.acknowledged) this.acknowledged = Math.min(ack.offset, this.total)
     this.sent = Math.max(this.sent, this.acknowledged)
     this.fill()
     return undefined
@@ -123,19 +125,19 @@ export class SnapshotSender {
       this.sent = this.acknowledged
       this.fill()
       // The receiver has everything, or its answer was lost: one chunk asks it again.
-      if (this.acknowledged === this.bytes.length) this.one(Math.max(0, this.bytes.length - CHUNK_BYTES))
+      if (this.acknowledged === this.total) this.one(Math.max(0, this.total - CHUNK_BYTES))
     }
     return undefined
   }
 
   private fill(): void {
-    while (this.sent < this.bytes.length && this.sent < this.acknowledged + CHUNK_BYTES * CHUNKS_AHEAD_MAX) {
+    while (this.sent < this.total && this.sent < this.acknowledged + CHUNK_BYTES * CHUNKS_AHEAD_MAX) {
       this.sent = this.one(this.sent)
     }
   }
 
   private one(offset: number): number {
-    const end = Math.min(offset + CHUNK_BYTES, this.bytes.length)
+    const end = Math.min(offset + CHUNK_BYTES, this.total)
     this.sinceSent = 0
     this.send({
       transfer: this.transfer,
@@ -143,17 +145,34 @@ export class SnapshotSender {
       index: this.content.index,
       term: this.content.term,
       metaBytes: this.content.meta.length,
-      total: this.bytes.length,
+      total: this.total,
       checksum: this.checksum,
       offset,
-      data: this.bytes.subarray(offset, end),
+      data: cut(this.pieces, offset, end),
     })
     return end
   }
 }
 
+/** The bytes from `from` to `to` of the pieces in a row. */
+function cut(pieces: readonly Uint8Array[], from: number, to: number): Uint8Array {
+  const bytes = new Uint8Array(to - from)
+  let start = 0
+  for (const piece of pieces) {
+    const end = start + piece.length
+    if (end > from && start < to) {
+      bytes.set(piece.subarray(Math.max(0, from - start), to - start), Math.max(0, start - from))
+    }
+    start = end
+  }
+  return bytes
+}
+
 /** A snapshot that has arrived whole. */
-export interface Received extends TransferContent {
+export interface Received extends Omit<TransferContent, 'state'> {
+  readonly state: Uint8Array
+  /** Of the state alone. */
+  readonly checksum: number
   readonly from: NodeId
   readonly transfer: number
   readonly leaderTerm: Term
@@ -166,6 +185,8 @@ export class SnapshotReceiver {
   private leaderTerm: Term = 0
   private parts: Uint8Array[] = []
   private length = 0
+  /** Of what has arrived: one part at a time, so that the last one does not take long. */
+  private checksum = 0
   private finished: ChunkAck | undefined
 
   /** What to answer, and the snapshot when this chunk completes it. `busy`: an earlier one is still being taken in. */
@@ -185,6 +206,7 @@ export class SnapshotReceiver {
     if (offset === this.length && this.length < total) {
       this.parts.push(data)
       this.length += data.length
+      this.checksum = crc32(data, this.checksum)
       if (this.length === total) return this.complete(from, chunk)
     }
     return { ack: { transfer, offset: this.length, result: 'more' } }
@@ -203,6 +225,7 @@ export class SnapshotReceiver {
     this.leaderTerm = chunk.leaderTerm
     this.parts = []
     this.length = 0
+    this.checksum = 0
     this.finished = undefined
   }
 
@@ -215,11 +238,14 @@ export class SnapshotReceiver {
     }
     this.parts = []
     const { transfer, leaderTerm, index, term, metaBytes } = chunk
-    if (crc32(bytes) !== chunk.checksum || metaBytes > bytes.length) return { ack: this.finish(transfer, 'failed') }
-    const content = { index, term, meta: bytes.slice(0, metaBytes), state: bytes.slice(metaBytes) }
+    if (this.checksum !== chunk.checksum || metaBytes > bytes.length) return { ack: this.finish(transfer, 'failed') }
+    const meta = bytes.slice(0, metaBytes)
+    const state = bytes.subarray(metaBytes)
+    // Joining two checksums adds the second one to the first, moved on: doing so with that of all leaves the second.
+    const checksum = joinedCrc32(crc32(meta), this.checksum, state.length)
     return {
       ack: { transfer, offset: this.length, result: 'more' },
-      received: { ...content, from, transfer, leaderTerm },
+      received: { index, term, meta, state, checksum, from, transfer, leaderTerm },
     }
   }
 }

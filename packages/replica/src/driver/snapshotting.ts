@@ -1,12 +1,13 @@
-import { LockState } from '@leasehold/core'
+import { CodecError, LockState } from '@leasehold/core'
 import type { SnapshotMeta } from '@leasehold/raft'
 import { type ClusterMeta, decodeMeta, encodeMeta } from '../members.js'
-import type { Clock, Logger } from '../platform.js'
-import type { SnapshotToSave, StatePieces } from '../snapshots/snapshots.js'
+import type { Logger } from '../platform.js'
+import type { SnapshotToSave } from '../snapshots/snapshots.js'
 import type { Storage } from '../storage.js'
 import type { Applier } from './applier.js'
-import { SnapshotMaker } from './snapshot-maker.js'
+import { type SliceOptions, Slices } from './slices.js'
 import type { Received } from './snapshot-transfer.js'
+import type { StateWish, StateWriter } from './state-writer.js'
 
 /** A snapshot of the leader that is durable here, ready to take the place of the state. */
 export interface Installable {
@@ -15,25 +16,22 @@ export interface Installable {
   readonly state: LockState
 }
 
-export interface SnapshottingOptions {
+export interface SnapshottingOptions extends SliceOptions {
   readonly storage: Storage
   readonly applier: Applier
+  readonly writer: StateWriter
   readonly log: Logger
-  readonly clock: Clock
-  /** Most bytes of a snapshot that are made in one go. */
-  readonly sliceBytes: number
-  /** Runs `action` as a part of the member: what it throws stops it. */
-  readonly guard: (action: () => void) => void
   /** An own snapshot is durable; the log may be cut up to `cut`. */
   readonly taken: (meta: SnapshotMeta, cut: number) => void
 }
 
 /**
- * Own snapshots, which cut the log, and those of the leader. One at a time: an own one is made in slices, and then written
- * as a leader's is; while it is only being made, a leader's takes its place.
+ * Own snapshots, which cut the log, and those of the leader. One at a time: an own one is made in slices, and then written;
+ * one of the leader is read in slices, and then written too. While an own one is only being made, a leader's takes its place.
  */
 export class Snapshotting {
-  private making: SnapshotMaker | undefined
+  private making: StateWish | undefined
+  private reading: Slices | undefined
   private saving = false
   private last: number
   private next: (() => void) | undefined
@@ -42,33 +40,32 @@ export class Snapshotting {
     this.last = options.storage.snapshot.index
   }
 
-  /** A snapshot is being written. One that is being made need not be waited for: {@link Snapshotting.halt} drops it. */
+  /** A snapshot is being written. One that is being made or read need not be waited for: {@link Snapshotting.halt} drops it. */
   get busy(): boolean {
     return this.saving
   }
 
   /** Takes a snapshot if the log since the last one exceeds `bytesMax`, or the last one's size. */
-  maybeTake(bytesMax: number, meta: ClusterMeta): void {
+  maybeTake(bytesMax: number): void {
     const { storage, applier } = this.options
-    if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take(meta)
+    if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take()
   }
 
-  /** Takes a snapshot now, if there is anything new and none is being written: a member that begins needs one. */
-  take(meta: ClusterMeta): void {
-    const { storage, applier, clock, sliceBytes, guard } = this.options
-    if (this.making || this.saving || applier.index <= this.last) return
-    const { index, term } = applier
-    const encodedMeta = encodeMeta(meta)
+  /** Takes a snapshot now, if there is anything new and none is under way: a member that begins needs one. */
+  take(): void {
+    const { storage, applier, writer } = this.options
+    if (this.making || this.reading || this.saving || applier.index <= this.last) return
     applier.bytesSinceSnapshot = 0
-    const done = (state: StatePieces): void => {
-      this.making = undefined
-      this.save({ index, term, meta: encodedMeta, state }, (full) => {
-        if (full) return this.options.log.warn('no room for a snapshot', { index })
-        this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
-      })
+    this.making = {
+      then: ({ index, term, meta, state }) => {
+        this.making = undefined
+        this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
+          if (full) return this.options.log.warn('no room for a snapshot', { index })
+          this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
+        })
+      },
     }
-    this.making = new SnapshotMaker(applier.state, { clock, sliceBytes, guard, done })
-    this.making.start()
+    writer.want(this.making)
   }
 
   /** Makes a snapshot of the leader durable, after the one that is being written. `then` gets undefined when it cannot. */
@@ -80,15 +77,40 @@ export class Snapshotting {
     if (received.index <= this.last) return then(undefined)
     this.halt()
     // Read before it is written: what cannot be read must not become the newest snapshot.
-    const installable = { received, meta: decodeMeta(received.meta), state: LockState.restore(received.state) }
-    const { index, term, meta, state } = received
-    this.save({ index, term, meta, state }, (full) => then(full ? undefined : installable))
+    this.read(received, (installable) => {
+      if (!installable) return then(undefined)
+      const { index, term, meta, state, checksum } = received
+      const pieces = { pieces: [state], bytes: state.length, checksum }
+      this.save({ index, term, meta, state: pieces }, (full) => then(full ? undefined : installable))
+    })
   }
 
-  /** Drops the snapshot that is being made. */
+  /** Drops the snapshot that is being made or read. */
   halt(): void {
-    this.making?.drop()
+    if (this.making) this.options.writer.drop(this.making)
     this.making = undefined
+    this.reading?.drop()
+    this.reading = undefined
+  }
+
+  private read(received: Received, then: (installable: Installable | undefined) => void): void {
+    const restoring = LockState.beginRestore(received.state)
+    this.reading = new Slices(this.options, (bytes) => {
+      let installable: Installable | undefined
+      try {
+        const state = restoring.step(bytes)
+        if (state === undefined) return false
+        installable = { received, meta: decodeMeta(received.meta), state }
+      } catch (error) {
+        if (!(error instanceof CodecError)) throw error
+        const { index, from } = received
+        this.options.log.error('a snapshot of the leader cannot be read', { index, from, why: error.message })
+      }
+      this.reading = undefined
+      then(installable)
+      return true
+    })
+    this.reading.start()
   }
 
   private save(snapshot: SnapshotToSave, then: (full: boolean) => void): void {

@@ -1,4 +1,4 @@
-import { Reader, Writer } from '@leasehold/core'
+import { crc32, Reader, Writer } from '@leasehold/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -17,13 +17,23 @@ import {
 import { seeded } from '../support/sim-disk.js'
 
 function content(index: number, bytes: number) {
-  const choose = seeded(index)
+  const state = stateOf(index, bytes)
+  const pieces: Uint8Array[] = []
+  // Pieces of any size: they need not be those that are sent.
+  for (let at = 0, size = 1000; at < bytes; at += size, size = 1 + ((size * 7) % 150_000)) {
+    pieces.push(state.subarray(at, at + size))
+  }
   return {
     index,
     term: 3,
     meta: new Uint8Array([1, 2, 3, index]),
-    state: Uint8Array.from({ length: bytes }, () => choose(256)),
+    state: { pieces, bytes, checksum: crc32(state) },
   }
+}
+
+function stateOf(index: number, bytes: number): Uint8Array {
+  const choose = seeded(index)
+  return Uint8Array.from({ length: bytes }, () => choose(256))
 }
 
 function overWire(chunk: Chunk): Chunk {
@@ -73,9 +83,10 @@ describe('transfer of a snapshot', () => {
           expect(outcome).toBe('done')
           expect(received).toHaveLength(1)
           const { state, meta, ...rest } = received[0] as Received
-          expect(rest).toEqual({ from: 1, transfer: 77, leaderTerm: 5, index: 9, term: 3 })
+          const checksum = crc32(state)
+          expect(rest).toEqual({ from: 1, transfer: 77, leaderTerm: 5, index: 9, term: 3, checksum })
           expect([...meta]).toEqual([1, 2, 3, 9])
-          expect(Buffer.compare(state, content(9, bytes).state)).toBe(0)
+          expect(Buffer.compare(state, stateOf(9, bytes))).toBe(0)
         },
       ),
       { numRuns: 15 },

@@ -1,8 +1,10 @@
 import type { Command, Index, Millis } from '@leasehold/core'
-import { LockState } from '@leasehold/core'
+import { crc32, LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { Applier } from '../../src/driver/applier.js'
+import type { Received } from '../../src/driver/snapshot-transfer.js'
 import { Snapshotting } from '../../src/driver/snapshotting.js'
+import { StateWriter } from '../../src/driver/state-writer.js'
 import { encodeMeta } from '../../src/members.js'
 import { quietLogger } from '../../src/quiet.js'
 import { readSnapshot } from '../../src/snapshots/snapshots.js'
@@ -81,22 +83,28 @@ describe('a snapshot that is made in slices', () => {
     const { clock, disk, applier, snapshotting, meta, storage } = parts()
     const { state } = applier
     applier.bytesSinceSnapshot = 1_000_000
-    snapshotting.maybeTake(1, meta)
+    snapshotting.maybeTake(1)
     const view = state.machine.hash.watch
     expect(view).toBeDefined()
     clock.runOne(clock.now + 100)
     apply(applier, { kind: 'steal', hold: 3 as never, actor: '', reason: '' })
-    snapshotting.take(meta)
+    snapshotting.take()
     expect(state.machine.hash.watch).toBe(view)
     const other = LockState.restore(state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
     let installed = 0
-    const content = { index: 500, term: 1, meta: encodeMeta(meta), state: other.snapshot() }
-    snapshotting.takeIn({ ...content, from: 2, transfer: 1, leaderTerm: 1 }, (installable) => {
+    snapshotting.takeIn(receivedOf(other.snapshot(), meta), (installable) => {
       installed = installable?.received.index ?? -1
     })
     expect(state.machine.hash.watch).toBeUndefined()
-    expect(clock.pending).toBe(0)
+    // It is read in slices, between which entries are applied and no other one is begun.
+    let slices = 0
+    for (; clock.runOne(clock.now + 100); slices++) {
+      apply(applier, { kind: 'steal', hold: 3 as never, actor: '', reason: '' })
+      snapshotting.take()
+    }
+    expect(slices).toBeGreaterThan(10)
+    expect(files(disk)).toEqual([])
     disk.run()
     expect(installed).toBe(500)
     expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
@@ -104,13 +112,47 @@ describe('a snapshot that is made in slices', () => {
     applier.install(LockState.restore(other.snapshot()), 500, 1)
     apply(applier, { kind: 'steal', hold: 4 as never, actor: '', reason: '' })
     const wanted = applier.state.snapshot()
-    snapshotting.take(meta)
+    snapshotting.take()
     while (clock.runOne(clock.now + 100));
     disk.run()
     expect(storage.snapshots.quiet).toBe(true)
     expect(Buffer.compare(readSnapshot(disk, files(disk).at(-1) as string).state, wanted)).toBe(0)
   })
 })
+
+describe('a snapshot of the leader', () => {
+  it('that cannot be read is not kept, and the next one is taken in', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts()
+    const other = LockState.restore(applier.state.snapshot())
+    other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
+    const outcomes: (number | undefined)[] = []
+    const takeIn = (state: Uint8Array): void => {
+      snapshotting.takeIn(receivedOf(state, meta), (installable) => outcomes.push(installable?.received.index))
+      while (clock.runOne(clock.now + 100));
+      disk.run()
+    }
+    takeIn(other.snapshot().subarray(0, -1))
+    expect([outcomes, files(disk)]).toEqual([[undefined], []])
+    takeIn(other.snapshot())
+    expect(outcomes).toEqual([undefined, 500])
+    expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
+  })
+
+  it('is dropped when the member stops while it is read', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts()
+    const outcomes: unknown[] = []
+    snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (installable) => outcomes.push(installable))
+    expect([clock.pending, snapshotting.busy]).toEqual([1, false])
+    snapshotting.halt()
+    expect([clock.pending, outcomes, files(disk)]).toEqual([0, [], []])
+  })
+})
+
+/** As it arrives from the leader. */
+function receivedOf(state: Uint8Array, meta: Parameters<typeof encodeMeta>[0]): Received {
+  const content = { index: 500, term: 1, meta: encodeMeta(meta), state, checksum: crc32(state) }
+  return { ...content, from: 2, transfer: 1, leaderTerm: 1 }
+}
 
 /** A member that has begun a snapshot which needs many slices. */
 function underWay(options: { reserveBytes?: number } = {}) {
@@ -155,6 +197,8 @@ function parts() {
   apply(applier, { kind: 'openSession', nonce, secret: nonce, ttlMs: 60_000 as Millis, client: '', local: false })
   for (let i = 1; i <= 50; i++) apply(applier, acquire(1 as never, i, `l${i}`))
   const guard = (action: () => void): void => action()
-  const common = { storage, applier, log: quietLogger, clock, guard, taken() {} }
-  return { disk, clock, applier, meta, storage, snapshotting: new Snapshotting({ ...common, sliceBytes: 16 }) }
+  const slices = { clock, guard, sliceBytes: 16 }
+  const writer = new StateWriter({ ...slices, applier, meta: () => meta })
+  const snapshotting = new Snapshotting({ ...slices, storage, applier, writer, log: quietLogger, taken() {} })
+  return { disk, clock, applier, meta, storage, snapshotting }
 }

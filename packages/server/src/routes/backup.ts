@@ -1,14 +1,10 @@
-import { LimitError, type LockState } from '@leasehold/core'
+import { LimitError } from '@leasehold/core'
+import type { StateCopy } from '@leasehold/replica'
 import { backupBytes, backupHeader, type BackupHeader, backupPieces } from '@leasehold/replica/node'
 import { BACKUPS_MAX } from '../bounds.js'
 import { type Route, route } from '../route.js'
 import { backupQuery } from '../schemas.js'
 import type { Services } from '../services.js'
-
-interface Copy {
-  readonly header: BackupHeader
-  readonly bytes: Uint8Array
-}
 
 export const backupRoutes: readonly Route[] = [
   route({
@@ -50,8 +46,9 @@ async function begin(
     ended = true
   }
   try {
-    const { header, bytes } = await services.gateway.read(stale, ({ state }) => copyOf(services, state, stale))
-    const source = backupPieces(header, bytes)
+    const copy = await services.gateway.copy(stale)
+    const header = headerOf(services, copy, stale)
+    const source = backupPieces(header, copy)
     const pieces = new ReadableStream<Uint8Array>(
       {
         pull(controller) {
@@ -71,10 +68,9 @@ async function begin(
   }
 }
 
-function copyOf({ gateway, cluster }: Services, state: LockState, stale: boolean): Copy {
+function headerOf({ gateway, cluster }: Services, copy: StateCopy, stale: boolean): BackupHeader {
   const { cluster: id, term, member } = gateway.member.status
-  const bytes = state.snapshot()
-  const header = backupHeader(state, bytes, {
+  return backupHeader(copy, {
     cluster: id,
     term,
     member,
@@ -82,5 +78,4 @@ function copyOf({ gateway, cluster }: Services, state: LockState, stale: boolean
     takenAt: new Date().toISOString(),
     members: cluster?.members.map(({ name, role }) => ({ name, role })) ?? [{ name: member, role: 'voter' }],
   })
-  return { header, bytes }
 }

@@ -117,8 +117,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/snapshotting',
-        'this.save({ index, term, meta: encodedMeta, state }',
-        'this.save({ index: Math.max(this.last + 1, index - 1), term, meta: encodedMeta, state }',
+        'this.save({ index, term, meta: encodeMeta(meta), state }',
+        'this.save({ index: Math.max(this.last + 1, index - 1), term, meta: encodeMeta(meta), state }',
       ],
     ],
   },

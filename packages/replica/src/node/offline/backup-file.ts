@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { LockState, StorageError } from '@leasehold/core'
+import type { StateCopy } from '../../state-copy.js'
 import { damaged } from '../../storage-errors.js'
 
 /*
@@ -47,13 +48,12 @@ export interface Backup {
 
 /** The header for a state, given what the state does not know. */
 export function backupHeader(
-  state: LockState,
-  bytes: Uint8Array,
+  copy: StateCopy,
   facts: Pick<BackupHeader, 'cluster' | 'term' | 'member' | 'read' | 'takenAt' | 'members' | 'raiseTo'>,
 ): BackupHeader {
-  const { epoch, index } = state
+  const { epoch, index, hash, bytes } = copy
   const fixed = { format: BACKUP_FORMAT, version: BACKUP_VERSION } as const
-  return { ...fixed, ...facts, epoch, index, hash: state.hash(), stateBytes: bytes.length }
+  return { ...fixed, ...facts, epoch, index, hash, stateBytes: bytes }
 }
 
 /** Size of the whole file. */
@@ -62,15 +62,17 @@ export function backupBytes(header: BackupHeader): number {
 }
 
 /** The file, piece by piece. */
-export function* backupPieces(header: BackupHeader, state: Uint8Array): Generator<Uint8Array, void> {
+export function* backupPieces(header: BackupHeader, { pieces }: StateCopy): Generator<Uint8Array, void> {
   const hash = createHash('sha256')
   const head = headOf(header)
   hash.update(head)
   yield head
-  for (let at = 0; at < state.length; at += PIECE_BYTES) {
-    const piece = state.subarray(at, at + PIECE_BYTES)
-    hash.update(piece)
-    yield piece
+  for (const whole of pieces) {
+    for (let at = 0; at < whole.length; at += PIECE_BYTES) {
+      const piece = whole.subarray(at, at + PIECE_BYTES)
+      hash.update(piece)
+      yield piece
+    }
   }
   yield Buffer.from(`${TRAILER}${hash.digest('hex')}\n`)
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
 import { IDENTITY_FILE, readIdentity } from '../../identity.js'
+import { copyAtOnce } from '../../state-copy.js'
 import { RECOVERING } from '../../storage.js'
 import { NodeDisk } from '../disk.js'
 import { NodeRandom } from '../random.js'
@@ -99,8 +100,8 @@ function knownEpochs(disk: NodeDisk): KnownEpoch[] {
 function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undefined): Backup {
   const { identity, meta, state, term } = examineFolder(disk, steps)
   steps?.('writing the state')
-  const bytes = state.snapshot()
-  const header = backupHeader(state, bytes, {
+  const copy = copyAtOnce(state)
+  const header = backupHeader(copy, {
     cluster: identity.cluster,
     term,
     member: identity.name,
@@ -111,7 +112,7 @@ function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undef
     }),
     raiseTo: epoch,
   })
-  writeWhole(file, backupPieces(header, bytes))
+  writeWhole(file, backupPieces(header, copy))
   return { header, state }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NodeDisk } from '../../../src/node/disk.js'
+import { copyAtOnce } from '../../../src/state-copy.js'
 import { backupBytes, backupHeader, backupPieces, readBackup } from '../../../src/node/offline/backup-file.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { Folders, usedFolder } from '../../support/folders.js'
@@ -19,7 +20,7 @@ beforeAll(async () => {
   await usedFolder(dir)
   const { state, identity, term } = examineFolder(new NodeDisk(dir))
   hash = state.hash()
-  const bytes = state.snapshot()
+  const copy = copyAtOnce(state)
   const facts = {
     cluster: identity.cluster,
     term,
@@ -28,8 +29,8 @@ beforeAll(async () => {
     takenAt: 'now',
     members: [],
   } as const
-  const header = backupHeader(state, bytes, facts)
-  whole = Buffer.concat([...backupPieces(header, bytes)])
+  const header = backupHeader(copy, facts)
+  whole = Buffer.concat([...backupPieces(header, copy)])
   expect(whole.length).toBe(backupBytes(header))
   file = join(folders.make(), 'backup')
 })

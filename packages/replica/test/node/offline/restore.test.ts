@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NodeDisk } from '../../../src/node/disk.js'
+import { copyAtOnce } from '../../../src/state-copy.js'
 import { backupHeader, backupPieces } from '../../../src/node/offline/backup-file.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { restoreBackup } from '../../../src/node/offline/restore.js'
@@ -20,7 +21,7 @@ beforeAll(async () => {
   const dir = folders.make()
   await usedFolder(dir, { epoch: 3 })
   const { state, identity, term } = examineFolder(new NodeDisk(dir))
-  const bytes = state.snapshot()
+  const copy = copyAtOnce(state)
   const facts = {
     cluster: identity.cluster,
     term,
@@ -30,7 +31,7 @@ beforeAll(async () => {
     members: [],
   } as const
   original = join(folders.make(), 'backup')
-  writeFileSync(original, Buffer.concat([...backupPieces(backupHeader(state, bytes, facts), bytes)]))
+  writeFileSync(original, Buffer.concat([...backupPieces(backupHeader(copy, facts), copy)]))
 })
 
 /** A copy of the backup of its own, without notes. */
