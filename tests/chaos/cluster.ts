@@ -30,7 +30,12 @@ export class ChaosCluster {
   ) {}
 
   /** Starts `size` members with folders below `folder`; resolves when one leads. */
-  static async start(folder: string, size: number, onUnexpectedEnd: UnexpectedEnd): Promise<ChaosCluster> {
+  static async start(
+    folder: string,
+    size: number,
+    onUnexpectedEnd: UnexpectedEnd,
+    nodeOptions: readonly string[] = [],
+  ): Promise<ChaosCluster> {
     const members: ClusterMember[] = []
     const links = new Links((node) => members.find((member) => member.node === node)?.name)
     const addresses = new Map<string, string>()
@@ -43,6 +48,7 @@ export class ChaosCluster {
         folder: join(folder, name),
         port: ports[i * 2] as number,
         peerPort: ports[i * 2 + 1] as number,
+        nodeOptions,
       }
       mkdirSync(place.folder, { recursive: true })
       members.push(new ClusterMember(place, list, onUnexpectedEnd))

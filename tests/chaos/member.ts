@@ -26,6 +26,8 @@ export interface MemberPlace {
   readonly port: number
   /** Where it takes members; they are told the port of its door. */
   readonly peerPort: number
+  /** Options of Node, such as something to load before. */
+  readonly nodeOptions?: readonly string[]
 }
 
 /** Signals from outside, or a clean stop, end a member; every other end is a failure of the run. */
@@ -70,9 +72,10 @@ export class ClusterMember {
 
   start(): void {
     if (this.#child !== undefined) throw new Error(`${this.name} runs already`)
-    const { name, port, peerPort } = this.place
+    const { name, port, peerPort, nodeOptions = [] } = this.place
     const log = openSync(join(this.place.folder, 'log'), 'a')
     const [file, args] = nodeCommand([
+      ...nodeOptions,
       BIN,
       'serve',
       ...['--data', this.dataFolder, '--listen', `127.0.0.1:${port}`],

@@ -100,6 +100,55 @@ describe('three members', () => {
     }
   })
 
+  it('hand over when the disk of the leader hangs, and take it back as a follower', () => {
+    const cluster = new Cluster(3, 1, { blockingWrites: false })
+    const old = cluster.elect()
+    const session = openSession(cluster, old)
+    const results: Result[] = []
+    cluster.stalled.add(old)
+    old.replica?.submit(acquire(session, 1, 'a'), (result) => results.push(result))
+    // Four election timeouts until it is taken for hanging, and hardly more until another member leads.
+    cluster.advance(3000)
+    expect([old.replica?.status.role, results]).toEqual(['leader', []])
+    cluster.until(() => cluster.leader !== undefined && cluster.leader !== old, 1000)
+    const leader = cluster.elect()
+    expect(results).toMatchObject([{ kind: 'refused', code: 'unknown-outcome' }])
+    expect(cluster.submit(leader, acquire(session, 1, 'a'))).toMatchObject({ kind: 'granted' })
+    for (let i = 2; i <= 30; i++) {
+      expect(cluster.submit(leader, acquire(session, i, `l${i}`))).toMatchObject({ kind: 'granted' })
+    }
+    cluster.advance(60_000)
+    expect(cluster.leader).toBe(leader)
+    cluster.stalled.clear()
+    cluster.until(() => hashes(cluster).size === 1)
+    expect(old.replica?.status).toMatchObject({ role: 'follower', leader: leader.info.name, failure: undefined })
+  })
+
+  it('do not hand over for a flush of three seconds, nor to somebody who is not there', () => {
+    const cluster = new Cluster(3, 1, { blockingWrites: false })
+    const leader = cluster.elect()
+    const session = openSession(cluster, leader)
+    const others = cluster.sites.filter((site) => site !== leader)
+    for (let i = 1; i <= 3; i++) {
+      const results: Result[] = []
+      cluster.stalled.add(leader)
+      leader.replica?.submit(acquire(session, i, `l${i}`), (result) => results.push(result))
+      cluster.advance(3000)
+      cluster.stalled.clear()
+      cluster.until(() => results.length > 0)
+      expect(results).toMatchObject([{ kind: 'granted' }])
+    }
+    expect(leader.replica?.status).toMatchObject({ role: 'leader', term: 1 })
+    // Both others are gone: then nobody leads, and the one that is left comes back with them.
+    for (const site of others) cluster.crash(site)
+    cluster.stalled.add(leader)
+    cluster.advance(20_000)
+    cluster.stalled.clear()
+    for (const site of others) cluster.start(site)
+    cluster.elect()
+    expect(leader.replica?.status.failure).toBeUndefined()
+  })
+
   it('give no vote before it is on the disk', () => {
     const cluster = new Cluster(3, 1, { blockingWrites: false })
     const leader = cluster.elect()

@@ -33,6 +33,7 @@ export interface FlusherOptions {
 export class Flusher {
   private waiting: Flush | undefined
   private writing = false
+  private begun = 0
   /** How long a write takes, in milliseconds. */
   private average = 0
 
@@ -41,6 +42,11 @@ export class Flusher {
   /** Nothing is being written, and nothing waits. */
   get idle(): boolean {
     return !this.writing && this.waiting === undefined
+  }
+
+  /** How long the write under way has taken, in milliseconds; 0 when there is none. */
+  get underWayMs(): number {
+    return this.writing ? this.options.clock.monotonicMs() - this.begun : 0
   }
 
   add(flush: Flush): void {
@@ -63,6 +69,7 @@ export class Flusher {
       return flush.sequence
     }
     this.writing = true
+    this.begun = begun
     log.append(flush, (error) => {
       this.writing = false
       this.note(begun)

@@ -6,6 +6,7 @@ import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../
 import type { Storage } from '../storage.js'
 import { Applier } from './applier.js'
 import { Flusher } from './flusher.js'
+import { leaveHangingDisk } from './hanging-disk.js'
 import { LeaderClock } from './leader-clock.js'
 import { guarded } from './listeners.js'
 import { type ChangeResult, type MembershipChange, planChange } from './membership.js'
@@ -182,6 +183,8 @@ export class Loop {
     const { settings } = this.options
     this.tenure?.clock.read(settings.platform.clock.monotonicMs())
     this.raft.tick()
+    const electionTimeoutMs = settings.electionTicks * settings.tickMs
+    leaveHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
     if (this.reads.tick(2 * settings.electionTicks))
       this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
