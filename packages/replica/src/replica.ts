@@ -167,7 +167,7 @@ export class Replica implements Member<LockState> {
     if (this.phase !== 'running') return refuse()
     this.guard(() =>
       this.loop.write({
-        then: ({ index, epoch, hash, state: { bytes, pieces } }) =>
+        written: ({ index, epoch, hash, state: { bytes, pieces } }) =>
           this.loop.defer(() => done({ index, epoch, hash, bytes, pieces })),
         halted: refuse,
       }),

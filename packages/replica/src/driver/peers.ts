@@ -114,11 +114,11 @@ export class Peers {
     if (this.senders.has(to) || this.wishes.has(to)) return
     const send = (chunk: Chunk): void => this.put('snapshotChunk', to, 'bulk', (writer) => writeChunk(writer, chunk))
     const wish: StateWish = {
-      then: ({ meta, ...written }) => {
+      written: ({ meta, ...content }) => {
         this.wishes.delete(to)
         const number = this.options.random.below(2 ** 32)
-        const content = { ...written, meta: encodeMeta(meta) }
-        this.senders.set(to, new SnapshotSender(to, number, term, content, send))
+        const whole = { ...content, meta: encodeMeta(meta) }
+        this.senders.set(to, new SnapshotSender(to, number, term, whole, send))
       },
     }
     this.wishes.set(to, wish)

@@ -57,7 +57,7 @@ export class Snapshotting {
     if (this.making || this.reading || this.saving || applier.index <= this.last) return
     applier.bytesSinceSnapshot = 0
     this.making = {
-      then: ({ index, term, meta, state }) => {
+      written: ({ index, term, meta, state }) => {
         this.making = undefined
         this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
           if (full) return this.options.log.warn('no room for a snapshot', { index })

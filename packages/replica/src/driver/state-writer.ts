@@ -20,7 +20,7 @@ export interface WrittenState {
 /** A wish for the state as it is at the time of the wish, or later. */
 export interface StateWish {
   /** May run inside the call that was given the wish. */
-  readonly then: (written: WrittenState) => void
+  readonly written: (state: WrittenState) => void
   /** The member has stopped before. */
   readonly halted?: () => void
 }
@@ -76,7 +76,7 @@ export class StateWriter {
     this.waiting = []
     const done = (pieces: StatePieces): void => {
       this.next()
-      for (const { then } of wishes) then({ ...facts, state: pieces })
+      for (const { written } of wishes) written({ ...facts, state: pieces })
     }
     const maker = new SnapshotMaker(state, { clock, sliceBytes, guard, done })
     this.writing = { wishes, maker }

@@ -31,7 +31,7 @@ function wishOf(): StateWish & { readonly got: WrittenState[]; halts: number } {
   const wish = {
     got,
     halts: 0,
-    then: (written: WrittenState) => void got.push(written),
+    written: (state: WrittenState) => void got.push(state),
     halted: () => void wish.halts++,
   }
   return wish
