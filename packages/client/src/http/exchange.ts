@@ -32,7 +32,7 @@ export interface Ask {
   readonly body?: Json
   /** All of it, with repeats. */
   readonly timeoutMs: number
-  /** One attempt may take so long: for requests that wait at the service. Default 10 s. */
+  /** One attempt may take so long: for requests that wait at the service. Default: 10 s, less where there are others to ask. */
   readonly attemptMs?: number
   readonly signal?: AbortSignal | undefined
   /** An attempt may have reached the service, and has no answer. */
@@ -49,6 +49,8 @@ export interface Got {
 }
 
 const ATTEMPT_MS = 10_000
+/** How long an attempt may take in the first round over several members; in later ones longer. */
+const ATTEMPT_FIRST_MS = 1_000
 const REDIRECT = 307
 export const NOT_FOUND = 404
 const REDIRECTS_MAX = 3
@@ -92,12 +94,13 @@ export class HttpExchange {
     const endAt = platform.monotonicMs() + ask.timeoutMs
     let last: LeaseholdError | undefined
     for (let attempt = 1; ; attempt++) {
+      const attemptMs = ask.attemptMs ?? this.#patienceMs(attempt)
       for (let i = 0; i < urls.length; i++) {
         const leftMs = endAt - platform.monotonicMs()
         if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
         if (this.#closed || (leftMs <= 0 && attempt > 1)) break
         try {
-          return await this.#follow(this.#preferred, ask, Math.max(1, leftMs))
+          return await this.#follow(this.#preferred, ask, Math.max(1, Math.min(leftMs, attemptMs)))
         } catch (error) {
           if (!isElsewhere(error)) throw error
           last = error
@@ -110,6 +113,12 @@ export class HttpExchange {
       if (this.#closed || leftMs <= 0) throw this.#unavailable(ask, last)
       await delay(platform, Math.min(leftMs, backoffMs(platform, attempt + 1)))
     }
+  }
+
+  /** A member that is silent must not use up the time in which another could answer. */
+  #patienceMs(round: number): number {
+    if (this.#options.urls.length === 1) return ATTEMPT_MS
+    return Math.min(ATTEMPT_MS, ATTEMPT_FIRST_MS * 2 ** (round - 1))
   }
 
   async #follow(url: string, ask: Ask, leftMs: number): Promise<Got> {
@@ -131,7 +140,7 @@ export class HttpExchange {
     const controller = platform.abortController()
     const abort = () => controller.abort()
     ask.signal?.addEventListener('abort', abort)
-    const cancel = after(platform, Math.min(leftMs, ask.attemptMs ?? ATTEMPT_MS), abort, true)
+    const cancel = after(platform, leftMs, abort, true)
     try {
       const answer = await fetch(base.replace(/\/+$/, '') + ask.path, {
         method: ask.method,

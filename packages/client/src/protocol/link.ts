@@ -63,6 +63,9 @@ const BUFFERED_MAX = 4 * 2 ** 20
 const FRAME_MESSAGES_MAX = 1024
 /** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
 export const SILENCE_MS = 10_000
+/** The same while an answer is awaited, which is mostly there in a few milliseconds: then it asks, and waits for so long. */
+const ANSWER_MS = 1_000
+const PONG_MS = 500
 
 /**
  * One connection at a time to a member that takes commands.
@@ -102,6 +105,8 @@ export class Link {
   #suspicion: { heard: boolean } | undefined
   #cancelSuspicion: () => void = () => {}
   #heard = false
+  #cancelAnswer: (() => void) | undefined
+  #heardLately = false
 
   constructor(options: LinkOptions, events: LinkEvents) {
     this.#options = options
@@ -143,6 +148,7 @@ export class Link {
   send(message: ClientMessage): void {
     if (!this.connected) return
     this.#outbox.push(message)
+    if (!this.#cancelAnswer) this.#watchAnswers()
     if (this.#pace.leavesEarly(this.#outbox.length, this.#events.awaited())) this.#sendFrame()
     this.#flushSoon()
   }
@@ -247,6 +253,7 @@ export class Link {
 
   #received(url: string, messages: readonly ServerMessage[], mine: () => boolean): void {
     this.#heard = true
+    this.#heardLately = true
     if (this.#suspicion) this.#suspicion.heard = true
     this.#pace.heard(this.#options.platform.monotonicMs())
     for (const message of messages) {
@@ -333,6 +340,8 @@ export class Link {
     this.#outbox = []
     this.#cancelTimer()
     this.#cancelSilence()
+    this.#cancelAnswer?.()
+    this.#cancelAnswer = undefined
     this.#cancelSuspicion()
     this.#suspicion = undefined
     channel?.close()
@@ -385,6 +394,19 @@ export class Link {
       this.#cancelSilence = after(this.#options.platform, SILENCE_MS, look)
     }
     this.#cancelSilence = after(this.#options.platform, SILENCE_MS, look)
+  }
+
+  /** A member that has gone silent must not use up the time in which another could answer. Ends when nothing is awaited. */
+  #watchAnswers(): void {
+    this.#heardLately = false
+    this.#cancelAnswer = after(this.#options.platform, ANSWER_MS, () => {
+      this.#cancelAnswer = undefined
+      if (this.#events.awaited() === 0) return
+      // What has not left yet cannot have an answer.
+      const isSilent = !this.#heardLately && this.#channel?.buffered === 0
+      if (isSilent) this.suspect(new UnavailableError(`no answer for ${ANSWER_MS} ms`), PONG_MS)
+      if (this.connected && !this.#cancelAnswer) this.#watchAnswers()
+    })
   }
 
   #become(status: EngineStatus): void {
