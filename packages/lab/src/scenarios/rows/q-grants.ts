@@ -94,7 +94,7 @@ export const GRANT_ROWS: readonly Scenario[] = [
       C1: [
         { do: 'client', action: 'take' },
         { do: 'wait', until: 1 },
-        { do: 'client', action: 'take', lock: 'M', wait: '2s', as: 'waiting', background: true },
+        { do: 'client', action: 'take', lock: 'M', wait: '1s', as: 'waiting', background: true },
         { do: 'wait', until: 1.5 },
         { do: 'client', action: 'put', key: 'k', value: 'new' },
         { do: 'client', action: 'give' },
@@ -103,7 +103,7 @@ export const GRANT_ROWS: readonly Scenario[] = [
     },
     faults: [
       // The write arrives, and its answer only when the wait for M is over.
-      { at: 1.5, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'C1', oneWay: true, for: 2.5 },
+      { at: 1.5, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'C1', oneWay: true, for: 1.2 },
     ],
     until: 12,
     expect: {
