@@ -233,7 +233,9 @@ describe('several members', () => {
     await service.platform.advance(4_500)
     const error = (await acquiring) as UnavailableError
     expect(error).toMatchObject({ name: 'UnavailableError', code: 'no-quorum' })
-    expect(error.message).toBe('no session could be opened within the wait: the test lets this member refuse everything')
+    expect(error.message).toBe(
+      'no session could be opened within the wait: the test lets this member refuse everything',
+    )
     await service.end()
   })
 
