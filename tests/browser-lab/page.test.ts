@@ -10,6 +10,9 @@ import { describeWith } from '../services/suite.js'
 
 /** Bound for whatever should happen soon on a busy machine. */
 const SOON_MS = 60_000
+/** How long a click may take to show, and how many may miss. */
+const CLICK_MS = 10_000
+const CLICKS_MAX = 8
 const POLL_MS = 50
 
 /** The state of the run in the page, once it stands. */
@@ -122,8 +125,12 @@ describeWith('Chromium', 'the page of the lab', () => {
   test('a link is cut by a click, and healed by the keyboard', async () => {
     await open('free', 3)
     const link = page.locator('[data-link="N1|N2"]')
-    await link.locator('.hit').click({ force: true })
-    await page.waitForSelector('[data-link="N1|N2"][aria-pressed="true"]')
+    // The line is a few pixels wide: a click misses it when the page is laid out anew at that moment.
+    for (let clicks = 0; (await link.getAttribute('aria-pressed')) !== 'true'; clicks++) {
+      expect(clicks).toBeLessThan(CLICKS_MAX)
+      await link.locator('.hit').click({ force: true })
+      await page.waitForSelector('[data-link="N1|N2"][aria-pressed="true"]', { timeout: CLICK_MS }).catch(() => {})
+    }
     await link.press('Enter')
     await page.waitForSelector('[data-link="N1|N2"][aria-pressed="false"]')
   })

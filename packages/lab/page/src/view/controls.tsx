@@ -66,8 +66,14 @@ export function Controls(props: ControlsProps): JSX.Element {
           ))}
         </select>
       </label>
-      <output class="clock" id="clock" aria-label="second of the scene">
-        {at.toFixed(at < 100 ? 2 : 1)} s{driver.slow ? ' (slower than asked)' : ''}
+      {/* As wide with the word as without it: nothing below may move while somebody points at it. */}
+      <output
+        class={`clock ${driver.slow ? 'slow' : ''}`}
+        id="clock"
+        aria-label="second of the scene"
+        title={driver.slow ? 'this machine is slower than the speed that was asked for' : undefined}
+      >
+        {at.toFixed(at < 100 ? 2 : 1)} s<small>{driver.slow ? 'slow' : ''}</small>
       </output>
       <span class="spring" />
       <label>
