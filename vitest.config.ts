@@ -29,6 +29,7 @@ export default defineConfig({
     // What is polled for should happen soon; a busy machine takes its time.
     expect: { poll: { timeout: 20_000, interval: 20 } },
     pool: 'forks',
-    maxWorkers: 2,
+    // Two processors: most of the time tests wait for leases to end, or for servers.
+    maxWorkers: 3,
   },
 })

@@ -63,9 +63,12 @@ const BUFFERED_MAX = 4 * 2 ** 20
 const FRAME_MESSAGES_MAX = 1024
 /** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
 export const SILENCE_MS = 10_000
-/** The same while an answer is awaited, which is mostly there in a few milliseconds: then it asks, and waits for so long. */
+/**
+ * The same while an answer is awaited, which is mostly there in a few milliseconds, and another member could be asked: then it
+ * asks, and waits for so long.
+ */
 const ANSWER_MS = 1_000
-const PONG_MS = 500
+const PONG_MS = 1_000
 
 /**
  * One connection at a time to a member that takes commands.
@@ -401,7 +404,7 @@ export class Link {
     this.#heardLately = false
     this.#cancelAnswer = after(this.#options.platform, ANSWER_MS, () => {
       this.#cancelAnswer = undefined
-      if (this.#events.awaited() === 0) return
+      if (this.#events.awaited() === 0 || this.#urls.length === 1) return
       // What has not left yet cannot have an answer.
       const isSilent = !this.#heardLately && this.#channel?.buffered === 0
       if (isSilent) this.suspect(new UnavailableError(`no answer for ${ANSWER_MS} ms`), PONG_MS)
