@@ -348,6 +348,8 @@ export class Conductor {
       const standing = known()
       // The answer may have been lost: look at what is, not at what was said.
       if (step === 'remove' && cluster.leader && (!standing || standing.node === add.member.node)) step = 'add'
+      // A leader that was deposed without knowing it may have told of a membership of long ago.
+      if (step === 'add' && standing && standing.node !== add.member.node) step = 'remove'
       if (step === 'add' && standing?.node === add.member.node) step = 'start'
       if (step === 'start') {
         this.bringUp(name)
