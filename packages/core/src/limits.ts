@@ -12,8 +12,13 @@ export const TEXT_BYTES_MAX = 256
 /** Permits of a semaphore. */
 export const PERMITS_MAX = 65_536
 
-/** The highest feature level that this code knows. Encoding and behaviour belong to the level in the state. */
-export const LEVEL_MAX = 1
+/**
+ * The highest feature level that this code knows. Encoding and behaviour belong to the level in the state.
+ * Level 2 adds floors of the counter, and writes ids in snapshots as differences.
+ */
+export const LEVEL_MAX = 2
+/** From this level on, `configure` takes a floor. */
+export const LEVEL_FLOOR = 2
 
 /** Limits are part of the replicated state; these hold until `configure` changes them. */
 export const DEFAULT_LIMITS: Limits = {

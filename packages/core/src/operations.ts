@@ -142,12 +142,16 @@ export interface Limits {
   readonly lockDelayMaxMs: number
 }
 
-/** An operator's settings. A new `level` is set when all members know it; `permits` resizes a semaphore in use. */
+/**
+ * Settings. A new `level` is set by the leader when all members know it; `permits` resizes a semaphore in use; `floor`
+ * raises the counter to at least this value (see {@link floorAt}).
+ */
 export interface Configure {
   readonly kind: 'configure'
   readonly limits?: Partial<Limits>
   readonly level?: number
   readonly permits?: { readonly name: string; readonly size: number }
+  readonly floor?: Serial
 }
 
 export type Command =

@@ -1,9 +1,10 @@
-import type { HoldId, Index, Millis, SessionId } from './brand.js'
-import { DEFAULT_LIMITS } from './limits.js'
+import type { HoldId, Index, Millis, Serial, SessionId } from './brand.js'
+import { FLOOR_MAX } from './floor.js'
+import { DEFAULT_LIMITS, LEVEL_MAX } from './limits.js'
 import type { Applied, Entry, Limits } from './operations.js'
 import { apply, nextDue } from './state/apply.js'
 import { assert } from './state/assert.js'
-import { raiseEpoch } from './state/epoch.js'
+import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
 import { decodeState, StateReading } from './state/snapshot.js'
 import { StateView } from './state/view.js'
@@ -22,13 +23,25 @@ export class LockState {
     readonly machine: Machine,
   ) {}
 
-  static create(options: { epoch: number; limits?: Partial<Limits> }): LockState {
-    const { epoch, limits } = options
+  /**
+   * An empty state. `level`: its feature level, the highest by default. `floor`: no counter value up to it is granted;
+   * default 0, so that ids start at 1.
+   */
+  static create(options: { epoch: number; limits?: Partial<Limits>; level?: number; floor?: Serial }): LockState {
+    const { epoch, limits, level = LEVEL_MAX, floor = 0 } = options
     assert(
       Number.isSafeInteger(epoch) && epoch >= 1 && epoch <= EPOCH_MAX,
       `an epoch is 1 to ${EPOCH_MAX}, not ${epoch}`,
     )
-    return new LockState(new Machine(epoch, { ...DEFAULT_LIMITS, ...limits }))
+    assert(level >= 1 && level <= LEVEL_MAX, `a feature level is 1 to ${LEVEL_MAX}, not ${level}`)
+    assert(
+      Number.isSafeInteger(floor) && floor >= 0 && floor <= FLOOR_MAX,
+      `a floor is 0 to ${FLOOR_MAX}, not ${floor}`,
+    )
+    const machine = new Machine(epoch, { ...DEFAULT_LIMITS, ...limits })
+    machine.level = level
+    machine.raiseCounter(floor as Serial)
+    return new LockState(machine)
   }
 
   /** Reads what {@link LockState.snapshot} wrote. Throws on anything else. */
@@ -62,6 +75,11 @@ export class LockState {
   /** Cluster time. */
   get now(): Millis {
     return this.machine.now as Millis
+  }
+
+  /** The last value drawn from the replicated counter, or the floor below which none is drawn. */
+  get counter(): Serial {
+    return this.machine.counter as Serial
   }
 
   get limits(): Limits {
@@ -114,8 +132,8 @@ export class LockState {
    * A copy in a later epoch, as after a restore from a backup: without sessions, waiters, delays and ordinary holds;
    * persistent holds stay under new ids. `moved` lists them.
    */
-  withEpoch(epoch: number): { state: LockState; moved: { from: HoldId; to: HoldId }[] } {
-    const { machine, moved } = raiseEpoch(this.machine, epoch)
+  withEpoch(epoch: number, options?: RaiseOptions): { state: LockState; moved: { from: HoldId; to: HoldId }[] } {
+    const { machine, moved } = raiseEpoch(this.machine, epoch, options)
     return { state: new LockState(machine), moved }
   }
 }

@@ -173,6 +173,7 @@ export const commandsByKind: { [K in Command['kind']]: fc.Arbitrary<Extract<Comm
       limits: fc.dictionary(fc.constantFrom(...LIMIT_FIELDS), wholeNumbers(), { noNullPrototype: true }),
       level: wholeNumbers(),
       permits: record({ name, size: wholeNumbers() }),
+      floor: serial,
     },
     { requiredKeys: ['kind'] },
   ),

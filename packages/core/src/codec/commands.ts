@@ -85,6 +85,7 @@ const WRITE_FENCE = 16
 const CONFIGURE_LIMITS = 1
 const CONFIGURE_LEVEL = 2
 const CONFIGURE_PERMITS = 4
+const CONFIGURE_FLOOR = 8
 
 const NO_DATA = new Uint8Array(0)
 
@@ -439,11 +440,12 @@ export function readLimits(reader: Reader): Partial<Limits> {
 }
 
 function writeConfigure(writer: Writer, command: Configure): void {
-  const { limits, level, permits } = command
+  const { limits, level, permits, floor } = command
   writer.u8(
     (limits === undefined ? 0 : CONFIGURE_LIMITS) |
       (level === undefined ? 0 : CONFIGURE_LEVEL) |
-      (permits === undefined ? 0 : CONFIGURE_PERMITS),
+      (permits === undefined ? 0 : CONFIGURE_PERMITS) |
+      (floor === undefined ? 0 : CONFIGURE_FLOOR),
   )
   if (limits !== undefined) writeLimits(writer, limits)
   if (level !== undefined) writer.varuint(level)
@@ -451,13 +453,15 @@ function writeConfigure(writer: Writer, command: Configure): void {
     writer.string(permits.name)
     writer.varuint(permits.size)
   }
+  if (floor !== undefined) writeSerial(writer, floor)
 }
 
 function readConfigure(reader: Reader): Configure {
-  const flags = reader.flags(CONFIGURE_LIMITS | CONFIGURE_LEVEL | CONFIGURE_PERMITS)
+  const flags = reader.flags(CONFIGURE_LIMITS | CONFIGURE_LEVEL | CONFIGURE_PERMITS | CONFIGURE_FLOOR)
   const command: Mutable<Configure> = { kind: 'configure' }
   if (flags & CONFIGURE_LIMITS) command.limits = readLimits(reader)
   if (flags & CONFIGURE_LEVEL) command.level = reader.varuint()
   if (flags & CONFIGURE_PERMITS) command.permits = { name: reader.string(), size: reader.varuint() }
+  if (flags & CONFIGURE_FLOOR) command.floor = readSerial(reader)
   return command
 }

@@ -1,4 +1,5 @@
-import { LEVEL_MAX, LIMIT_NAMES, PERMITS_MAX } from '../limits.js'
+import { FLOOR_MAX } from '../floor.js'
+import { LEVEL_FLOOR, LEVEL_MAX, LIMIT_NAMES, PERMITS_MAX } from '../limits.js'
 import type { Configure, Limits, Refused, Result } from '../operations.js'
 import type { Machine } from './machine.js'
 import { refused } from './model.js'
@@ -6,7 +7,10 @@ import { refused } from './model.js'
 /** An operator's settings: checked as a whole, then set as a whole. */
 export function configure(machine: Machine, command: Configure): Result {
   const problem =
-    limitsProblem(command.limits) ?? levelProblem(machine, command.level) ?? permitsProblem(machine, command)
+    limitsProblem(command.limits) ??
+    levelProblem(machine, command.level) ??
+    permitsProblem(machine, command) ??
+    floorProblem(machine, command)
   if (problem !== undefined) return problem
   if (command.limits !== undefined) machine.limits = { ...machine.limits, ...command.limits }
   if (command.level !== undefined) machine.level = command.level
@@ -19,6 +23,7 @@ export function configure(machine: Machine, command: Configure): Result {
       machine.touch(lock)
     }
   }
+  if (command.floor !== undefined) machine.raiseCounter(command.floor)
   return { kind: 'configured' }
 }
 
@@ -50,4 +55,11 @@ function permitsProblem(machine: Machine, { permits }: Configure): Refused | und
     return refused('invalid', `a semaphore has 1 to ${PERMITS_MAX} permits, not ${permits.size}`)
   }
   return undefined
+}
+
+function floorProblem(machine: Machine, { level = machine.level, floor }: Configure): Refused | undefined {
+  if (floor === undefined) return undefined
+  if (level < LEVEL_FLOOR) return refused('invalid', `a floor needs feature level ${LEVEL_FLOOR}, not ${level}`)
+  if (Number.isSafeInteger(floor) && floor >= 0 && floor <= FLOOR_MAX) return undefined
+  return refused('invalid', `a floor is a whole number up to ${FLOOR_MAX}, not ${floor}`)
 }

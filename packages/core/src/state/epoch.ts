@@ -5,14 +5,26 @@ import { addHold } from './held.js'
 import { Machine } from './machine.js'
 import type { Hold } from './model.js'
 
+export interface RaiseOptions {
+  /** The new counter starts above it, so that two copies of one state do not grant the same tokens; default 0. */
+  readonly floor?: Serial | undefined
+  /** Feature level of the new state; default that of the old one. */
+  readonly level?: number | undefined
+}
+
 /** The state of `old` carried into a later epoch, with a fresh counter. `old` is left as it is. */
-export function raiseEpoch(old: Machine, epoch: number): { machine: Machine; moved: { from: HoldId; to: HoldId }[] } {
+export function raiseEpoch(
+  old: Machine,
+  epoch: number,
+  { floor, level }: RaiseOptions = {},
+): { machine: Machine; moved: { from: HoldId; to: HoldId }[] } {
   assert(Number.isSafeInteger(epoch) && epoch <= EPOCH_MAX, `an epoch is at most ${EPOCH_MAX}, not ${epoch}`)
   assert(epoch > old.epoch, `the epoch only grows: ${epoch} after ${old.epoch}`)
   const machine = new Machine(epoch, old.limits)
   machine.index = old.index
   machine.now = old.now
-  machine.level = old.level
+  machine.level = level ?? old.level
+  if (floor !== undefined) machine.raiseCounter(floor)
   for (const register of old.registers.values()) {
     const copy = { ...register }
     machine.registers.set(copy.key, copy)

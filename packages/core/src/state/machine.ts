@@ -2,6 +2,7 @@ import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
 import { FreshMap } from '../fresh.js'
+import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
 import { assert } from './assert.js'
 import { DueHeap } from './due.js'
@@ -36,7 +37,7 @@ export class Machine {
   counter = 0
   /** The last place given out in the order of arrival. */
   arrivals = 0
-  level = 1
+  level = LEVEL_MAX
 
   readonly sessions = new FreshMap<number, Session>()
   readonly nonces = new FreshMap<string, Session>()
@@ -71,6 +72,11 @@ export class Machine {
   draw(): Serial {
     assert(this.canDraw, `the counter of epoch ${this.epoch} is full`)
     return ++this.counter as Serial
+  }
+
+  /** Lets no value up to `floor` be drawn from now on. */
+  raiseCounter(floor: Serial): void {
+    if (floor > this.counter) this.counter = floor
   }
 
   lock(name: string, permits: number): Lock {

@@ -26,8 +26,48 @@ import {
 } from './model.js'
 import { addSession } from './sessions.js'
 
-/** Format of a snapshot's bytes. */
-export const SNAPSHOT_FORMAT = 1
+/** Format 1 belongs to feature level 1, format 2 to all later ones: older members must be able to read it. */
+const FORMAT_WHOLE_IDS = 1
+const FORMAT_ID_DISTANCES = 2
+
+export function snapshotFormat(machine: Machine): number {
+  return machine.level === 1 ? FORMAT_WHOLE_IDS : FORMAT_ID_DISTANCES
+}
+
+/**
+ * How a snapshot writes ids: whole in format 1; in format 2 as their distance below the state's counter, since ids have six
+ * bytes and most are recent.
+ */
+export class SnapshotIds {
+  constructor(
+    private readonly format: number,
+    private readonly counter: number,
+  ) {}
+
+  write(writer: Writer, id: number): void {
+    writer.varuint(this.format === FORMAT_WHOLE_IDS ? id : this.counter - id)
+  }
+
+  read(reader: Reader): number {
+    return this.format === FORMAT_WHOLE_IDS ? reader.varuint() : this.counter - reader.varuint(this.counter)
+  }
+
+  /** A lock of the hold `id`. Its token is that id, or for a shared lock one before it. */
+  writeHeldLock(writer: Writer, held: HeldLock, id: number): void {
+    if (this.format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
+    writer.string(held.name)
+    writeModeAndSlot(writer, held.mode, held.slot)
+    writer.varuint(id - held.token)
+  }
+
+  readHeldLock(reader: Reader, id: number): HeldLock {
+    if (this.format === FORMAT_WHOLE_IDS) return readHeldLock(reader)
+    const name = reader.string()
+    const { mode, slot } = readModeAndSlot(reader)
+    const token = (id - reader.varuint(id)) as Serial
+    return slot === undefined ? { name, mode, token } : { name, mode, token, slot }
+  }
+}
 
 /** The size of a semaphore. */
 export function writeSemaphore(writer: Writer, lock: Lock): void {
@@ -35,8 +75,8 @@ export function writeSemaphore(writer: Writer, lock: Lock): void {
   writer.varuint(lock.permits)
 }
 
-export function writeSession(writer: Writer, session: Session): void {
-  writer.varuint(session.id)
+export function writeSession(writer: Writer, session: Session, ids: SnapshotIds): void {
+  ids.write(writer, session.id)
   writer.hex128(session.nonce)
   writer.hex128(session.secret)
   writer.varuint(session.ttlMs)
@@ -53,10 +93,10 @@ export function writeSession(writer: Writer, session: Session): void {
   writeList(writer, [...session.changes.values()], writeChange)
 }
 
-export function writeHold(writer: Writer, hold: Hold): void {
-  writer.varuint(hold.id)
-  writer.varuint(hold.session === undefined ? 0 : hold.session.id)
-  writeList(writer, hold.held, writeHeldLock)
+export function writeHold(writer: Writer, hold: Hold, ids: SnapshotIds): void {
+  ids.write(writer, hold.id)
+  ids.write(writer, hold.session === undefined ? 0 : hold.session.id)
+  writeList(writer, hold.held, (w, held) => ids.writeHeldLock(w, held, hold.id))
   writer.string(hold.client)
   const { data, lockDelayMs, persistent, portable, secret, confirmed } = hold.terms
   writer.bytes(data)
@@ -74,8 +114,8 @@ export function writeWaiter(writer: Writer, waiter: Waiter): void {
   writeCommand(writer, { ...waiter.acquire, ack: { lowest: 1, also: [] } })
 }
 
-export function writeDelay(writer: Writer, delay: Delay): void {
-  writer.varuint(delay.dueId)
+export function writeDelay(writer: Writer, delay: Delay, ids: SnapshotIds): void {
+  ids.write(writer, delay.dueId)
   writer.varuint(delay.dueAt)
   writeList(writer, delay.held, (w, held) => {
     w.string(held.name)
@@ -83,7 +123,7 @@ export function writeDelay(writer: Writer, delay: Delay): void {
   })
 }
 
-export function writeAnswers(writer: Writer, session: Session): void {
+export function writeAnswers(writer: Writer, session: Session, ids: SnapshotIds): void {
   writeList(
     writer,
     [...session.answers.values()].sort((a, b) => a.request - b.request),
@@ -94,7 +134,7 @@ export function writeAnswers(writer: Writer, session: Session): void {
         w.varuint(answer.waiter.arrival)
       } else if (answer.hold !== undefined) {
         w.u8(2)
-        w.varuint(answer.hold.id)
+        ids.write(w, answer.hold.id)
       } else {
         assert(answer.result !== undefined, `answer ${answer.request} of session ${session.id} is empty`)
         w.u8(3)
@@ -143,15 +183,15 @@ export class StateReading {
 
 /** Yields the offset after each element. */
 function* readElements(reader: Reader): Generator<number, Machine> {
-  const machine = readHead(reader)
+  const { machine, ids } = readHead(reader)
   yield* each(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
   const sessions: Session[] = []
-  yield* each(reader, 1, (r) => sessions.push(readSession(r, machine)))
-  yield* each(reader, 1, (r) => readHold(r, machine))
+  yield* each(reader, 1, (r) => sessions.push(readSession(r, machine, ids)))
+  yield* each(reader, 1, (r) => readHold(r, machine, ids))
   yield* each(reader, 1, (r) => readWaiter(r, machine))
-  yield* each(reader, 1, (r) => readDelay(r, machine))
+  yield* each(reader, 1, (r) => readDelay(r, machine, ids))
   let next = 0
-  yield* each(reader, 1, (r) => readAnswers(r, machine, sessions[next++]))
+  yield* each(reader, 1, (r) => readAnswers(r, machine, sessions[next++], ids))
   yield* each(reader, 1, (r) => readRegister(r, machine))
   reader.finish()
   return machine
@@ -165,9 +205,10 @@ function* each(reader: Reader, bytesEach: number, read: (reader: Reader) => unkn
   }
 }
 
-function readHead(reader: Reader): Machine {
+function readHead(reader: Reader): { readonly machine: Machine; readonly ids: SnapshotIds } {
   const format = reader.u8()
-  if (format !== SNAPSHOT_FORMAT) throw reader.wrong(`a snapshot of format ${SNAPSHOT_FORMAT}, not ${format}`, 0)
+  if (format !== FORMAT_WHOLE_IDS && format !== FORMAT_ID_DISTANCES)
+    throw reader.wrong(`a snapshot of format ${FORMAT_WHOLE_IDS} or ${FORMAT_ID_DISTANCES}, not ${format}`, 0)
   const epoch = reader.varuint()
   const index = reader.varuint() as Index
   const now = reader.varuint()
@@ -181,11 +222,12 @@ function readHead(reader: Reader): Machine {
   machine.counter = counter
   machine.arrivals = arrivals
   machine.level = level
-  return machine
+  if (format !== snapshotFormat(machine)) throw reader.wrong(`format ${format} of a state of level ${level}`, 0)
+  return { machine, ids: new SnapshotIds(format, counter) }
 }
 
-function readSession(reader: Reader, machine: Machine): Session {
-  const id = reader.varuint() as SessionId
+function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Session {
+  const id = ids.read(reader) as SessionId
   const nonce = reader.hex128()
   const secret = reader.hex128()
   const ttlMs = reader.varuint() as Millis
@@ -226,12 +268,12 @@ function readSession(reader: Reader, machine: Machine): Session {
   return session
 }
 
-function readHold(reader: Reader, machine: Machine): void {
-  const id = reader.varuint() as Serial
-  const owner = reader.varuint()
+function readHold(reader: Reader, machine: Machine, ids: SnapshotIds): void {
+  const id = ids.read(reader) as Serial
+  const owner = ids.read(reader)
   const session = machine.sessions.get(owner)
   if (owner !== 0 && session === undefined) throw reader.wrong(`a hold of a known session, not of ${owner}`)
-  const held = readList(reader, 1, readHeldLock)
+  const held = readList(reader, 1, (r) => ids.readHeldLock(r, id))
   const client = reader.string()
   const data = reader.bytes()
   const lockDelayMs = reader.varuint()
@@ -284,8 +326,8 @@ function readWaiter(reader: Reader, machine: Machine): void {
   joinQueues(machine, waiter)
 }
 
-function readDelay(reader: Reader, machine: Machine): void {
-  const id = reader.varuint()
+function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
+  const id = ids.read(reader)
   const dueAt = reader.varuint()
   const held = readList(reader, 1, (r): HeldLock => {
     const name = r.string()
@@ -297,17 +339,17 @@ function readDelay(reader: Reader, machine: Machine): void {
   addDelay(machine, { held, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
 }
 
-function readAnswers(reader: Reader, machine: Machine, session: Session | undefined): void {
+function readAnswers(reader: Reader, machine: Machine, session: Session | undefined, ids: SnapshotIds): void {
   if (session === undefined) throw reader.wrong('answers of a known session')
   readList(reader, 2, (r) => {
     const request = r.varuint()
-    const answer = readAnswer(r, machine, request)
+    const answer = readAnswer(r, machine, request, ids)
     session.answers.set(request, answer)
     machine.hashAnswer(session, answer).add()
   })
 }
 
-function readAnswer(reader: Reader, machine: Machine, request: number): Answer {
+function readAnswer(reader: Reader, machine: Machine, request: number, ids: SnapshotIds): Answer {
   const kind = reader.choice(3, 'the state of an answer')
   if (kind === 1) {
     const arrival = reader.varuint()
@@ -317,7 +359,7 @@ function readAnswer(reader: Reader, machine: Machine, request: number): Answer {
   }
   const answer = newAnswer(request)
   if (kind === 2) {
-    const id = reader.varuint()
+    const id = ids.read(reader)
     const hold = machine.holds.get(id)
     if (hold === undefined) throw reader.wrong(`a known hold, not ${id}`)
     machine.hashOwner(hold).take()

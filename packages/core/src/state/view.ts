@@ -20,7 +20,8 @@ import type { Machine } from './machine.js'
 import type { Delay, Hold, Lock, Register, Session, Waiter } from './model.js'
 import { isBefore, type Key, Order } from './order.js'
 import {
-  SNAPSHOT_FORMAT,
+  SnapshotIds,
+  snapshotFormat,
   writeAnswers,
   writeDelay,
   writeHold,
@@ -179,6 +180,7 @@ export class StateView implements HashWatch {
     assert(machine.dirty.length === 0, 'a snapshot between the steps of an entry')
     this.writeHead()
     const { sessions, holds, waiters, delays, locks, registers, counter, arrivals } = machine
+    const ids = new SnapshotIds(snapshotFormat(machine), counter)
     const bySession = {
       count: sessions.size,
       elements: () => sessions.values(),
@@ -192,13 +194,13 @@ export class StateView implements HashWatch {
       keyOf: (lock) => lock.name,
       write: writeSemaphore,
     })
-    this.sessions = new Section({ ...bySession, write: writeSession })
+    this.sessions = new Section({ ...bySession, write: (w, session) => writeSession(w, session, ids) })
     this.holds = new Section({
       count: holds.size,
       elements: () => holds.values(),
       keyOf: (hold) => hold.id,
       lastKey: counter,
-      write: writeHold,
+      write: (w, hold) => writeHold(w, hold, ids),
     })
     this.waiters = new Section({
       count: waiters.size,
@@ -211,9 +213,9 @@ export class StateView implements HashWatch {
       count: delays.size,
       elements: () => delays.values(),
       keyOf: (delay) => delay.dueId,
-      write: writeDelay,
+      write: (w, delay) => writeDelay(w, delay, ids),
     })
-    this.answers = new Section({ ...bySession, write: writeAnswers })
+    this.answers = new Section({ ...bySession, write: (w, session) => writeAnswers(w, session, ids) })
     this.registers = new Section({
       count: registers.size,
       elements: () => registers.values(),
@@ -320,7 +322,7 @@ export class StateView implements HashWatch {
 
   private writeHead(): void {
     const { writer, machine } = this
-    writer.u8(SNAPSHOT_FORMAT)
+    writer.u8(snapshotFormat(machine))
     writer.varuint(machine.epoch)
     writer.varuint(machine.index)
     writer.varuint(machine.now)

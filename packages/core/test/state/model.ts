@@ -346,15 +346,18 @@ export class Model extends ModelState {
     return { kind: 'deleted' }
   }
 
-  private configure({ limits, level, permits: resize }: Configure): ModelResult {
+  private configure({ limits, level, permits: resize, floor }: Configure): ModelResult {
     const codes: ErrorCode[] = []
-    if (level !== undefined && level !== 1) codes.push('invalid')
+    if (level !== undefined && level !== 2) codes.push('invalid')
     if (resize !== undefined) {
       if (!this.inUse(resize.name) || this.sizeOf(resize.name) === 0) codes.push('mismatch')
       if (resize.size < 1 || resize.size > 65_536) codes.push('invalid')
     }
+    // 34 years of milliseconds after 2024, 128 values each.
+    if (floor !== undefined && !(Number.isInteger(floor) && floor <= 1_073_001_600_000 * 128)) codes.push('invalid')
     if (codes.length > 0) return no(...codes)
     this.limits = { ...this.limits, ...limits }
+    if (floor !== undefined) this.counter = Math.max(this.counter, floor)
     if (resize !== undefined) this.setSize(resize.name, resize.size)
     return { kind: 'configured' }
   }

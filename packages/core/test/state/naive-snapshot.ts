@@ -3,6 +3,7 @@ import { writeList } from '../../src/codec/fields.js'
 import { Writer } from '../../src/index.js'
 import type { LockState } from '../../src/index.js'
 import {
+  SnapshotIds,
   writeAnswers,
   writeDelay,
   writeHold,
@@ -15,8 +16,10 @@ import {
 /** A snapshot in one go: each kind sorted by its key, after the head. */
 export function naiveSnapshot({ machine }: LockState): Uint8Array {
   const writer = new Writer()
-  writer.u8(1)
   const { epoch, index, now, counter, arrivals, level } = machine
+  const format = level === 1 ? 1 : 2
+  writer.u8(format)
+  const ids = new SnapshotIds(format, counter)
   for (const field of [epoch, index, now, counter, arrivals, level]) writer.varuint(field)
   writeLimits(writer, machine.limits)
   const sessions = sorted(machine.sessions.values(), (session) => session.id)
@@ -26,11 +29,11 @@ export function naiveSnapshot({ machine }: LockState): Uint8Array {
     sorted(semaphores, (lock) => lock.name),
     writeSemaphore,
   )
-  writeList(writer, sessions, writeSession)
+  writeList(writer, sessions, (w, session) => writeSession(w, session, ids))
   writeList(
     writer,
     sorted(machine.holds.values(), (hold) => hold.id),
-    writeHold,
+    (w, hold) => writeHold(w, hold, ids),
   )
   writeList(
     writer,
@@ -40,9 +43,9 @@ export function naiveSnapshot({ machine }: LockState): Uint8Array {
   writeList(
     writer,
     sorted(machine.delays.values(), (delay) => delay.dueId),
-    writeDelay,
+    (w, delay) => writeDelay(w, delay, ids),
   )
-  writeList(writer, sessions, writeAnswers)
+  writeList(writer, sessions, (w, session) => writeAnswers(w, session, ids))
   writeList(
     writer,
     sorted(machine.registers.values(), (register) => register.key),

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  FLOOR_MAX,
   type Command,
   decodeEntry,
   type Entry,
@@ -148,6 +149,13 @@ const command: fc.Arbitrary<Command> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('configure' as const),
       permits: fc.record({ name: fc.constant('p'), size: fc.integer({ min: 1, max: 3 }) }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('configure' as const),
+      floor: fc.constantFrom(0, 7, 2 ** 31 + 1, 11_776_000_000_000, FLOOR_MAX),
     }),
   },
 ) as fc.Arbitrary<Command>

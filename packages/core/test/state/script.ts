@@ -1,5 +1,13 @@
 import fc from 'fast-check'
-import type { Ack, Acquire, Command, Limits, LockRequest, Mode } from '../../src/index.js'
+import {
+  type Ack,
+  type Acquire,
+  type Command,
+  FLOOR_MAX,
+  type Limits,
+  type LockRequest,
+  type Mode,
+} from '../../src/index.js'
 import type { Model } from './model.js'
 
 /** A wish for a command, in numbers that are made sense of only when the state is known: so that commands meet. */
@@ -80,6 +88,7 @@ const SHAPES: readonly (readonly LockRequest[])[] = [
 const WAITS = [0, 50, 150, 250, 5000, -1, -1, -1]
 const DELAYS = [0, 0, 0, 50, 100, 60_001]
 const TTLS = [250, 400, 1000, 1000, 5000, 5000, 20_000, 99]
+const FLOORS = [0, 3, 20, 2 ** 31, 11_776_000_000_000, 11_776_000_000_001, FLOOR_MAX, FLOOR_MAX + 1]
 const LIMITS: Partial<Limits>[] = [
   { sessions: 3 },
   { sessions: 100 },
@@ -230,7 +239,8 @@ export class Clients {
         return {
           kind: 'configure',
           limits: LIMITS[what % LIMITS.length] as Partial<Limits>,
-          ...(how % 5 === 0 ? { level: what % 3 } : {}),
+          ...(how % 5 === 0 ? { level: what % 4 } : {}),
+          ...(how % 4 === 0 ? { floor: FLOORS[what % FLOORS.length] as never } : {}),
         }
       }
     }
