@@ -53,6 +53,8 @@ export interface Disk {
 /** A monotonic clock of whole milliseconds (fractions dropped), and one-shot timers on it. */
 export interface Clock {
   monotonicMs(): number
+  /** Milliseconds since 1970 by the wall clock, which may be wrong or step. Only floors of the counter use it. */
+  wallMs(): number
   /** Runs `callback` once, not before `delayMs` have passed. Returns a function that takes it back. */
   after(delayMs: number, callback: () => void): () => void
 }

@@ -6,6 +6,8 @@ import {
   type Refused,
   type Result,
   StorageError,
+  type Token,
+  tokenOf,
 } from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
 import { Listeners } from './driver/listeners.js'
@@ -61,6 +63,7 @@ export class Replica implements Member<LockState> {
   private told: Told | undefined
   private stopped: (() => void)[] = []
   private stopDeadline = 0
+  private readonly founded: Token | undefined
 
   /**
    * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
@@ -74,7 +77,7 @@ export class Replica implements Member<LockState> {
     let replica: Replica | undefined
     try {
       const settings = settingsOf(options)
-      const open = (): void => {
+      const open = (founded: boolean): void => {
         const storageOptions = { ...settings, changed: () => replica?.roomChanged() }
         openStorage(platform.disk, storageOptions, (error, storage) => {
           if (!storage) return finish(error)
@@ -87,7 +90,7 @@ export class Replica implements Member<LockState> {
             })
           }
           try {
-            replica = new Replica(settings, storage)
+            replica = new Replica(settings, storage, founded)
             replica.whenUsable((problem) => finish(problem, problem ? undefined : replica))
           } catch (failed) {
             storage.log.close()
@@ -96,8 +99,8 @@ export class Replica implements Member<LockState> {
           }
         })
       }
-      if (isFounded(platform.disk)) open()
-      else foundFolder(settings, (error) => (error ? finish(error) : open()))
+      if (isFounded(platform.disk)) open(false)
+      else foundFolder(settings, (error, isFounder) => (error ? finish(error) : open(isFounder)))
     } catch (error) {
       finish(error as Error)
     }
@@ -106,6 +109,7 @@ export class Replica implements Member<LockState> {
   private constructor(
     private readonly settings: ReplicaSettings,
     private readonly storage: Storage,
+    founded: boolean,
   ) {
     const { log } = settings.platform
     this.onAppliedListeners = new Listeners(log)
@@ -119,7 +123,14 @@ export class Replica implements Member<LockState> {
       rested: (applied) => this.rested(applied),
       notLeader: () => this.notLeader(),
     })
+    const { state } = this.loop.applier
+    if (founded) this.founded = tokenOf(state.epoch, state.counter)
     this.scheduleTick()
+  }
+
+  /** Whether this start has founded the service on an empty folder, and where its tokens start: the first one is greater. */
+  get foundedAbove(): Token | undefined {
+    return this.founded
   }
 
   get status(): MemberStatus {

@@ -1,4 +1,13 @@
-import { countsOf, type Event, FreshMap, type HoldId, type LockState, type SessionId } from '@leasehold/core'
+import {
+  countsOf,
+  type Event,
+  FLOOR_PER_MS,
+  floorAt,
+  FreshMap,
+  type HoldId,
+  type LockState,
+  type SessionId,
+} from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus } from '@leasehold/replica'
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { Tally } from './tally.js'
@@ -111,6 +120,14 @@ export class Metrics {
       return member.status.commitIndex - member.status.appliedIndex
     })
     this.#gauge('epoch', 'Epoch of the service', () => member.status.epoch)
+    this.#gauge(
+      'counter_ahead_seconds',
+      'How far the token counter is ahead of the floor of the clock; below 0: behind',
+      () => {
+        const floor = floorAt(Date.now())
+        return floor === undefined ? Number.NaN : (member.stale().state.counter - floor) / FLOOR_PER_MS / 1000
+      },
+    )
     this.#gauge('has_leader', '1 while a leader is known', () => Number(member.status.leader !== ''))
     this.#gauge('disk_full', '1 while the disk has no room for new log files', () =>
       Number(member.status.disk === 'full'),

@@ -80,7 +80,7 @@ export class PostgresConnector implements Connector {
 }
 
 function fresh({ service, firstEpoch, snapshot }: Loaded): AppliedLog {
-  if (snapshot === undefined) return new AppliedLog(service, LockState.create({ epoch: firstEpoch }), START)
+  if (snapshot === undefined) return new AppliedLog(service, LockState.create({ epoch: firstEpoch, level: 1 }), START)
   const { index, nonce, state } = snapshot
   return new AppliedLog(service, LockState.restore(state), { index, nonce })
 }

@@ -41,6 +41,8 @@ export const LAB_SETTINGS: MemberSettings = {
   snapshotSliceBytes: 1,
   // Blocking takes no time here, however slow or stuck the disk. The explorer draws it all the same.
   blockingWrites: false,
+  // Pictures and traces speak of tokens like 33.
+  clockFloors: false,
 }
 
 /** Members that form one service, with everything that is checked about them at every step. */

@@ -1,4 +1,4 @@
-import type { Limits } from '@leasehold/core'
+import { LEVEL_MAX, type Limits } from '@leasehold/core'
 import {
   type FoundingCluster,
   inspect,
@@ -174,7 +174,7 @@ export class SimulatedMember {
     const founding = {
       epoch,
       ...(limits ? { limits } : {}),
-      ...(this.founding ? { cluster: this.founding } : {}),
+      ...(this.founding ? { cluster: { level: LEVEL_MAX, ...this.founding } } : {}),
     }
     const platform = {
       disk: this.disk.mount({

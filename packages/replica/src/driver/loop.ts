@@ -1,10 +1,11 @@
-import { type Index, LockState, type Refused, type Result } from '@leasehold/core'
+import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
 import { type Effects, type Entry, type Message, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../api.js'
 import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
 import type { Storage } from '../storage.js'
 import { Applier } from './applier.js'
+import { Floors } from './floors.js'
 import { Flusher } from './flusher.js'
 import { leaveHangingDisk } from './hanging-disk.js'
 import { LeaderClock } from './leader-clock.js'
@@ -61,6 +62,7 @@ export class Loop {
   private readonly stamps = new Stamps()
   private readonly rate = new ClockRate()
   private readonly hashes = new StateHashes()
+  private readonly floors: Floors
   private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
   /** Configuration entries that somebody waits for. */
   private readonly changes = new Map<number, (result: ChangeResult) => void>()
@@ -110,6 +112,7 @@ export class Loop {
         this.turn()
       },
     })
+    this.floors = new Floors({ ...platform, self: identity.node, enabled: settings.clockFloors })
     this.peers = new Peers({
       network: platform.network,
       random: platform.random,
@@ -132,6 +135,7 @@ export class Loop {
       },
       install: (received) => this.takeIn(received),
       hash: (from, index, hash) => this.compare(from, index, hash),
+      level: (from, level) => this.levelAnnounced(from, level),
     })
     this.peers.setMembers(this.meta.members)
     this.stamps.note(log.recovered)
@@ -186,6 +190,8 @@ export class Loop {
     const electionTimeoutMs = settings.electionTicks * settings.tickMs
     leaveHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
+    if (this.floors.announces(this.raft.leader, this.applier.state.level))
+      this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
     if (this.reads.tick(2 * settings.electionTicks))
       this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
     this.turn()
@@ -377,7 +383,10 @@ export class Loop {
     const base = this.stamps.highest(this.applier.state.now)
     const now = platform.clock.monotonicMs()
     const clock = new LeaderClock(base, now, tickMs)
-    const opening = this.raft.propose([new Proposals().close(clock.stamp(now, base), 0).data])
+    const first = new Proposals()
+    const command = this.floors.opening(this.applier.state.level, this.meta.members)
+    if (command !== undefined) first.addFirst(command)
+    const opening = this.raft.propose([first.close(clock.stamp(now, base), this.batchBytes).data])
     assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
     this.tenure = new Tenure(term, opening as Index, clock, base)
     platform.log.info('leads', { term, index: opening })
@@ -387,6 +396,7 @@ export class Loop {
   private becomeReady(tenure: Tenure): void {
     tenure.ready = true
     this.closing = true
+    this.configure(this.floors.following(this.applier.state.level))
     if (!this.options.settings.endLocalSessions || this.localSessionsEnded) return
     // Once per start, before anybody else's command: whoever lived in the process before is dead.
     this.localSessionsEnded = true
@@ -472,6 +482,18 @@ export class Loop {
     this.stamps.clear()
     this.peers.setMembers(this.meta.members)
     this.options.applied({ index: index as Index, commands: 0, pushes: [], events: [] })
+  }
+
+  private levelAnnounced(from: number, level: number): void {
+    this.floors.announced(from, level)
+    if (this.tenure?.ready) this.configure(this.floors.raised(this.applier.state.level, this.meta.members))
+  }
+
+  /** Puts a command of this leader in front of all others. */
+  private configure(command: Command | undefined): void {
+    if (command === undefined) return
+    this.proposals.addFirst(command)
+    this.kick()
   }
 
   private announceHash(): void {

@@ -6,6 +6,11 @@ import type { Platform } from '../platform.js'
 export interface Founding {
   /** First epoch of an empty service; default 1. Higher, when it replaces a service whose tokens must stay below. */
   readonly epoch?: number
+  /**
+   * The counter starts above it. Default: the floor of the wall clock, see `floorAt` of `@leasehold/core`; 0 without
+   * {@link ReplicaOptions.clockFloors}. All founders of a cluster need the same one: see {@link FoundingCluster.floor}.
+   */
+  readonly floor?: number
   readonly limits?: Partial<Limits>
   /**
    * The cluster that this member belongs to, as all its founders have agreed; without it the member is alone. Every
@@ -20,6 +25,10 @@ export interface FoundingCluster {
   /** This member's own number, from {@link mintNode}: among the founders', or of one that joins and is no founder. */
   readonly node: number
   readonly founders: readonly MemberInfo[]
+  /** The counter of the service starts above it; absent in records of older versions: 0. */
+  readonly floor?: number
+  /** Feature level that the service is founded with; absent in records of older versions: 1. */
+  readonly level?: number
 }
 
 export interface ReplicaOptions {
@@ -56,6 +65,11 @@ export interface ReplicaOptions {
    * known dead. Only for a service of one; default false.
    */
   readonly endLocalSessions?: boolean
+  /**
+   * Raises the counter to the floor of the wall clock when a service is founded and in each term of a leader, so that a state
+   * that was lost does not give its tokens again; default true. False is for demonstrations whose tokens start at 1.
+   */
+  readonly clockFloors?: boolean
   /** Gives the folder back when everything has stopped; it calls `done`. */
   readonly release?: (done: () => void) => void
 }
@@ -108,6 +122,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     compareEvery: 4096,
     blockingWrites: true,
     endLocalSessions: false,
+    clockFloors: true,
     release: (done) => done(),
     ...definedOf(options),
     founding: options.founding,

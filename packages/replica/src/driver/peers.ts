@@ -38,6 +38,8 @@ export interface PeersOptions {
   readonly install: (received: Received) => void
   /** Another member says what its state's hash is after an entry. */
   readonly hash: (from: NodeId, index: number, hash: string) => void
+  /** Another member says which feature level it knows. */
+  readonly level: (from: NodeId, level: number) => void
   /** Runs what a frame brings about; what it throws stops the member. */
   readonly guard: (action: () => void) => void
 }
@@ -83,6 +85,10 @@ export class Peers {
       writer.varuint(index)
       writer.string(hash)
     })
+  }
+
+  sendLevel(to: NodeId, level: number): void {
+    this.put('featureLevel', to, 'control', (writer) => writer.varuint(level))
   }
 
   tick(): void {
@@ -140,7 +146,8 @@ export class Peers {
       else if (kind === 'snapshotAck') {
         const outcome = this.senders.get(from)?.acked(readChunkAck(body))
         if (outcome) this.end(from, outcome === 'done')
-      } else this.options.hash(from, body.varuint(), body.string())
+      } else if (kind === 'featureLevel') this.options.level(from, body.varuint())
+      else this.options.hash(from, body.varuint(), body.string())
     } catch (error) {
       if (!(error instanceof CodecError)) throw error
       this.refuse(`${kind} of node ${from}: ${error.message}`)

@@ -13,6 +13,10 @@ export class NodeClock implements Clock {
     return Math.trunc(performance.now())
   }
 
+  wallMs(): number {
+    return Date.now()
+  }
+
   /** A delay of 0 means: once everything that has arrived by now has been dealt with. */
   after(delayMs: number, callback: () => void): () => void {
     if (delayMs <= 0) {

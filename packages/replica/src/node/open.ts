@@ -16,6 +16,8 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
   readonly name?: string
   /** First epoch of an empty service; default 1. */
   readonly epoch?: number
+  /** The counter of an empty service starts above it; default the floor of the machine's clock. */
+  readonly floor?: number
   readonly limits?: Partial<Limits>
   /** The cluster that an empty folder becomes a member of; default: a service of one. */
   readonly cluster?: FoundingCluster
@@ -44,6 +46,7 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     dir,
     name = 'n1',
     epoch,
+    floor,
     limits,
     cluster,
     mustExist,
@@ -71,7 +74,12 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     }
     const founding = mustExist
       ? undefined
-      : { ...(epoch !== undefined && { epoch }), ...(limits && { limits }), ...(cluster && { cluster }) }
+      : {
+          ...(epoch !== undefined && { epoch }),
+          ...(floor !== undefined && { floor }),
+          ...(limits && { limits }),
+          ...(cluster && { cluster }),
+        }
     const release = (done: () => void): void => {
       owner.release().then(done, done)
     }

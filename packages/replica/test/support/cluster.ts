@@ -1,4 +1,4 @@
-import type { Command, LockState, Result } from '@leasehold/core'
+import { type Command, LEVEL_MAX, type LockState, type Result } from '@leasehold/core'
 import type { ReadView } from '../../src/api.js'
 import type { ReplicaOptions } from '../../src/driver/options.js'
 import type { MemberInfo } from '../../src/members.js'
@@ -36,11 +36,19 @@ export class Cluster {
   readonly stalled = new Set<Site>()
   private readonly clock = new SimClock()
   private readonly options: Partial<ReplicaOptions>
+  /** Feature level and floor of the founding record. */
+  private readonly record: { readonly level?: number; readonly floor?: number }
   private lastNow = 0
   private stepsAtOnce = 0
 
-  constructor(count: number, seed = 1, options: Partial<ReplicaOptions> = {}) {
+  constructor(
+    count: number,
+    seed = 1,
+    options: Partial<ReplicaOptions> = {},
+    record: { readonly level?: number; readonly floor?: number } = { level: LEVEL_MAX },
+  ) {
     this.options = options
+    this.record = record
     this.choose = seeded(seed)
     this.sites = Array.from({ length: count }, (_, i) => this.site(i))
     this.founders = this.sites.map(({ info }) => info)
@@ -64,13 +72,14 @@ export class Cluster {
       disk: site.disk,
       clock: {
         monotonicMs: () => this.clock.monotonicMs(),
+        wallMs: () => this.clock.wallMs(),
         after: (delayMs: number, callback: () => void) => this.clock.after(delayMs, alive(callback)),
       },
       random: { bytes: (length: number) => Uint8Array.from({ length }, () => choose(256)), below: choose },
       network: this.network(site),
       log: quietLogger,
     }
-    const founding = { cluster: { id: CLUSTER, node: site.info.node, founders: this.founders } }
+    const founding = { cluster: { id: CLUSTER, node: site.info.node, founders: this.founders, ...this.record } }
     const all = {
       founding,
       platform,

@@ -22,6 +22,11 @@ export class SimClock implements Clock {
     return this.now
   }
 
+  /** 2026-12-01, plus the time that has passed. */
+  wallMs(): number {
+    return 1_796_083_200_000 + this.now
+  }
+
   after(delayMs: number, callback: () => void): () => void {
     const timer = { at: this.now + Math.max(0, delayMs), order: this.order++, callback }
     this.timers.push(timer)

@@ -1,8 +1,15 @@
 import { existsSync, fsyncSync, mkdirSync, openSync, closeSync, readFileSync, renameSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
-import { InvalidError } from '@leasehold/core'
-import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
+import { InvalidError, LEVEL_FLOOR, LEVEL_MAX } from '@leasehold/core'
+import {
+  foundingFloor,
+  type FoundingCluster,
+  type Logger,
+  type MemberInfo,
+  mintCluster,
+  mintNode,
+} from '@leasehold/replica'
 import { DamagedError, folderIdentity, setAside, wasAlwaysAlone } from '@leasehold/replica/node'
 import { askForPlace, readQuestion, RepairDesk, type RepairingMember } from './repair.js'
 import { encodeStanding, type FoundingRecord, type Standing, standingAt } from './standing.js'
@@ -26,7 +33,10 @@ export interface MusterOptions {
   readonly url: string
   /** Name → HOST:PORT of all members, this one too. */
   readonly list: ReadonlyMap<string, string>
-  readonly epoch: number
+  /** First epoch of the cluster; default 1. */
+  readonly epoch?: number
+  /** The cluster's counter starts above it; default the floor of this machine's clock. */
+  readonly floor?: number
   /** Whether this member, when it is empty, takes the place of the member of its name in a cluster that exists. */
   readonly repair?: boolean
   readonly peers: TcpPeers
@@ -106,7 +116,20 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
     }
     await pause(ASK_EVERY_MS, options.signal)
   }
-  return { id: mine.id, node, founders: mine.founders, epoch: mine.epoch }
+  checkLevel(options, mine)
+  const { id, founders, epoch, floor = 0, level = 1 } = mine
+  return { id, node, founders, epoch, floor, level }
+}
+
+/** @throws InvalidError when a newer version founded the cluster at a level that this one does not know */
+function checkLevel({ name }: MusterOptions, { level = 1 }: FoundingRecord): void {
+  if (level <= LEVEL_MAX) return
+  throw new InvalidError(
+    `the cluster of ${name} was founded at feature level ${level}, and this version knows up to ${LEVEL_MAX}`,
+    {
+      hint: 'start every member with the newest version that any of them runs',
+    },
+  )
 }
 
 /**
@@ -216,8 +239,8 @@ function placesOf(list: ReadonlyMap<string, string>, answers: ReadonlyMap<string
 }
 
 function standingOf(options: MusterOptions, { node, lost }: Kept, founding: FoundingRecord | undefined): Standing {
-  const { name, url, list, epoch } = options
-  const standing = { name, node, url, list: canonical(list), epoch, ...(lost && { lost }) }
+  const { name, url, list, epoch = 1 } = options
+  const standing = { name, node, url, list: canonical(list), epoch, level: LEVEL_MAX, ...(lost && { lost }) }
   return founding === undefined
     ? standing
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }
@@ -243,7 +266,7 @@ function decide(
   { node, lost }: Kept,
   answers: ReadonlyMap<string, Standing>,
 ): { record: FoundingRecord } | { waiting: string; stranger?: boolean } {
-  const { name, list, epoch } = options
+  const { name, list, epoch = 1 } = options
   for (const [other, answer] of answers) {
     if (answer.name !== other)
       return { waiting: `the member at ${list.get(other)} is ${answer.name}, not ${other}: check --cluster` }
@@ -275,7 +298,10 @@ function decide(
     const answer = answers.get(member)
     return { node: answer?.node ?? node, name: member, peer, url: answer?.url ?? options.url }
   })
-  return { record: { id: mintCluster(RANDOM), epoch, founders } }
+  // Older versions know no floor: they would found another state from the same record.
+  const level = Math.min(LEVEL_MAX, ...[...answers.values()].map((answer) => answer.level ?? 1))
+  const floor = level < LEVEL_FLOOR ? 0 : (options.floor ?? foundingFloor(Date.now(), options.epoch))
+  return { record: { id: mintCluster(RANDOM), epoch, founders, floor, level } }
 }
 
 const RANDOM = {

@@ -10,6 +10,10 @@ export interface FoundingRecord {
   readonly id: string
   readonly epoch: number
   readonly founders: readonly MemberInfo[]
+  /** The service's counter starts above it; absent in records of older versions: 0. */
+  readonly floor?: number
+  /** Feature level that the service is founded with; absent in records of older versions: 1. */
+  readonly level?: number
 }
 
 /** How a member stands, as it tells others that begin. */
@@ -19,6 +23,8 @@ export interface Standing {
   readonly url: string
   readonly list: string
   readonly epoch: number
+  /** The highest feature level that it knows; older versions leave it out: 1. */
+  readonly level?: number
   /** Of a member of a cluster. */
   readonly founding?: FoundingRecord
   /** It had data that was lost: no cluster may begin with it. */

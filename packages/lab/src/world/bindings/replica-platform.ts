@@ -1,10 +1,14 @@
 import type { Clock, Random } from '@leasehold/replica'
 import type { Process } from '../process.js'
 
+/** What a wall clock that was never set shows when a world begins: 2026-12-01T00:00:00Z. */
+const WORLD_BEGINS_MS = 1_796_083_200_000
+
 /** The member's clock: its machine's monotonic one, in whole milliseconds. */
 export function replicaClock(process: Process): Clock {
   return {
     monotonicMs: () => Math.floor(process.machine.clockUs('monotonic') / 1000),
+    wallMs: () => WORLD_BEGINS_MS + Math.floor(process.machine.clockUs('wall') / 1000),
     after: (delayMs, callback) => process.after(delayMs * 1000, callback),
   }
 }

@@ -49,7 +49,7 @@ export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
 
 /** Listens for the other members, and waits until this one may begin. */
 export async function joinCluster(
-  options: ClusterOptions & { readonly data: string; readonly epoch?: number },
+  options: ClusterOptions & { readonly data: string; readonly epoch?: number; readonly tokenStart?: number },
   url: string,
   log: Logger,
   signal: AbortSignal,
@@ -62,7 +62,8 @@ export async function joinCluster(
       name,
       url,
       list,
-      epoch: options.epoch ?? 1,
+      ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
+      ...(options.tokenStart === undefined ? {} : { floor: options.tokenStart }),
       repair: options.repair === true,
       peers,
       log,
@@ -81,7 +82,14 @@ export async function joinCluster(
     const began = async (member: Replica): Promise<void> => {
       foundingIsOver(options.data)
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
-      const record = { id: founding.id, epoch, founders: founding.founders }
+      const { id, founders, floor, level } = founding
+      const record = {
+        id,
+        epoch,
+        founders,
+        ...(floor !== undefined && { floor }),
+        ...(level !== undefined && { level }),
+      }
       answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, member)
       if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
     }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { InvalidError, StorageError, UnavailableError } from '@leasehold/core'
+import { formatToken, InvalidError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Logger, MemberStatus } from '@leasehold/replica'
 import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
 import {
@@ -19,6 +19,7 @@ export interface ServeOptions extends ClusterOptions {
   readonly listen: Listen
   readonly advertiseUrl?: string
   readonly epoch?: number
+  readonly tokenStart?: number
   readonly allowAnonymous?: boolean
   readonly allowOrigins?: readonly string[]
   readonly takeOver?: boolean
@@ -93,9 +94,16 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     const { epoch, cluster, member: name } = member.status
     const data = resolve(options.data)
+    const { foundedAbove } = member
+    if (foundedAbove !== undefined) {
+      log.info('a new service was founded', { cluster, epoch, tokensAbove: formatToken(foundedAbove), data })
+    }
     if (place !== undefined) await Promise.race([hasLeader(member), stopping.asked, failed(member)])
-    if (options.json === true) printJson({ url: server.url, data, epoch, cluster, member: name, pid: process.pid })
-    else {
+    if (options.json === true) {
+      const founded = foundedAbove === undefined ? {} : { founded: { tokensAbove: formatToken(foundedAbove) } }
+      printJson({ url: server.url, data, epoch, cluster, member: name, pid: process.pid, ...founded })
+    } else {
+      if (foundedAbove !== undefined) print(`founded a new service in ${data}; its tokens start above ${foundedAbove}`)
       const who = place === undefined ? '' : `, member ${name} of cluster ${cluster.slice(0, 8)}`
       print(`leasehold is ready on ${server.url} (data in ${data}, epoch ${epoch}${who})`)
     }
@@ -154,6 +162,7 @@ async function open(options: BeginOptions, url: string | undefined, log: Logger,
       takeOver: options.takeOver === true,
       synced: options.synced,
       ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
+      ...(options.tokenStart === undefined ? {} : { floor: options.tokenStart, clockFloors: false }),
       ...(url === undefined ? {} : { url }),
       ...place?.replica,
     })

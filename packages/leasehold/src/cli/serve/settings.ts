@@ -8,6 +8,7 @@ import type { Listen } from './serve.js'
 const EPOCH_MAX = 32_767
 const DEFAULT_LISTEN = '127.0.0.1:4100'
 const RATE_MAX = 1_000_000
+const TOKEN_START_MAX = 1_000_000
 
 /** One setting of `serve`: an option, an environment variable, and a field of the config file. */
 interface Setting {
@@ -38,6 +39,11 @@ export const SETTINGS: readonly Setting[] = [
     flags: '--epoch <n>',
     text: 'first epoch of an empty service, above that of a service it replaces',
     read: numberOf('the epoch', 1, EPOCH_MAX),
+  },
+  {
+    flags: '--token-start <n>',
+    text: 'for demonstrations: tokens of an empty service start above this number, not above the clock; an emptied folder repeats them',
+    read: numberOf('the token start', 0, TOKEN_START_MAX),
   },
   { flags: '--name <name>', text: 'name of this member of a cluster' },
   { flags: '--peer-listen <host:port>', text: 'where this member takes the other members' },

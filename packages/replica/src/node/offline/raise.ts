@@ -1,4 +1,4 @@
-import { holdOf, type LockState, type Token, tokenOf } from '@leasehold/core'
+import { floorAt, holdOf, LEVEL_MAX, type LockState, type Token, tokenOf } from '@leasehold/core'
 import { type Identity, mintCluster, mintNode } from '../../identity.js'
 import { encodeMeta } from '../../members.js'
 import type { Random } from '../../platform.js'
@@ -31,7 +31,8 @@ export function raise(
   random: Random,
 ): Raised {
   const { epoch, name } = options
-  const { state, moved } = old.withEpoch(epoch)
+  const floor = floorAt(Date.now())
+  const { state, moved } = old.withEpoch(epoch, { floor, level: LEVEL_MAX })
   state.apply({ at: state.now, commands: [] }, (old.index + 1) as typeof old.index)
   const node = mintNode(random)
   const cluster = mintCluster(random)
