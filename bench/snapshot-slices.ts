@@ -48,6 +48,7 @@ export async function snapshotInSlices(state: LockState, between: () => void): P
   const bytes = await new Promise<number>((resolve) => {
     const clock = {
       monotonicMs: () => Math.trunc(performance.now()),
+      wallMs: () => Date.now(),
       after(delayMs: number, callback: () => void) {
         const timer = setTimeout(() => {
           between()

@@ -198,6 +198,7 @@ function timedPlatform(
     disk,
     clock: {
       monotonicMs: () => clock.monotonicMs(),
+      wallMs: () => Date.now(),
       after: (delayMs, callback) => clock.after(delayMs, stretches.timed(callback)),
     },
     random: new NodeRandom(),

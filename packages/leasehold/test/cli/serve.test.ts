@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Service, until, Workshop } from '../support/cli.js'
@@ -159,9 +159,37 @@ describe('leasehold serve', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('without --json one line says that it is ready', async () => {
-    const cli = workshop.start(['serve', '--data', workshop.folder(), '--listen', '127.0.0.1:0'])
-    await cli.printed('\n')
-    expect(cli.stdout).toMatch(/^leasehold is ready on http:\/\/127\.0\.0\.1:\d+ .*\n$/)
+  test('without --json says once that it founded a service, and each time that it is ready', async () => {
+    const args = ['serve', '--data', workshop.folder(), '--listen', '127.0.0.1:0']
+    const ready = 'leasehold is ready on http:\\/\\/127\\.0\\.0\\.1:\\d+ .*\\n'
+    const first = workshop.start(args)
+    await first.printed('leasehold is ready')
+    expect(first.stdout).toMatch(new RegExp(`^founded a new service in .*; its tokens start above \\d{15}\n${ready}$`))
+    first.kill('SIGTERM')
+    await first.finished
+    const second = workshop.start(args)
+    await second.printed('leasehold is ready')
+    expect(second.stdout).toMatch(new RegExp(`^${ready}$`))
+  })
+
+  test('an emptied folder starts above the tokens of the lost service', async () => {
+    const data = join(workshop.folder(), 'data')
+    const args = ['serve', '--data', data, '--listen', '127.0.0.1:0', '--json']
+    const tokens: bigint[] = []
+    for (let life = 0; life < 2; life++) {
+      const service = workshop.start(args)
+      await service.printed('\n')
+      const { url } = JSON.parse(service.stdout) as { url: string }
+      const answer = await fetch(`${url}/v1/acquire`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name: 'doc', ttl: '60s' }),
+      })
+      tokens.push(BigInt(((await answer.json()) as { token: string }).token))
+      service.kill('SIGKILL')
+      await service.finished
+      rmSync(data, { recursive: true, force: true })
+    }
+    expect(tokens[1]).toBeGreaterThan(tokens[0] as bigint)
   })
 })

@@ -28,22 +28,37 @@ export async function playHalf(stage: Stage, guarded: boolean, place: StorePlace
   const moments: Moment[] = []
   const start = performance.now()
   const note = (actor: Actor, what: Happening) => moments.push({ atMs: performance.now() - start, actor, what })
-  const cast = (actor: 'A' | 'B', gate: string | undefined) => {
+  const cast = (actor: 'A' | 'B', { gate, begin }: Pick<WorkerTask, 'gate' | 'begin'>) => {
     const amount = actor === 'A' ? AMOUNT_A : AMOUNT_B
     const lock = guarded ? `${LOCK}-guarded` : LOCK
-    const task: WorkerTask = { actor, url: stage.url, lock, ttlMs: LEASE_MS, amount, guarded, store: place, gate }
-    note(actor, { kind: 'started' })
-    return new Worker(stage.children, task, (report) => note(actor, report))
+    const task: WorkerTask = {
+      actor,
+      url: stage.url,
+      lock,
+      ttlMs: LEASE_MS,
+      amount,
+      guarded,
+      store: place,
+      gate,
+      begin,
+    }
+    return new Worker(stage.children, task, (report) => report.kind === 'ready' || note(actor, report))
   }
 
-  const gate = join(stage.folder, guarded ? 'go-guarded' : 'go')
-  const a = cast('A', gate)
+  const file = (name: string) => join(stage.folder, guarded ? `${name}-guarded` : name)
+  const gate = file('go')
+  const begin = file('begin')
+  const b = cast('B', { gate: undefined, begin })
+  await b.report(['ready'], stage.remaining())
+  note('A', { kind: 'started' })
+  const a = cast('A', { gate, begin: undefined })
   const heldA = await a.report(['held'], stage.remaining())
   await a.report(['sending'], stage.remaining())
   a.signal('SIGSTOP')
   note('A', { kind: 'stopped' })
   const pause = sleep(LEASE_MS + EXTRA_PAUSE_MS)
-  const b = cast('B', undefined)
+  note('B', { kind: 'started' })
+  writeFileSync(begin, '')
   const heldB = await b.report(['held'], stage.remaining())
   await b.report(['released'], stage.remaining())
   await b.gone()

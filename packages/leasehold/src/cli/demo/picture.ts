@@ -1,3 +1,4 @@
+import { splitToken } from '@leasehold/core'
 import pc from 'picocolors'
 import type { Half, Happening, Moment } from './story.js'
 
@@ -98,10 +99,11 @@ function sentence({ actor, what }: Moment): string {
 
 function words(what: Happening): string {
   switch (what.kind) {
+    case 'ready':
     case 'started':
       return 'asks for the lock'
     case 'held':
-      return `has the lock, token ${pc.bold(what.token)}`
+      return `has the lock, token ${pc.bold(tokenText(what.token))}`
     case 'read':
       return `reads the record: ${what.value}`
     case 'sending':
@@ -109,7 +111,9 @@ function words(what: Happening): string {
     case 'wrote':
       return `has written ${pc.bold(String(what.value))}`
     case 'refused':
-      return pc.red(`is refused with ${what.error}: the record has seen token ${what.mark ?? 'of a later hold'}`)
+      return pc.red(
+        `is refused with ${what.error}: the record has seen token ${what.mark === null ? 'of a later hold' : tokenText(what.mark)}`,
+      )
     case 'released':
       return 'is done'
     case 'stopped':
@@ -119,4 +123,9 @@ function words(what: Happening): string {
     case 'failed':
       return pc.red(`fails: ${what.message}`)
   }
+}
+
+/** A token without its epoch, as in the article's picture. */
+function tokenText(token: string): string {
+  return String(splitToken(BigInt(token)).serial)
 }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { formatToken, type Serial, tokenOf } from '@leasehold/core'
 import pc from 'picocolors'
 import { print } from '../output.js'
 import { playHalf } from './director.js'
@@ -64,7 +65,10 @@ function placeOf(options: DemoOptions, folder: string, guarded: boolean): StoreP
 
 function heading(guarded: boolean): string {
   const title = guarded ? '2  With a guard: the resource checks the fencing token' : '1  Without a guard: only a lock'
-  return `\n${pc.bold(title)}\n`
+  const note = guarded
+    ? `\n${pc.dim(`   tokens are shown without their epoch: 33 is ${formatToken(tokenOf(1, 33 as Serial))} in full`)}`
+    : ''
+  return `\n${pc.bold(title)}${note}\n`
 }
 
 function verdict(half: Half): string {

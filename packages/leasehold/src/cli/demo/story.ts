@@ -3,6 +3,8 @@ export type Actor = 'A' | 'B' | 'demo'
 
 /** What a worker reports, as JSON lines on its stdout. */
 export type Report =
+  /** The worker has a session, and waits until it may begin. */
+  | { readonly kind: 'ready' }
   | { readonly kind: 'held'; readonly token: string }
   | { readonly kind: 'read'; readonly value: number }
   /** The worker has looked at its lease, found it good, and is about to send its write. */
@@ -51,6 +53,8 @@ export interface WorkerTask {
   readonly store: StorePlace
   /** The worker waits in front of its write until this file exists; it is stopped there. Undefined: it does not wait. */
   readonly gate: string | undefined
+  /** The worker opens its session, and takes its lock only once this file exists. Undefined: at once. */
+  readonly begin: string | undefined
 }
 
 /** Where the record is. */

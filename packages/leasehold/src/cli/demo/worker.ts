@@ -40,6 +40,13 @@ async function unit(hold: Hold, store: Store, task: WorkerTask, gate: string | u
   report({ kind: 'wrote', value: total })
 }
 
+/** Opens the session with a lock that only this worker takes, so that the next token of all is that of its next lock. */
+async function waitFor(locks: Locks, task: WorkerTask, begin: string): Promise<void> {
+  await locks.request(`warm-up/${task.actor}`, { ttl: task.ttlMs, wait: WAIT }, () => report({ kind: 'ready' }))
+  const end = performance.now() + GATE_LIMIT_MS
+  while (!existsSync(begin) && performance.now() < end) await new Promise((done) => setTimeout(done, GATE_LOOK_MS))
+}
+
 async function work(locks: Locks, store: Store, task: WorkerTask): Promise<void> {
   const once = async (gate: string | undefined) => {
     const hold = await locks.acquire(task.lock, { ttl: task.ttlMs, wait: WAIT })
@@ -49,6 +56,7 @@ async function work(locks: Locks, store: Store, task: WorkerTask): Promise<void>
       await hold.release()
     }
   }
+  if (task.begin !== undefined) await waitFor(locks, task, task.begin)
   try {
     await once(task.gate)
   } catch (error) {
