@@ -1,8 +1,7 @@
-import type { ClientMessage, Command, Hello } from '@leasehold/core'
+import { type ClientMessage, type Command, type Hello, permissionOf } from '@leasehold/core'
 import { describe, expect, test } from 'vitest'
 import { Access, type ClientRights } from '../../packages/lab/src/cluster/access.js'
 import { allows, hasVerb, parseRule } from '../../packages/server/src/security/rules.js'
-import { accessOf } from '../../packages/server/src/stream-access.js'
 
 /* The lab stands below the server and decides over messages by itself: it must decide as the server does. */
 
@@ -48,9 +47,9 @@ const RIGHTS: readonly ClientRights[] = [
   { acquire: [''], read: [''], steal: [''], admin: [''] },
 ]
 
-/** As the server does: {@link accessOf}, then every name by the rules, or the verb for any name at all. */
+/** As the server does: {@link permissionOf}, then every name by the rules, or the verb for any name at all. */
 function serverAllows(message: Message, rights: ClientRights): boolean {
-  const access = accessOf(message, () => [])
+  const access = permissionOf(message, () => [])
   if (access === undefined) return true
   const rules = Object.entries(rights).flatMap(([verb, prefixes]: [string, readonly string[]]) =>
     prefixes.map((prefix) => parseRule(`${prefix || '*'}:${verb}`)),
@@ -77,7 +76,7 @@ describe('the lab allows what the server allows', () => {
       access.expire('C1')
       const peer = access.peer()
       expect(peer.authenticate?.({ client: 'C1' } as Hello)?.code).toBe('unauthenticated')
-      const isFree = accessOf(message, () => []) === undefined
+      const isFree = permissionOf(message, () => []) === undefined
       expect(peer.authorize?.(message)?.code).toBe(isFree ? undefined : 'unauthenticated')
     })
   }

@@ -1,5 +1,6 @@
-/** What a caller wants to do: the verbs of access rules. */
-export type AccessVerb = 'acquire' | 'read' | 'steal' | 'admin'
+import type { AccessVerb } from '@leasehold/core'
+
+export type { AccessVerb }
 
 export interface AccessRequest {
   readonly verb: AccessVerb

@@ -2,8 +2,10 @@ import {
   AccessError,
   type Command,
   decodeClientMessages,
+  isAudited,
   LeaseholdError,
   type LockState,
+  permissionOf,
   type Refused,
   type ServerMessage,
   Writer,
@@ -23,7 +25,6 @@ import { namesOfHold } from './facts.js'
 import { OpenQuestions } from './open-questions.js'
 import type { Caller, Credentials } from './security/access-control.js'
 import type { Services } from './services.js'
-import { accessOf } from './stream-access.js'
 
 /** WebSocket close codes: RFC 6455, section 7.4.1. */
 const PROTOCOL_ERROR = 1002
@@ -216,11 +217,11 @@ export class StreamConnection {
     else this.socket.send(frame, this.#sent)
   }
 
-  #authorize(message: Parameters<typeof accessOf>[0]): Refused | undefined {
+  #authorize(message: Parameters<typeof permissionOf>[0]): Refused | undefined {
     const { access: control, clients, gateway, metrics } = this.services
     const caller = this.#caller as Caller
     metrics.asked(message.kind === 'command' ? message.command.kind : message.kind)
-    const access = accessOf(message, (hold) => namesOfHold(gateway.member.stale().state, hold))
+    const access = permissionOf(message, (hold) => namesOfHold(gateway.member.stale().state, hold))
     if (access === undefined) return undefined
     try {
       control.authorize(caller, access, access.cost)
@@ -248,8 +249,7 @@ export class StreamConnection {
 
   /** What operators do is written before it is done. */
   #audit(command: Command): void {
-    const isOperators = command.kind === 'configure' || (command.kind === 'closeSession' && command.by === 'operator')
-    if (!isOperators) return
+    if (!isAudited(command)) return
     const principal = (this.#caller as Caller).principal.id
     this.services.audit?.write({ event: 'admin', verb: command.kind, principal, remote: this.from.remote })
   }

@@ -1,8 +1,7 @@
-import { AccessError, covers, encodeClientMessages, STREAM_VERSION } from '@leasehold/core'
+import { AccessError, covers, encodeClientMessages, permissionOf, STREAM_VERSION } from '@leasehold/core'
 import { type AccessRequest, createServer } from '@leasehold/server'
 import { describe, expect, it } from 'vitest'
 import WebSocket from 'ws'
-import { accessOf } from '../src/stream-access.js'
 import { serve, until } from './support/harness.js'
 import { LocalMember } from './support/local-member.js'
 
@@ -82,21 +81,21 @@ describe('a message of a stream', () => {
   const nothing = () => []
 
   it('needs a right, but for ping, unwatch and what only gives back', () => {
-    expect(accessOf({ kind: 'ping', correlation: 1 }, nothing)).toBeUndefined()
-    expect(accessOf({ kind: 'watch', correlation: 1, prefix: 'a' }, nothing)).toMatchObject({
+    expect(permissionOf({ kind: 'ping', correlation: 1 }, nothing)).toBeUndefined()
+    expect(permissionOf({ kind: 'watch', correlation: 1, prefix: 'a' }, nothing)).toMatchObject({
       verb: 'read',
       names: ['a'],
     })
     const close = { kind: 'closeSession', session: 1 as never, reason: '' } as const
     const right = (by: 'owner' | 'operator') =>
-      accessOf({ kind: 'command', correlation: 1, command: { ...close, by } }, nothing)?.verb
+      permissionOf({ kind: 'command', correlation: 1, command: { ...close, by } }, nothing)?.verb
     expect([right('operator'), right('owner')]).toEqual(['admin', undefined])
   })
 
   it('that steals needs the right for the locks of that hold, or for everything when it is gone', () => {
     const command = { kind: 'steal', hold: 7 as never, actor: '', reason: '' } as const
     const right = (names: readonly string[]) =>
-      accessOf({ kind: 'command', correlation: 1, command }, () => names)?.names
+      permissionOf({ kind: 'command', correlation: 1, command }, () => names)?.names
     expect(right(['billing/1', 'billing/2'])).toEqual(['billing/1', 'billing/2'])
     expect(right([])).toEqual([''])
   })

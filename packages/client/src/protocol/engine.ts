@@ -443,6 +443,10 @@ export class ProtocolEngine implements Engine, Wire {
       case 'queryAnswer':
       case 'getAnswer':
         return this.#answered(message)
+      // The link has dealt with them.
+      case 'welcome':
+      case 'pong':
+        return
     }
   }
 

@@ -1,4 +1,4 @@
-import { type ClientMessage, covers, type Hello, type Refused } from '@leasehold/core'
+import { covers, type Permission, permissionOf, type Refused } from '@leasehold/core'
 import type { StreamPeer } from '@leasehold/replica'
 
 /** Prefixes of names that a client may use, by verb; `''`: everything. A verb that is absent is not allowed at all. */
@@ -9,8 +9,10 @@ export interface ClientRights {
   readonly admin?: readonly string[]
 }
 
-/** What a message needs: the names under which verb; no names: the verb for any name at all. Undefined: nothing. */
-type Need = { readonly verb: keyof ClientRights; readonly names: readonly string[] } | undefined
+type Need = Pick<Permission, 'verb' | 'names'> | undefined
+
+/** The lab's clients may steal anything or nothing: what a hold locks makes no difference. */
+const namesOf = (): readonly string[] => []
 
 /**
  * Who may do what at the members, as servers decide it over every message: credentials first, then rights. What gives back
@@ -48,7 +50,8 @@ export class Access {
         client = hello.client
         return this.expired.has(client) ? check({ verb: 'read', names: [] }, 'hello') : undefined
       },
-      authorize: (message) => check(needOf(message), message.kind === 'command' ? message.command.kind : message.kind),
+      authorize: (message) =>
+        check(permissionOf(message, namesOf), message.kind === 'command' ? message.command.kind : message.kind),
       watchEnds: (prefix) => check({ verb: 'read', names: [prefix] }, 'watch'),
     }
   }
@@ -67,45 +70,4 @@ export class Access {
 
 function refusal(code: Refused['code'], message: string): Refused {
   return { kind: 'refused', code, message }
-}
-
-function needOf(message: Exclude<ClientMessage, Hello>): Need {
-  switch (message.kind) {
-    case 'attach':
-      return { verb: 'acquire', names: [] }
-    case 'query':
-      return { verb: 'read', names: [message.query.name ?? message.query.prefix ?? ''] }
-    case 'get':
-      return { verb: 'read', names: [message.key] }
-    case 'watch':
-      return { verb: 'read', names: [message.prefix] }
-    case 'unwatch':
-    case 'ping':
-      return undefined
-    case 'command':
-      return needOfCommand(message.command)
-  }
-}
-
-function needOfCommand(command: (ClientMessage & { kind: 'command' })['command']): Need {
-  switch (command.kind) {
-    case 'acquire':
-      return { verb: 'acquire', names: command.locks.map(({ name }) => name) }
-    case 'put':
-    case 'delete':
-      return { verb: 'acquire', names: [command.key] }
-    case 'renew':
-    case 'openSession':
-    case 'adopt':
-      return { verb: 'acquire', names: [] }
-    case 'closeSession':
-      return command.by === 'owner' ? undefined : { verb: 'admin', names: [''] }
-    case 'steal':
-      return { verb: 'steal', names: [''] }
-    case 'configure':
-      return { verb: 'admin', names: [''] }
-    case 'cancel':
-    case 'release':
-      return undefined
-  }
 }

@@ -15,6 +15,7 @@ import {
   type Result,
   type ServerMessage,
   type SessionId,
+  sessionRule,
   STREAM_VERSION,
   type WatchMessage,
 } from '@leasehold/core'
@@ -306,35 +307,10 @@ export class ServiceStream<State> {
 
   /** Why this connection may not send the command. */
   #misuse(command: Command): Refused | undefined {
-    switch (command.kind) {
-      case 'openSession':
-      case 'steal':
-      case 'configure':
-        return undefined
-      case 'closeSession':
-        if (command.by === 'operator') return undefined
-        if (command.by === 'death') return refusal('forbidden', 'only the service itself knows who is dead')
-        return this.#foreign(command.session)
-      case 'release':
-        if (command.session !== undefined) return this.#foreign(command.session)
-        return command.secret === undefined
-          ? refusal('forbidden', "a release without a session needs the hold's secret")
-          : undefined
-      case 'put':
-      case 'delete':
-        if (command.session !== undefined) return this.#foreign(command.session)
-        return command.ifVersion === undefined || command.ifVersion === 0n
-          ? refusal(
-              'invalid',
-              `a ${command.kind} without a session needs ifVersion above 0: repeating it must have no effect`,
-            )
-          : undefined
-      case 'renew':
-      case 'acquire':
-      case 'cancel':
-      case 'adopt':
-        return this.#foreign(command.session)
-    }
+    const rule = sessionRule(command)
+    if (rule === 'none') return undefined
+    if (rule !== 'own') return refusal(rule.code, rule.message)
+    return this.#foreign((command as { readonly session: SessionId }).session)
   }
 
   #foreign(session: SessionId): Refused | undefined {
