@@ -29,6 +29,13 @@ export function writeFailed(file: string, cause: unknown): StorageError {
   })
 }
 
+/** The data folder is not at its path any more. What is written to the open files would be lost with them. */
+export function folderLost(why: string): StorageError {
+  return new StorageError(why, {
+    hint: 'it acknowledges nothing more. Bring the folder back to its path and start it again; if it was deleted, restore a backup, or start a member of a cluster with --repair: on an empty path, serve founds a new service',
+  })
+}
+
 /** What the machine says about a data folder, as an error of ours; any other error as it is. */
 export function folderFailed(dir: string, error: unknown): unknown {
   const { code, syscall } = error as { code?: unknown; syscall?: unknown }

@@ -72,6 +72,8 @@ export class Spares {
       this.making = false
       if (this.closed) {
         file?.close()
+        // Nothing is ready: who waits comes to its end.
+        this.waiting?.()
         return this.changed()
       }
       this.full = error instanceof DiskFullError

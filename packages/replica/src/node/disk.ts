@@ -2,7 +2,8 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
-import { type Disk, type DiskFile, DiskFullError, type Done } from '../platform.js'
+import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
+import { type FolderOwner, stateOf } from './held-folder.js'
 
 /** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
 const PIECE_BYTES = 1024 * 1024
@@ -15,10 +16,14 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
-  /** @param synced told of every write that was made durable: how long it took */
+  /**
+   * @param synced told of every write that was made durable: how long it took
+   * @param owner knows whether the folder is still its own; without it, only files are checked
+   */
   constructor(
     readonly path: string,
     private readonly synced?: (seconds: number) => void,
+    private readonly owner?: Pick<FolderOwner, 'check'>,
   ) {
     fs.mkdirSync(path, { recursive: true, mode: 0o700 })
   }
@@ -96,6 +101,15 @@ export class NodeDisk implements Disk {
     }
   }
 
+  check(file: DiskFile | undefined, done: (state: FolderState) => void): void {
+    const checkFile = (state: FolderState): void => {
+      if (state.kind === 'own' && file instanceof NodeDiskFile) file.check(this.path, done)
+      else done(state)
+    }
+    if (this.owner) this.owner.check(checkFile)
+    else setImmediate(checkFile, { kind: 'own' })
+  }
+
   private at(name: string): string {
     assert(/^[a-zA-Z0-9._-]+$/.test(name) && !name.startsWith('.'), () => `not a plain file name: ${name}`)
     return join(this.path, name)
@@ -104,7 +118,10 @@ export class NodeDisk implements Disk {
 
 class NodeDiskFile implements DiskFile {
   private busy = false
+  private checking = false
   private closed = false
+  /** Some file systems count no links: there, 0 says nothing. */
+  private hadLinks = false
 
   constructor(
     readonly name: string,
@@ -117,7 +134,7 @@ class NodeDiskFile implements DiskFile {
     const begun = sync && this.synced !== undefined ? performance.now() : 0
     const end = (error?: Error | null): void => {
       this.busy = false
-      if (this.closed) fs.closeSync(this.fd)
+      this.closeUnused()
       if (sync) this.synced?.((performance.now() - begun) / 1000)
       done(error ?? undefined)
     }
@@ -153,7 +170,29 @@ class NodeDiskFile implements DiskFile {
   close(): void {
     if (this.closed) return
     this.closed = true
-    if (!this.busy) fs.closeSync(this.fd)
+    this.closeUnused()
+  }
+
+  /** Whether the file still has a name. `done` never runs inside the call. */
+  check(dir: string, done: (state: FolderState) => void): void {
+    if (this.closed || this.checking) {
+      setImmediate(done, { kind: 'own' })
+      return
+    }
+    this.checking = true
+    fs.fstat(this.fd, (error, stats) => {
+      this.checking = false
+      this.closeUnused()
+      if (error) return done(stateOf(error))
+      this.hadLinks ||= stats.nlink > 0
+      if (stats.nlink > 0 || !this.hadLinks) return done({ kind: 'own' })
+      done({ kind: 'lost', why: `a log file of ${dir} was deleted while it was in use` })
+    })
+  }
+
+  /** Its number is free for other files only when no call can still use it. */
+  private closeUnused(): void {
+    if (this.closed && !this.busy && !this.checking) fs.closeSync(this.fd)
   }
 
   private begin(): void {

@@ -2,7 +2,7 @@ import { crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/cor
 import type { Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
-import { DamagedError, damaged, otherFormat, writeFailed } from '../storage-errors.js'
+import { DamagedError, damaged, folderLost, otherFormat, writeFailed } from '../storage-errors.js'
 
 /**
  * A snapshot file: header, meta, state, checksum of everything before it; what follows is slack of a preallocated file.
@@ -165,6 +165,17 @@ export class Snapshots {
       if (!error && options.reserve) this.prepare()
       done(error)
     }
+    if (this.disk.check === undefined) return this.place(snapshot, end)
+    this.disk.check(undefined, (state) => {
+      // What is at the path now may be the folder of somebody else.
+      if (state.kind === 'lost') this.failure ??= folderLost(state.why)
+      if (this.failure) end(this.failure)
+      else if (this.closed) end(writeFailed(this.disk.path, 'the member has stopped'))
+      else this.place(snapshot, end)
+    })
+  }
+
+  private place(snapshot: SnapshotToSave, end: (error: Error | undefined) => void): void {
     const bytes = fileBytes(snapshot)
     if (this.reserve && this.reserve.size >= bytes) {
       const { name } = this.reserve
