@@ -197,7 +197,17 @@ export function answerAsMember(
     const repair = readQuestion(question)
     if (repair !== undefined) return await desk.answer(repair)
     const members = member.members.map((one) => one.node)
-    return encodeStanding({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
+    const { instance } = peers
+    return encodeStanding({
+      name,
+      node,
+      url,
+      list: canonical(list),
+      epoch: founding.epoch,
+      instance,
+      founding,
+      members,
+    })
   })
 }
 
@@ -216,8 +226,9 @@ function placesOf(list: ReadonlyMap<string, string>, answers: ReadonlyMap<string
 }
 
 function standingOf(options: MusterOptions, { node, lost }: Kept, founding: FoundingRecord | undefined): Standing {
-  const { name, url, list, epoch } = options
-  const standing = { name, node, url, list: canonical(list), epoch, ...(lost && { lost }) }
+  const { name, url, list, epoch, peers } = options
+  const { instance } = peers
+  const standing = { name, node, url, list: canonical(list), epoch, instance, ...(lost && { lost }) }
   return founding === undefined
     ? standing
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }
