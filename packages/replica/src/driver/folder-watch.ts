@@ -1,6 +1,6 @@
 import { StorageError } from '@leasehold/core'
 import type { Clock, FolderState, Logger } from '../platform.js'
-import { folderLost } from '../storage-errors.js'
+import { FolderLostError } from '../storage-errors.js'
 
 const CHECK_EVERY_MS = 1000
 /** A device that fails for so long has failed. */
@@ -87,7 +87,7 @@ export class FolderWatch {
         return
       case 'lost':
         log.error('the data folder is lost', { path, why: state.why, ...state.facts })
-        throw folderLost(state.why)
+        throw new FolderLostError(state.why)
       case 'failing':
         this.failing(state.why, now)
         return

@@ -2,7 +2,7 @@ import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { type StorageError, Writer } from '@leasehold/core'
 import { assert } from '../assert.js'
 import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
-import { folderLost, writeFailed } from '../storage-errors.js'
+import { FolderLostError, writeFailed } from '../storage-errors.js'
 import { entryBytes } from './entries.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
 import { checkHardState, joinSnapshot } from './joining.js'
@@ -278,7 +278,7 @@ export class Log {
     }
     // A rename in a folder that took the place of this one would do harm there.
     if (this.disk.check === undefined) checked(undefined)
-    else this.check((state) => checked(state.kind === 'lost' ? folderLost(state.why) : this.closedMeanwhile))
+    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state.why) : this.closedMeanwhile))
   }
 
   private get closedMeanwhile(): StorageError | undefined {

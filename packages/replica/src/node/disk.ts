@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
+import { FolderLostError } from '../storage-errors.js'
 import { type FolderOwner, stateOf } from './held-folder.js'
 
 /** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
@@ -57,10 +58,30 @@ export class NodeDisk implements Disk {
   }
 
   open(name: string): DiskFile {
-    return new NodeDiskFile(name, fs.openSync(this.at(name), 'r+'), this.synced)
+    const fd = fs.openSync(this.at(name), 'r+')
+    return new NodeDiskFile(name, fd, this.synced, fs.fstatSync(fd).nlink > 0)
   }
 
   create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
+    this.unlessLost(done, () =>
+      this.make(name, size, (error, file) => {
+        if (!file) return done(error)
+        const lost = (why: Error): void => {
+          file.close()
+          done(why)
+        }
+        // It has taken its time, and the name may be one in another folder now.
+        this.unlessLost(lost, () => done(undefined, file))
+      }),
+    )
+  }
+
+  private unlessLost(lost: (error: Error) => void, then: () => void): void {
+    if (this.owner === undefined) return then()
+    this.owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state.why)) : then()))
+  }
+
+  private make(name: string, size: number, done: (error: Error | undefined, file?: NodeDiskFile) => void): void {
     const path = this.at(name)
     fs.open(path, 'wx', 0o600, (openError, fd) => {
       if (openError) return done(isFull(openError) ? new DiskFullError(path, { cause: openError }) : openError)
@@ -71,7 +92,12 @@ export class NodeDisk implements Disk {
       }
       const zero = (offset: number): void => {
         if (offset === size) {
-          fs.fdatasync(fd, (error) => (error ? fail(error) : done(undefined, new NodeDiskFile(name, fd, this.synced))))
+          fs.fdatasync(fd, (error) => {
+            if (error) return fail(error)
+            fs.fstat(fd, (unknown, stats) =>
+              done(undefined, new NodeDiskFile(name, fd, this.synced, !unknown && stats.nlink > 0)),
+            )
+          })
           return
         }
         fs.write(fd, ZEROS, 0, Math.min(PIECE_BYTES, size - offset), offset, (error, written) =>
@@ -120,13 +146,13 @@ class NodeDiskFile implements DiskFile {
   private busy = false
   private checking = false
   private closed = false
-  /** Some file systems count no links: there, 0 says nothing. */
-  private hadLinks = false
 
   constructor(
     readonly name: string,
     private readonly fd: number,
     private readonly synced: ((seconds: number) => void) | undefined,
+    /** Whether the file system counts links; where it does not, 0 says nothing. */
+    private readonly hadLinks: boolean,
   ) {}
 
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
@@ -184,7 +210,6 @@ class NodeDiskFile implements DiskFile {
       this.checking = false
       this.closeUnused()
       if (error) return done(stateOf(error))
-      this.hadLinks ||= stats.nlink > 0
       if (stats.nlink > 0 || !this.hadLinks) return done({ kind: 'own' })
       done({ kind: 'lost', why: `a log file of ${dir} was deleted while it was in use` })
     })
