@@ -183,9 +183,9 @@ export class Log {
     const parts = this.split(record)
     const step = (at: number): void => {
       const part = parts[at]
-      if (part === undefined || this.failure) {
+      if (part === undefined || this.failure || this.closed) {
         this.busy = false
-        return done(this.failure)
+        return done(this.failure ?? (part && this.closedMeanwhile))
       }
       this.place(part, (error, placed) => {
         if (!placed) return this.end(error, done)

@@ -59,6 +59,7 @@ export class Spares {
   /** Runs `then` once a spare is ready, or it is clear that none will be (`full` or `failure`). */
   wait(then: () => void): void {
     assert(this.waiting === undefined, 'two wait for a spare segment')
+    if (this.closed) return then()
     this.waiting = then
     this.prepare()
   }
