@@ -32,9 +32,9 @@ beforeAll(async () => {
 })
 afterAll(() => workshop.close())
 
-function start({ name, data, url, peer }: Omit<Member, 'cli'>): Cli {
+function start({ name, data, url, peer }: Omit<Member, 'cli'>, ...more: string[]): Cli {
   const place = ['--name', name, '--peer-listen', peer, '--cluster', list]
-  return workshop.start(['serve', '--data', data, '--listen', new URL(url).host, ...place, '--json'])
+  return workshop.start(['serve', '--data', data, '--listen', new URL(url).host, ...place, '--json', ...more])
 }
 
 async function ready(): Promise<void> {
@@ -48,6 +48,31 @@ async function ok(...args: string[]): Promise<void> {
   const end = await workshop.run([...args, '--url', all])
   expect([args, end.code, end.stderr]).toEqual([args, 0, ''])
 }
+
+async function leader(): Promise<Member> {
+  const { stdout } = await workshop.run(['cluster', 'status', '--json', '--url', all])
+  const { members: listed } = JSON.parse(stdout) as { members: { name: string; role: string }[] }
+  return members.find(({ name }) => listed.some((one) => one.name === name && one.role === 'leader')) as Member
+}
+
+describe('a member of a cluster whose data folder is deleted', () => {
+  test('stops, the others serve, and it comes back with --repair', async () => {
+    const lost = await leader()
+    await ok('put', 'kept', 'here')
+    rmSync(lost.data, { recursive: true })
+    const { code, stderr } = await lost.cli.finished
+    expect([code, stderr]).toEqual([EXIT_STORAGE, expect.stringContaining('--repair')])
+    await ok('put', 'meanwhile', 'served')
+    lost.cli = start(lost, '--repair')
+    await lost.cli.printed('"url"')
+    await until(async () => {
+      const { stdout } = await workshop.run(['cluster', 'status', '--json', '--url', all])
+      const { members: listed } = JSON.parse(stdout) as { members?: { role: string; state: string }[] }
+      return listed?.every(({ role, state }) => role !== 'learner' && state === 'ready') === true
+    }, 'it is a voter again')
+    await ready()
+  })
+})
 
 describe('a second process with the node number of a member', () => {
   test('is refused by the others and stops, while the first goes on undisturbed', async () => {
