@@ -50,9 +50,9 @@ async function ok(...args: string[]): Promise<void> {
 }
 
 async function leader(): Promise<Member> {
-  const { stdout } = await workshop.run(['cluster', 'status', '--json', '--url', all])
-  const { members: listed } = JSON.parse(stdout) as { members: { name: string; role: string }[] }
-  return members.find(({ name }) => listed.some((one) => one.name === name && one.role === 'leader')) as Member
+  const answer = await fetch(`${members[0]?.url}/readyz`)
+  const { leader: name } = (await answer.json()) as { leader: string }
+  return members.find((member) => member.name === name) as Member
 }
 
 describe('a member of a cluster whose data folder is deleted', () => {
