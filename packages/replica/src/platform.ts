@@ -29,7 +29,13 @@ export interface DiskFile {
 export type FolderState =
   | { readonly kind: 'own' }
   /** It is not at its path any more: deleted, renamed, unmounted, or replaced by another one. */
-  | { readonly kind: 'lost'; readonly why: string; readonly facts?: Record<string, unknown> }
+  | {
+      readonly kind: 'lost'
+      readonly why: string
+      /** What to do, where it is not to bring the folder back. */
+      readonly hint?: string
+      readonly facts?: Record<string, unknown>
+    }
   /** The device or the file server is gone; it may come back. */
   | { readonly kind: 'failing'; readonly why: string }
   /** The check itself did not work, which says nothing about the folder. */

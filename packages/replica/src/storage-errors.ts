@@ -25,8 +25,8 @@ const LOST_HINT =
 
 /** The data folder is not at its path any more. What is written to the open files would be lost with them. */
 export class FolderLostError extends StorageError {
-  constructor(why: string) {
-    super(why, { hint: LOST_HINT })
+  constructor({ why, hint = LOST_HINT }: { readonly why: string; readonly hint?: string }) {
+    super(why, { hint })
   }
 }
 
@@ -36,7 +36,7 @@ export function writeFailed(file: string, cause: unknown): StorageError {
   const text = cause instanceof Error ? cause.message : String(cause)
   const { code } = (cause ?? {}) as { code?: unknown }
   const isGone = code === 'ENOENT' || code === 'ENOTDIR'
-  return new StorageError(`writing ${file} failed: ${text}`, {
+  return new StorageError(isGone ? `${file}, or its folder, is gone: ${text}` : `writing ${file} failed: ${text}`, {
     cause,
     hint: isGone
       ? LOST_HINT

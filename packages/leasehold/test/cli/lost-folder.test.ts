@@ -31,6 +31,16 @@ async function readyz(url: string): Promise<{ status: number; reasons: string[] 
   return { status: answer.status, ...((await answer.json()) as { reasons: string[] }) }
 }
 
+/** Files are made in the background for a while. */
+const rests = (data: string): Promise<void> =>
+  until(() => readdirSync(data).every((name) => !name.endsWith('.tmp')), 'the files in reserve are made')
+
+async function serve(data: string): Promise<Service> {
+  const service = await workshop.serve(data)
+  await rests(data)
+  return service
+}
+
 /** The member ends by itself, with one message that holds all of `words`, and acknowledges nothing from then on. */
 async function stops({ cli, url }: Service, ...words: string[]): Promise<void> {
   await until(async () => !cli.running || (await put(url, 1)) !== 200, 'nothing is acknowledged any more', NOTICED_MS)
@@ -51,42 +61,38 @@ async function serveWithFaults(data: string): Promise<Service & { fault(what: st
   return { cli, url, epoch, fault }
 }
 
-/** Files are made in the background for a while. */
-const rests = (data: string): Promise<void> =>
-  until(() => readdirSync(data).every((name) => !name.endsWith('.tmp')), 'the files in reserve are made')
-
 const warnings = ({ cli }: Service, text: string): number => cli.stderr.split(text).length - 1
 
 describe('a member stops', () => {
   test('when its data folder is deleted', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     rmSync(data, { recursive: true })
     await stops(service, `the data folder ${data} is gone`)
   })
 
   test('when its data folder is renamed and another one put in its place, which stays as it is', async () => {
     const data = place()
-    await workshop.serve(`${data}-other`).then(({ cli }) => {
+    await serve(`${data}-other`).then(({ cli }) => {
       cli.kill('SIGTERM')
       return cli.finished
     })
     const before = readdirSync(`${data}-other`)
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     renameSync(data, `${data}-away`)
     renameSync(`${data}-other`, data)
     await stops(service, 'is not the folder of this member any more')
     expect(readdirSync(data)).toEqual(before)
     rmSync(data, { recursive: true })
     renameSync(`${data}-away`, data)
-    const { cli, url } = await workshop.serve(data)
+    const { cli, url } = await serve(data)
     expect(await put(url, 3)).toBe(200)
     cli.kill('SIGKILL')
   })
 
   test('when an empty folder is put in the place of its own', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     renameSync(data, `${data}-away`)
     mkdirSync(data)
     await stops(service, 'another folder is at')
@@ -95,21 +101,21 @@ describe('a member stops', () => {
 
   test('when its owner file alone is removed', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     rmSync(join(data, 'owner.1'))
     await stops(service, 'owner.1 is gone')
   })
 
   test('when its log file alone is removed', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     for (const name of readdirSync(data)) if (name.startsWith('log-')) rmSync(join(data, name))
     await stops(service, 'a log file', 'was deleted')
   })
 
   test('as soon as somebody asks whether it is ready', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     rmSync(data, { recursive: true })
     const { status, reasons } = await readyz(service.url).catch(() => ({ status: 503, reasons: ['is gone'] }))
     expect([status, reasons.join()]).toEqual([503, expect.stringContaining('is gone')])
@@ -174,23 +180,23 @@ describe('a copy of a data folder', () => {
 
   test('does not start while its original is served, and does when that one is dead', async () => {
     const data = place()
-    const service = await workshop.serve(data)
+    const service = await serve(data)
     await copy(data, `${data}-copy`)
     await refused(`${data}-copy`, `is a copy of ${data}`, 'is in use by n1')
     expect(await put(service.url, 1)).toBe(200)
     service.cli.kill('SIGKILL')
     await service.cli.finished
-    const { url } = await workshop.serve(`${data}-copy`)
+    const { url } = await serve(`${data}-copy`)
     expect(await put(url, 2)).toBe(200)
   })
 
   test('does not start either when its original was started again since, nor after somebody looked at it', async () => {
     const data = place()
-    const first = await workshop.serve(data)
+    const first = await serve(data)
     await copy(data, `${data}-copy`)
     first.cli.kill('SIGTERM')
     await first.cli.finished
-    const second = await workshop.serve(data)
+    const second = await serve(data)
     expect((await workshop.run(['verify', '--data', `${data}-copy`])).code).toBe(0)
     await refused(`${data}-copy`, `is a copy of ${data}`)
     expect(await put(second.url, 1)).toBe(200)
@@ -198,13 +204,13 @@ describe('a copy of a data folder', () => {
 
   test('is told from a folder that was moved, and from one that replaces it', async () => {
     const data = place()
-    const first = await workshop.serve(data)
+    const first = await serve(data)
     first.cli.kill('SIGKILL')
     await first.cli.finished
     renameSync(data, `${data}-moved`)
     // Another service lives where the folder was.
-    await workshop.serve(data)
-    const { url } = await workshop.serve(`${data}-moved`)
+    await serve(data)
+    const { url } = await serve(`${data}-moved`)
     expect(await put(url, 1)).toBe(200)
     expect(existsSync(join(`${data}-moved`, 'owner.2'))).toBe(true)
   })

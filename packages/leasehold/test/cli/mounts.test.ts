@@ -23,6 +23,18 @@ async function serve(script: string, data: string): Promise<Mounted> {
   return service
 }
 
+/** Files are made in the background for a while. */
+async function rests(service: Mounted, data: string): Promise<void> {
+  await until(() => {
+    try {
+      service.run('sh', '-c', `! ls '${data}' | grep -q tmp`)
+      return true
+    } catch {
+      return false
+    }
+  }, 'the files in reserve are made')
+}
+
 async function put(url: string, value: unknown): Promise<number> {
   const answer = await fetch(`${url}/v1/registers?key=k`, {
     method: 'PUT',
@@ -40,6 +52,7 @@ describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs ro
     const mount = workshop.folder()
     const service = await serve(`mount -t tmpfs none '${mount}'`, join(mount, 'data'))
     expect(await put(service.url, 1)).toBe(200)
+    await rests(service, join(mount, 'data'))
     service.run('umount', '-l', mount)
     await until(async () => (await put(service.url, 2)) !== 200, 'nothing is acknowledged any more')
     expect(await service.finished).toBe(EXIT_STORAGE)
@@ -54,6 +67,7 @@ describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs ro
       const mount = workshop.folder()
       const service = await serve(`mount -t tmpfs none '${mount}'`, mount)
       expect(await put(service.url, 1)).toBe(200)
+      await rests(service, mount)
       service.run(...command, mount)
       expect(await service.finished).toBe(EXIT_STORAGE)
       expect(service.stderr()).toContain(`another folder is at ${mount} now`)

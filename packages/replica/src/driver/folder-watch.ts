@@ -87,7 +87,7 @@ export class FolderWatch {
         return
       case 'lost':
         log.error('the data folder is lost', { path, why: state.why, ...state.facts })
-        throw new FolderLostError(state.why)
+        throw new FolderLostError(state)
       case 'failing':
         this.failing(state.why, now)
         return

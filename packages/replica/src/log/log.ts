@@ -278,7 +278,7 @@ export class Log {
     }
     // A rename in a folder that took the place of this one would do harm there.
     if (this.disk.check === undefined) checked(undefined)
-    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state.why) : this.closedMeanwhile))
+    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.closedMeanwhile))
   }
 
   private get closedMeanwhile(): StorageError | undefined {

@@ -78,7 +78,7 @@ export class NodeDisk implements Disk {
 
   private unlessLost(lost: (error: Error) => void, then: () => void): void {
     if (this.owner === undefined) return then()
-    this.owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state.why)) : then()))
+    this.owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state)) : then()))
   }
 
   private make(name: string, size: number, done: (error: Error | undefined, file?: NodeDiskFile) => void): void {

@@ -31,6 +31,8 @@ export interface Held {
   readonly server: Server
 }
 
+const FACTS_LIMIT_MS = 200
+
 /** Nothing is at the path, or something else than a folder is on the way there. */
 const GONE = new Set(['ENOENT', 'ENOTDIR'])
 /** The device, the server or the program behind the file system has gone. */
@@ -68,8 +70,10 @@ export class HeldFolder implements FolderOwner {
       if (state && state.kind !== 'lost') return done(state)
       fs.readdir(this.held.dir, (folderError, names) => {
         if (folderError) return this.tell(this.unlisted(folderError), done)
-        if (highestOf(names) > this.number)
-          return this.tell({ kind: 'lost', why: `${this.held.dir} was taken over by another process` }, done)
+        if (highestOf(names) > this.number) {
+          const hint = 'a folder has one process: stop the other one before this one is started again'
+          return this.tell({ kind: 'lost', why: `${this.held.dir} was taken over by another process`, hint }, done)
+        }
         if (state) return this.tell({ kind: 'lost', why: `${this.missing()}: ${state.why}` }, done)
         if (nonceOf(text) === this.held.nonce) return done({ kind: 'own' })
         this.tell(
@@ -96,10 +100,16 @@ export class HeldFolder implements FolderOwner {
   /** Adds device and inode to a loss: they are for people, and change on some file systems without any reason. */
   private tell(state: FolderState, done: (state: FolderState) => void): void {
     if (state.kind !== 'lost') return done(state)
-    fs.stat(this.held.dir, (error, stats) => {
-      const now = error ? {} : factsOf(stats)
+    const finish = (now: Partial<FolderFacts>): void => {
+      clearTimeout(timer)
+      if (told) return
+      told = true
       done({ ...state, facts: { deviceAtStart: this.facts.device, inodeAtStart: this.facts.inode, ...now } })
-    })
+    }
+    let told = false
+    // The loss itself must not wait for them.
+    const timer = setTimeout(finish, FACTS_LIMIT_MS, {})
+    fs.stat(this.held.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
   }
 }
 

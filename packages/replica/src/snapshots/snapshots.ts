@@ -172,7 +172,7 @@ export class Snapshots {
   private checkFolder(end: (error: Error | undefined) => void, then: () => void): void {
     if (this.disk.check === undefined) return then()
     this.disk.check(undefined, (state) => {
-      if (state.kind === 'lost') this.failure ??= new FolderLostError(state.why)
+      if (state.kind === 'lost') this.failure ??= new FolderLostError(state)
       if (this.failure) end(this.failure)
       else if (this.closed) end(writeFailed(this.disk.path, 'the member has stopped'))
       else then()

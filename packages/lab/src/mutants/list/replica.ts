@@ -38,7 +38,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A member whose data folder is gone keeps acknowledging',
     scenarios: ['D16'],
     profile: 'storage',
-    patches: [['driver/folder-watch', 'throw new FolderLostError(state.why);', 'return;']],
+    patches: [['driver/folder-watch', 'throw new FolderLostError(state);', 'return;']],
   },
   {
     name: 'torn-tail-is-damage',
