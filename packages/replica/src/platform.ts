@@ -25,6 +25,22 @@ export interface DiskFile {
   close(): void
 }
 
+/** What a check of the data folder finds. `facts` are for the log only. */
+export type FolderState =
+  | { readonly kind: 'own' }
+  /** It is not at its path any more: deleted, renamed, unmounted, or replaced by another one. */
+  | {
+      readonly kind: 'lost'
+      readonly why: string
+      /** What to do, where it is not to bring the folder back. */
+      readonly hint?: string
+      readonly facts?: Record<string, unknown>
+    }
+  /** The device or the file server is gone; it may come back. */
+  | { readonly kind: 'failing'; readonly why: string }
+  /** The check itself did not work, which says nothing about the folder. */
+  | { readonly kind: 'unknown'; readonly why: string }
+
 /**
  * One flat data folder. The calls that return at once are for start-up and for rare moments (roll, snapshot);
  * they block, and throw on failure. Names are plain file names.
@@ -48,6 +64,11 @@ export interface Disk {
   rename(from: string, to: string): void
   remove(name: string): void
   syncFolder(): void
+  /**
+   * Checks, without ever blocking, that the folder at the path is still the one that was opened, and that `file` still has
+   * a name. `done` may never run when the file system hangs. A disk that cannot be lost leaves it out.
+   */
+  check?(file: DiskFile | undefined, done: (state: FolderState) => void): void
 }
 
 /** A monotonic clock of whole milliseconds (fractions dropped), and one-shot timers on it. */

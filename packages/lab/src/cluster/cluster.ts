@@ -20,6 +20,8 @@ export interface ClusterOptions {
   readonly identity?: string
   readonly limits?: Partial<Limits>
   readonly settings?: MemberSettings
+  /** Whether members check once a second that their folder is still there; default false. */
+  readonly watchFolders?: boolean
   /** Clocks of the members' machines. */
   readonly machines?: (name: string) => MachineOptions
   readonly onEntry?: (canonical: Canonical) => void
@@ -190,6 +192,7 @@ export class Cluster {
       opened: (one, replica, hub) => this.opened(one, replica, hub),
     })
     member.lines = options.log
+    member.disk.watched = options.watchFolders === true
     const founder = this.founders.find((one) => one.name === name)
     if (founder) member.founding = { id: this.id, node: founder.node, founders: this.founders }
     this.members.set(name, member)

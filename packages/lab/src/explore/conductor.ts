@@ -222,6 +222,8 @@ export class Conductor {
       case 'replace':
         this.replace(member)
         return undefined
+      case 'removeFolder':
+        return this.removeFolder(member)
       default:
         return undefined
     }
@@ -320,6 +322,18 @@ export class Conductor {
       this.stage.world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => {
         if (member.isDamaged) this.replace(member)
       })
+    }
+  }
+
+  /** The member stops by itself when it notices, and is not started again on the empty path: it is replaced. */
+  private removeFolder(member: SimulatedMember): (() => void) | undefined {
+    const { name, disk } = member
+    if (!this.stage.weak.includes(name) || this.replacing.has(name)) return undefined
+    this.down.set(name, (this.down.get(name) ?? 0) + 1)
+    disk.removeFolder()
+    return () => {
+      if (disk.trouble.removed) this.replace(member)
+      this.bringUp(name)
     }
   }
 

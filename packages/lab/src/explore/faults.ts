@@ -27,6 +27,8 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: 'misdirect'; readonly target: string }
   /** The disk is replaced by an empty one, and the member by a new one of the same name. */
   | { readonly kind: 'replace'; readonly target: string }
+  /** The data folder is removed under the member. `forMs` later it is replaced, as with `replace`. */
+  | { readonly kind: 'removeFolder'; readonly target: string }
   | { readonly kind: 'stepWall'; readonly target: string; readonly byMs: number }
   | { readonly kind: 'drift'; readonly target: string; readonly ppm: number }
   | { readonly kind: 'transfer'; readonly target: string }
@@ -57,6 +59,7 @@ export const FAMILIES = {
   membership: ['replace'],
   clocks: ['stepWall', 'drift'],
   operators: ['transfer', 'steal'],
+  folders: ['removeFolder'],
 } as const satisfies Record<string, readonly FaultKind[]>
 
 export type Family = keyof typeof FAMILIES

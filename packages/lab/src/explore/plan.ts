@@ -125,12 +125,26 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   if (profile === 'holders') return { ...base, ...holdersOf(draw, more, names, clientNames) }
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
-  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
+  const faults = scheduleOf({ ...base, names, clientNames, families, gaps, draw })
+  return { ...base, faults: withRemoval(base, faults) }
 }
 
 function hashOf(seed: number, name: string): number {
   return new RandomStream(seed, 'weak', name).at(0)
 }
+
+/** Drawn apart from the rest, so that the other faults of a seed stay what they were. */
+function withRemoval({ seed, profile, weak, safetyMs }: Omit<Plan, 'faults'>, faults: Fault[]): Fault[] {
+  const draw = new RandomStream(seed, 'folders', profile)
+  const target = weak[draw.below(Math.max(1, weak.length))]
+  if (!REMOVES_FOLDERS.includes(profile) || target === undefined || !draw.chance(REMOVAL_PPM)) return faults
+  const atMs = FIRST_FAULT_MS + draw.below(Math.max(1, safetyMs - FIRST_FAULT_MS))
+  const removal: Fault = { atMs, forMs: 200 + draw.below(4000), kind: 'removeFolder', target }
+  return [...faults, removal].sort((a, b) => a.atMs - b.atMs)
+}
+
+const REMOVES_FOLDERS: readonly Profile[] = ['swarm', 'storage', 'membership']
+const REMOVAL_PPM = 120_000
 
 const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
   storage: ['crashes', 'boundaries', 'slowDisks', 'brokenDisks', 'damage'],
@@ -140,7 +154,7 @@ const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
 }
 
 function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
-  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[])
+  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[]).filter((family) => family !== 'folders')
   // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
   if (draw.chance(150_000)) return all
   return all.filter(() => draw.chance(450_000))
@@ -277,6 +291,8 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
         target: pick([...names, ...clientNames]),
         ppm: draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
       }
+    case 'removeFolder':
+      return { ...at, kind, target: pick(weak) }
     case 'transfer':
       return { ...at, kind, target: pick(names) }
     case 'steal':

@@ -220,7 +220,17 @@ export function answerAsMember(
     const repair = readQuestion(question)
     if (repair !== undefined) return await desk.answer(repair)
     const members = member.members.map((one) => one.node)
-    return encodeStanding({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
+    const { instance } = peers
+    return encodeStanding({
+      name,
+      node,
+      url,
+      list: canonical(list),
+      epoch: founding.epoch,
+      instance,
+      founding,
+      members,
+    })
   })
 }
 
@@ -239,8 +249,10 @@ function placesOf(list: ReadonlyMap<string, string>, answers: ReadonlyMap<string
 }
 
 function standingOf(options: MusterOptions, { node, lost }: Kept, founding: FoundingRecord | undefined): Standing {
-  const { name, url, list, epoch = 1 } = options
-  const standing = { name, node, url, list: canonical(list), epoch, level: LEVEL_MAX, ...(lost && { lost }) }
+  const { name, url, list, epoch = 1, peers } = options
+  const { instance } = peers
+  const level = LEVEL_MAX
+  const standing = { name, node, url, list: canonical(list), epoch, level, instance, ...(lost && { lost }) }
   return founding === undefined
     ? standing
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }

@@ -1,4 +1,4 @@
-import { type Disk, type DiskFile, DiskFullError, type Done } from '@leasehold/replica'
+import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '@leasehold/replica'
 import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './faults.js'
 import { Folder } from './folder.js'
 import { Inode, SECTOR } from './inode.js'
@@ -41,6 +41,11 @@ export class SimulatedDisk {
   trouble: DiskTrouble = noTrouble()
   /** Bytes that fit: a file that is made or grows is cut off at this byte. Writes inside a file need no room. */
   capacity = Number.POSITIVE_INFINITY
+  /**
+   * Whether members check that the folder is still there. Only where it may be removed: each check takes its time, and
+   * would change every run.
+   */
+  watched = false
   /** Something on it has changed by itself, so that a member may refuse to start with it. */
   altered = false
   readonly folder = new Folder()
@@ -103,6 +108,13 @@ export class SimulatedDisk {
     this.trouble = noTrouble()
     this.capacity = Number.POSITIVE_INFINITY
     this.altered = false
+  }
+
+  /** The folder is deleted under the member, or its mount goes away: nothing of it comes back. */
+  removeFolder(): void {
+    for (const name of [...this.folder.names.keys()]) this.folder.unlink(name)
+    this.folder.sync()
+    this.trouble.removed = true
   }
 
   /** A copy of every file, for backups and for looking at. */
@@ -175,12 +187,24 @@ function lastByte({ bytes, size }: Inode): number {
 
 class Mounted implements Disk {
   readonly path: string
+  readonly check?: (file: DiskFile | undefined, done: (state: FolderState) => void) => void
 
   constructor(
     private readonly disk: SimulatedDisk,
     private readonly host: DiskHost,
   ) {
     this.path = disk.path
+    if (disk.watched) this.check = (_file, done) => this.look(done)
+  }
+
+  private look(done: (state: FolderState) => void): void {
+    const { disk, host } = this
+    disk.later(host, () => {
+      if (!disk.trouble.removed) return done({ kind: 'own' })
+      // From here on the member has nothing more to say.
+      host.failed?.()
+      done({ kind: 'lost', why: `the data folder ${disk.path} is gone` })
+    })
   }
 
   list(): string[] {
@@ -216,6 +240,7 @@ class Mounted implements Disk {
     const { disk, host } = this
     if (!host.effect('create')) return
     const fail = (error: Error): void => disk.later(host, () => done(error))
+    if (disk.trouble.removed) return fail(new DiskError('ENOENT', `${disk.path}/${name}`))
     if (disk.trouble.readOnly) return fail(new DiskError('EROFS', name))
     if (disk.folder.names.has(name)) return fail(new DiskError('EEXIST', name))
     const { room } = disk

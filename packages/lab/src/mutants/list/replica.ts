@@ -34,6 +34,13 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
+    name: 'lost-folder-ignored',
+    bug: 'A member whose data folder is gone keeps acknowledging',
+    scenarios: ['D16'],
+    profile: 'storage',
+    patches: [['driver/folder-watch', 'throw new FolderLostError(state);', 'return;']],
+  },
+  {
     name: 'torn-tail-is-damage',
     bug: 'A torn last record keeps the member from starting',
     scenarios: ['D2b'],

@@ -18,7 +18,8 @@ type Own = Fault & { readonly do: 'system' }
 /**
  * Faults that only a cluster knows. `who` is a member or `leader`; `for` in seconds.
  *
- * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}; `full` after `room` more bytes.
+ * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect | removed, for?}; `full` after `room`
+ *   more bytes.
  * - `rot` {file: log | snapshot | newestSnapshot | identity | mark}: one bit on the platter.
  * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
  * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
@@ -142,6 +143,9 @@ function disk({ disk: one }: SimulatedMember, fault: Own, later: (action: () => 
       return
     case 'misdirect':
       trouble.misdirect = true
+      return
+    case 'removed':
+      one.removeFolder()
       return
     case 'readOnly':
       trouble.readOnly = true

@@ -108,6 +108,7 @@ const DISK: Readonly<Record<string, string>> = {
   slow: 'its disk is slow',
   stuck: 'its disk is stuck',
   full: 'its disk is full',
+  removed: 'its data folder is removed',
 }
 
 function wanted(step: Act): string {
