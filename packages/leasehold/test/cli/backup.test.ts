@@ -210,7 +210,9 @@ describe('promise 3: a service that came back without a raised epoch', () => {
     const hold = await (await client(young)).acquire('invoice')
     const error = await guard.with(hold, () => {}).catch((problem: unknown) => problem)
     expect(error).toBeInstanceOf(StaleTokenError)
-    expect((error as StaleTokenError).hint).toMatch(/^most likely the lock service was founded again or restored with lower tokens/)
+    expect((error as StaleTokenError).hint).toMatch(
+      /^most likely the lock service was founded again or restored with lower tokens/,
+    )
     database.close()
   })
 })
