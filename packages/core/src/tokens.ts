@@ -64,3 +64,17 @@ function checkToken(token: unknown): void {
   }
   if (token <= 0n || token > TOKEN_MAX) throw new InvalidError(`a token is between 1 and 2^63-1, not ${token}`)
 }
+
+/**
+ * The digits that all `tokens` of a list begin with, for people: what differs stands out when this part is dimmed.
+ * Empty for fewer than two different tokens, and for tokens of different lengths. At least one digit is left to each.
+ */
+export function commonPrefix(tokens: Iterable<bigint>): string {
+  const texts = [...new Set([...tokens].map(String))]
+  const first = texts[0]
+  if (first === undefined || texts.length < 2) return ''
+  if (texts.some((text) => text.length !== first.length)) return ''
+  let length = 0
+  while (texts.every((text) => text[length] === first[length])) length++
+  return first.slice(0, length)
+}

@@ -329,21 +329,23 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('says that the lock service looks younger than the resource', async () => {
+  it('names both reasons of a refusal, the likely one first', async () => {
     await guard().open(holdOf((3n << 48n) + 7n))
     const error = await guard()
       .open(holdOf((2n << 48n) + 900n))
       .catch((e: unknown) => e)
     expect(error).toMatchObject({
       code: 'stale-token',
-      hint: expect.stringMatching(/the lock service looks younger than this resource/),
+      hint: expect.stringMatching(
+        /^most likely the lock service was founded again or restored with lower tokens.*this hold is over/,
+      ),
     })
     await guard().open(holdOf(1_000_000n, 'other'))
     await expect(guard().open(holdOf(5n, 'other'))).rejects.toMatchObject({
-      hint: expect.stringMatching(/looks younger/),
+      hint: expect.stringMatching(/^most likely the lock service was founded again/),
     })
     await expect(guard().open(holdOf(999_999n, 'other'))).rejects.toMatchObject({
-      hint: expect.stringMatching(/this hold is over/),
+      hint: expect.stringMatching(/^most likely this hold is over.*founded again or restored with lower tokens/),
     })
   })
 
