@@ -14,7 +14,7 @@ class Bench {
     const say = (level: string) => (message: string) => this.said.push(`${level}: ${message}`)
     this.watch = new FolderWatch({
       path: '/data',
-      clock: { monotonicMs: () => this.now, after: () => () => {} },
+      clock: { wallMs: () => 0, monotonicMs: () => this.now, after: () => () => {} },
       log: { info: say('info'), warn: say('warn'), error: say('error') },
       check: (done) => this.open.push(done),
       guard: (action) => {
