@@ -8,7 +8,7 @@ import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
 import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './reconfigure.js'
-import { broadcastHeartbeat, type Proposal } from './replication.js'
+import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
   Configuration,
   ConfigurationChange,
@@ -343,6 +343,15 @@ export class Raft {
       () => `a snapshot of ${meta.index} after one of ${snapshot?.index}`,
     )
     this.core.snapshot = meta
+  }
+
+  /**
+   * The program has made a leader's snapshot durable, after that leader's term ended perhaps. It is committed, whoever leads
+   * now, and takes the place of the log unless the log has it: the program would begin with it after a restart, too.
+   */
+  snapshotArrived(meta: SnapshotMeta): void {
+    onArrivedSnapshot(this.core, meta)
+    this.check()
   }
 
   compact(index: Index): void {

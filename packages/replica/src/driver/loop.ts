@@ -103,6 +103,7 @@ export class Loop {
       applier,
       writer: this.writer,
       log: platform.log,
+      committed: () => this.raft.commit,
       taken: (meta, cut) => {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
@@ -439,25 +440,23 @@ export class Loop {
     this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
   }
 
-  /** A snapshot of the leader has arrived: first it becomes durable, then consensus decides whether it is of use. */
+  /**
+   * A snapshot of the leader has arrived: first it becomes durable, then consensus takes it. Its leader may have been replaced
+   * meanwhile: what is durable is installed all the same, as a restart would do.
+   */
   private takeIn(received: Received): void {
     const { from, leaderTerm, index, term, meta } = received
-    const offer = (installable: Installable | undefined): void => {
-      this.installable = installable
+    this.snapshotting.takeIn(received, (outcome) => {
+      if (outcome === 'failed') return this.peers.installed('failed')
+      this.installable = outcome === 'known' ? undefined : outcome
       const { configuration } = decodeMeta(meta)
       const snapshot = { index, term, configuration }
       this.raft.step(message({ kind: 'snapshot', from, to: this.raft.id, term: leaderTerm, snapshot }))
+      this.raft.snapshotArrived(snapshot)
       this.turn()
       this.installable = undefined
       this.peers.installed('done')
-    }
-    if (index <= this.raft.commit) offer(undefined)
-    else {
-      this.snapshotting.takeIn(received, (installable) => {
-        if (installable) offer(installable)
-        else this.peers.installed('failed')
-      })
-    }
+    })
   }
 
   /** Consensus takes the leader's snapshot in place of log and state. */
