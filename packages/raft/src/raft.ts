@@ -200,6 +200,8 @@ export class Raft {
       // A transfer that has not come about within an election timeout is given up.
       if (core.role === 'leader') core.transferee = 0
     }
+    // Also when the entry that would have led to it was applied during a transfer.
+    maybeLeaveJoint(core)
     retire(core)
     if (core.role !== 'leader' || core.heartbeatElapsed < core.limits.heartbeatTicks) return
     core.heartbeatElapsed = 0
@@ -269,6 +271,11 @@ export class Raft {
     if (core.role !== 'follower' || core.leader === 0 || core.handedReads.full) return false
     core.send({ kind: 'readIndex', to: core.leader, context: core.handedReads.ask(context) })
     return true
+  }
+
+  /** The program waits for none of its reads any more: questions that were lost on the way must not add up. */
+  abandonReads(): void {
+    this.core.handedReads.dropAll()
   }
 
   /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */

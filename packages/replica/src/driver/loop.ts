@@ -5,6 +5,7 @@ import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
 import type { Storage } from '../storage.js'
 import { Applier } from './applier.js'
+import { DeadSessions } from './dead-sessions.js'
 import { Flusher } from './flusher.js'
 import { leaveHangingDisk } from './hanging-disk.js'
 import { LeaderClock } from './leader-clock.js'
@@ -65,7 +66,9 @@ export class Loop {
   /** Configuration entries that somebody waits for. */
   private readonly changes = new Map<number, (result: ChangeResult) => void>()
   private installable: Installable | undefined
-  private localSessionsEnded = false
+  private readonly dead = new DeadSessions()
+  /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
+  private refusedBatch = false
   private running = false
   private closing = false
   private cancelKick: (() => void) | undefined
@@ -187,8 +190,10 @@ export class Loop {
     const electionTimeoutMs = settings.electionTicks * settings.tickMs
     leaveHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
-    if (this.reads.tick(2 * settings.electionTicks))
+    if (this.reads.tick(2 * settings.electionTicks)) {
+      this.raft.abandonReads()
       this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
+    }
     this.turn()
   }
 
@@ -246,6 +251,7 @@ export class Loop {
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
+        for (const context of effects.readsLost) more = this.reads.lost(context) || more
         if (effects.snapshotWanted) this.snapshotting.take()
         more = this.changeRole() || more
         this.answerReads()
@@ -255,8 +261,8 @@ export class Loop {
       this.running = false
     }
     this.closing = false
-    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && (this.proposals.count > 0 || this.reads.canBegin))
-      this.kick()
+    const more = (this.proposals.count > 0 && !this.refusedBatch) || this.reads.canBegin
+    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && more) this.kick()
     this.handOutLater()
     this.takeSnapshot()
     if (this.halted) return
@@ -281,10 +287,12 @@ export class Loop {
     const { state } = this.applier
     if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return
     this.closing = false
-    const { data, batch } = this.proposals.close(tenure.stamp(now, state.now), this.batchBytes)
+    const at = tenure.stamp(now, state.now)
+    const { data, batch } = this.proposals.close(at, this.batchBytes)
     const index = this.raft.propose([data])
+    this.refusedBatch = index === undefined
     if (index === undefined) this.proposals.reopen(batch)
-    else tenure.waiting.set(index as Index, batch)
+    else tenure.proposed(index as Index, at, batch)
   }
 
   private beginReads(): void {
@@ -342,9 +350,8 @@ export class Loop {
   }
 
   private answer(index: Index, results: readonly Result[]): void {
-    const batch = this.tenure?.waiting.get(index)
+    const batch = this.tenure?.take(index)
     if (!batch) return
-    this.tenure?.waiting.delete(index)
     assert(
       batch.length === results.length,
       () => `${results.length} results for ${batch.length} commands of entry ${index}`,
@@ -388,13 +395,8 @@ export class Loop {
   private becomeReady(tenure: Tenure): void {
     tenure.ready = true
     this.closing = true
-    if (!this.options.settings.endLocalSessions || this.localSessionsEnded) return
-    // Once per start, before anybody else's command: whoever lived in the process before is dead.
-    this.localSessionsEnded = true
-    const reason = 'its process has ended'
-    for (const session of this.applier.state.localSessions()) {
-      this.proposals.addFirst({ kind: 'closeSession', session, by: 'death', reason })
-    }
+    if (!this.options.settings.endLocalSessions) return
+    for (const command of this.dead.ends(this.applier.state)) this.proposals.addFirst(command)
   }
 
   private endTenure(refusal: Refused): void {

@@ -64,11 +64,13 @@ export class Snapshotting {
   take(): void {
     const { storage, applier, writer } = this.options
     if (this.making || this.reading || this.saving || applier.index <= this.last) return
-    applier.bytesSinceSnapshot = 0
+    const bytes = applier.bytesSinceSnapshot
     this.making = {
       written: ({ index, term, meta, state }) => {
         this.making = undefined
         this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
+          // Only now: one that makes way for another, which may fail, must not put off the next.
+          applier.bytesSinceSnapshot -= bytes
           if (full) return this.options.log.warn('no room for a snapshot', { index })
           this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
         })
