@@ -388,6 +388,7 @@ export class Loop {
     const opening = this.raft.propose([new Proposals().close(clock.stamp(now, base), 0).data])
     assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
     this.tenure = new Tenure(term, opening as Index, clock, base)
+    this.refusedBatch = false
     platform.log.info('leads', { term, index: opening })
     return true
   }
@@ -422,7 +423,7 @@ export class Loop {
   private armDue(): void {
     this.cancelDue?.()
     this.cancelDue = undefined
-    if (!this.tenure?.ready) return
+    if (!this.tenure?.ready || this.refusedBatch) return
     const due = this.applier.state.nextDue()
     if (due === undefined || this.tenure.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings

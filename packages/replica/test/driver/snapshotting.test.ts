@@ -121,6 +121,24 @@ describe('a snapshot that is made in slices', () => {
   })
 })
 
+describe('a snapshot that made way for one of the leader', () => {
+  it('is made soon after, if that one cannot be kept', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts()
+    applier.bytesSinceSnapshot = 1_000_000
+    snapshotting.maybeTake(500_000)
+    expect(applier.state.machine.hash.watch).toBeDefined()
+    const outcomes: unknown[] = []
+    snapshotting.takeIn(receivedOf(applier.state.snapshot().subarray(0, -1), meta), (one) => outcomes.push(one))
+    while (clock.runOne(clock.now + 100));
+    expect(outcomes).toEqual(['failed'])
+    snapshotting.maybeTake(500_000)
+    while (clock.runOne(clock.now + 100));
+    disk.run()
+    expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([applier.index])
+    expect(applier.bytesSinceSnapshot).toBe(0)
+  })
+})
+
 describe('a snapshot of the leader', () => {
   it('that cannot be read is not kept, and the next one is taken in', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
