@@ -1,5 +1,6 @@
-import type { Command, Millis } from '@leasehold/core'
+import { type Command, type Millis, Writer } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
+import type { Stamps } from '../src/driver/stamps.js'
 import type { DiskFile, Done } from '../src/platform.js'
 import { Cluster, type Site } from './support/cluster.js'
 
@@ -113,6 +114,18 @@ describe('a snapshot whose leader is replaced while it is written', () => {
     disk.release()
     cluster.start(behind)
     cluster.until(() => statusOf(behind).appliedIndex > commitIndex, 20_000)
+  })
+
+  it('takes the times of the entries with it that it replaces: they count for no clock any more', () => {
+    const { cluster, behind, disk } = replacedLeader()
+    const { stamps } = (behind.replica as unknown as { loop: { stamps: Stamps } }).loop
+    const writer = new Writer()
+    writer.varuint(1e12)
+    stamps.note([{ kind: 'normal', term: 1, index: statusOf(behind).commitIndex + 1, data: writer.take() }])
+    expect(stamps.highest(0)).toBe(1e12)
+    disk.release()
+    cluster.until(() => statusOf(behind).appliedIndex >= 200, 5000)
+    expect(stamps.highest(0)).toBeLessThan(1e12)
   })
 
   it('leaves the member able to take the next snapshot, of its own and of a leader', () => {

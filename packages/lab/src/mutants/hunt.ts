@@ -53,8 +53,9 @@ export async function hunt(mutant: Mutant | undefined, order: HuntOrder): Promis
   const copy = copyWith(mutant)
   try {
     const simulation = mutant?.id.startsWith(CORE) === true ? await simulated(copy.simulation) : undefined
-    // What thousands of short runs of the core alone show in seconds need not be waited for in whole clusters.
-    const shown = simulation === undefined ? order : { ...order, seeds: Math.min(order.seeds, order.seedsFirst) }
+    // What its own tests, or thousands of short runs of the core alone, show in seconds need not be waited for in whole clusters.
+    const shown =
+      simulation || test ? { ...order, scenarios: [], seeds: Math.min(order.seeds, order.seedsFirst) } : order
     const rest = await hunted(mutant?.id ?? 'none', copy.hunter, shown)
     return { ...rest, ...(test && { test }), ...(simulation && { simulation }) }
   } finally {

@@ -178,6 +178,22 @@ describe('a snapshot of the leader', () => {
     expect(at('written')).toEqual([['known'], [true]])
   })
 
+  it('for which there is no room is taken in once there is', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts(100)
+    const outcomes: unknown[] = []
+    const takeIn = (): void => {
+      snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(indexOf(outcome)))
+      while (clock.runOne(clock.now + 100));
+      disk.run()
+    }
+    disk.room = 0
+    takeIn()
+    expect([outcomes, files(disk)]).toEqual([['failed'], []])
+    disk.room = 10_000_000
+    takeIn()
+    expect(outcomes).toEqual(['failed', 500])
+  })
+
   it('must be installed when it is durable: the next one would find that it is not', () => {
     const { clock, disk, meta, snapshotting } = parts()
     const state = LockState.create({ epoch: 1 }).snapshot()
@@ -228,7 +244,7 @@ function apply(applier: Applier, command: Command): void {
 }
 
 /** What of a member makes snapshots, with some holds. */
-function parts() {
+function parts(reserveBytes = 4096) {
   const disk = new SimDisk()
   const clock = new SimClock()
   const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
@@ -238,7 +254,7 @@ function parts() {
   found(disk, identity, { index: 0, term: 0, meta: encodeMeta(meta), state: state.snapshot() }, () => {})
   disk.run()
   let storage: Storage | undefined
-  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes: 4096, changed() {} }
+  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes, changed() {} }
   openStorage(disk, options, (_error, opened) => {
     storage = opened
   })

@@ -151,6 +151,26 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [['identity', 'String(identity.node)', 'identity.cluster']],
   },
   {
+    name: 'stamps-kept-over-snapshot',
+    bug: 'The times of entries that an installed snapshot has replaced count for the clock of the next leader',
+    tests: ['replica/test/stuck-snapshot.test.ts'],
+    profile: 'membership',
+    patches: [['driver/loop', 'this.stamps.clear();', '']],
+  },
+  {
+    name: 'unsaved-snapshot-counts',
+    bug: 'A snapshot that found no room on the disk counts as the newest one',
+    tests: ['replica/test/driver/snapshotting.test.ts'],
+    profile: 'storage',
+    patches: [
+      [
+        'driver/snapshotting',
+        'if (!error)\n                    this.last = snapshot.index;',
+        'this.last = snapshot.index;',
+      ],
+    ],
+  },
+  {
     name: 'snapshot-of-old-leader-stuck',
     bug: 'A snapshot that became durable after its leader was replaced is not installed, and later ones are refused',
     tests: ['replica/test/stuck-snapshot.test.ts'],
