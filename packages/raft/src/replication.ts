@@ -1,7 +1,7 @@
 import type { Core } from './core.js'
 import { entryBytes, type Message } from './messages.js'
 import type { Progress } from './progress.js'
-import type { ConfigurationChange, Entry, Index, NodeId, Term } from './types.js'
+import type { ConfigurationChange, Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
 /** What a proposal asks for, before it has a place in the log. */
 export type Proposal =
@@ -162,4 +162,14 @@ export function onHeartbeat(core: Core, heartbeat: Message): void {
 export function onSnapshot(core: Core, offer: Message): void {
   const restored = core.restore(offer.snapshot)
   core.send({ kind: 'appendReply', to: offer.from, index: restored ? core.log.lastIndex : core.log.committed })
+}
+
+/** A snapshot that is durable here, of a leader whose term may be over. The present leader learns of it. */
+export function onArrivedSnapshot(core: Core, meta: SnapshotMeta): void {
+  if (meta.index <= core.log.committed) return
+  // Without what is committed no election can be won.
+  if (core.role === 'preCandidate' || core.role === 'candidate') core.becomeFollower(core.term, 0)
+  const restored = core.restore(meta)
+  if (core.leader === 0 || core.leader === core.id) return
+  core.send({ kind: 'appendReply', to: core.leader, index: restored ? core.log.lastIndex : core.log.committed })
 }

@@ -69,7 +69,10 @@ export class Peers {
     const others = members.filter((member) => member.node !== this.options.self && member.peer !== '')
     this.options.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
     for (const to of [...this.senders.keys(), ...this.wishes.keys()]) {
-      if (!others.some((member) => member.node === to)) this.stopTransfer(to)
+      if (others.some((member) => member.node === to)) continue
+      this.stopTransfer(to)
+      // It may still be a member, without an address for now: consensus must not wait for a transfer that is gone.
+      this.options.transferred(to, false)
     }
   }
 
@@ -93,6 +96,7 @@ export class Peers {
 
   tick(): void {
     for (const [to, sender] of this.senders) if (sender.tick() === 'failed') this.end(to, false)
+    this.receiver.tick()
   }
 
   /** This member no longer leads: nobody waits for its snapshots any more. */

@@ -213,8 +213,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'tenure.waiting.set(index, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.waiting.set(index, batch.map((one) => ({ ...one, answer() { } })));",
+        'tenure.proposed(index, at, batch);',
+        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
