@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done } from '../platform.js'
+import { syncFolder, syncPath } from './folders.js'
 
 /** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
 const PIECE_BYTES = 1024 * 1024
@@ -15,6 +16,9 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
+  /** The names that lead to the folder are durable; they do not change any more. */
+  private pathSynced = false
+
   /** @param synced told of every write that was made durable: how long it took */
   constructor(
     readonly path: string,
@@ -86,14 +90,10 @@ export class NodeDisk implements Disk {
   }
 
   syncFolder(): void {
-    // Windows cannot open a folder for syncing, and journals renames by itself.
-    if (process.platform === 'win32') return
-    const fd = fs.openSync(this.path, 'r')
-    try {
-      fs.fsyncSync(fd)
-    } finally {
-      fs.closeSync(fd)
-    }
+    syncFolder(this.path)
+    if (this.pathSynced) return
+    syncPath(this.path)
+    this.pathSynced = true
   }
 
   private at(name: string): string {
