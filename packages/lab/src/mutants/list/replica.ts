@@ -94,6 +94,30 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
+    name: 'no-sync-at-open',
+    bug: 'What is read at the start counts without a sync, although an unsynced write of a killed process can be read',
+    scenarios: ['D16', 'D16n'],
+    profile: 'storage',
+    patches: [
+      ['storage', 'syncFound(disk);', ''], ['lab:cluster/disk/disk', 'this.draw.below(2) === 1', 'this.draw.below(2) === 2'],
+      ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
+    ],
+  },
+  {
+    name: 'tail-synced-not-rewritten',
+    bug: 'The last frame is synced at the start and not written again: after a failed sync it only looks as if it were on the disk',
+    scenarios: ['D16f'],
+    profile: 'storage',
+    patches: [['log/durable', 'file.writeSync(last.offset, [last.bytes]);', 'file.writeSync(0, []);']],
+  },
+  {
+    name: 'names-not-synced-at-open',
+    bug: 'The folder is not synced at the start, although a killed process can have left a rename unsynced',
+    scenarios: ['D16n'],
+    profile: 'storage',
+    patches: [['storage', 'disk.syncFolder();', '']],
+  },
+  {
     name: 'snapshot-not-synced',
     bug: 'A snapshot is not synced before the log is cut',
     scenarios: ['D15'],

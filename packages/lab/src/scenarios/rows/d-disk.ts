@@ -317,4 +317,82 @@ export const DISK_ROWS: readonly Scenario[] = [
     until: 60,
     expect: { ...QUIET, facts: { C1: { loop: { done: 350 } } }, running: 3, refused: 0 },
   },
+  {
+    id: 'D16',
+    title: 'A follower is killed between a write and its sync, acknowledges what it reads back, and loses power',
+    reference: 'what a killed process wrote can be read, and is not on the disk: it must be, before it counts',
+    text: 'The leader needs the follower for its quorum. It is cut off afterwards, so that only the two others know of the grant.',
+    system: cluster({ disk: HARSH, settings: { blockingWrites: false } }),
+    clients: {
+      C1: [
+        { do: 'client', action: 'take', lock: 'before' },
+        { do: 'wait', until: 3.2 },
+        ...keeper(25),
+      ],
+      C2: [
+        { do: 'wait', until: 12 },
+        { do: 'client', action: 'take', wait: 0, as: 'late' },
+      ],
+    },
+    faults: [
+      { at: 3, do: 'powerOff', who: 'follower2' },
+      { at: 3.2, do: 'system', action: 'dieAtEffect', who: 'follower1', what: 'written', nth: 1, how: 'kill', for: 0.3 },
+      { at: 3.61, do: 'powerOff', who: 'follower1' },
+      { at: 3.61, do: 'isolate', who: 'leader', for: 14 },
+      { at: 4, do: 'start', who: 'N1' },
+      { at: 4, do: 'start', who: 'N2' },
+      { at: 4, do: 'start', who: 'N3' },
+    ],
+    until: 30,
+    expect: { ...QUIET, facts: { C1: KEPT, C2: { late: { outcome: 'busy' } } }, order: { L: ['C1'] } },
+  },
+  {
+    id: 'D16n',
+    title: 'Members are killed between a rename and the sync of the folder, start again, and lose power',
+    reference: 'a name that a killed process gave can be read, and is not on the disk',
+    system: cluster({ disk: { ...HARSH, journal: false }, settings: SMALL }),
+    clients: { C1: large(300), C2: busy(300) },
+    faults: Array.from(
+      { length: 9 },
+      (_, i) =>
+        ({
+          at: 2 + 2 * i,
+          do: 'system',
+          action: 'dieAtEffect',
+          who: `N${(i % 3) + 1}`,
+          what: 'syncFolder',
+          nth: 1,
+          how: 'kill',
+          for: 0.4,
+          powerAfter: 0.1 + 0.02 * i,
+        }) as const,
+    ),
+    until: 60,
+    expect: { ...QUIET, facts: { C1: { loop: { done: 300 } } }, running: 3, refused: 0 },
+  },
+  {
+    id: 'D16f',
+    title: 'A sync fails, what was written can be read all the same, and the member loses power after its new start',
+    reference: 'https://www.usenix.org/conference/atc20/presentation/rebello',
+    text: 'The system may take a page for clean that it could not write: the last record is written again, not only synced.',
+    system: cluster({ disk: TORN }),
+    clients: { C1: large(250), C2: busy(250) },
+    faults: Array.from({ length: 9 }, (_, i) => {
+      const [at, who] = [2 + 2 * i, `N${(i % 3) + 1}`]
+      return [
+        trouble(at, 'failSync', who),
+        { at: at + 0.5, do: 'start', who },
+        { at: at + 0.7, do: 'powerOff', who },
+        { at: at + 1, do: 'start', who },
+      ] as const
+    }).flat(),
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 250 } }, C2: { loop: { done: 250 } } },
+      running: 3,
+      refused: 0,
+      failed: { atLeast: 5 },
+    },
+  },
 ]
