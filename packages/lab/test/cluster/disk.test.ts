@@ -178,13 +178,14 @@ describe('the simulated disk', () => {
     file.write(0, [bytes(SECTOR, 1)], false, () => {})
     mounted.rename('a', 'b')
     disk.processDied()
+    disk.faults = { ...disk.faults, kept: 0, loss: 1000 }
     const next = disk.mount(new Host())
     expect([next.list(), next.read('b')[0]]).toEqual([['b'], 1])
     disk.crash()
     expect([next.list(), next.read('a')[0]]).toEqual([['a'], 0])
   })
 
-  it('has it for good once another process has synced it', () => {
+  it('keeps it in a crash once another process has synced it', () => {
     const disk = new SimulatedDisk('d', drawing(LOST))
     const host = new Host()
     const mounted = disk.mount(host)
@@ -193,6 +194,7 @@ describe('the simulated disk', () => {
     file.write(0, [bytes(SECTOR, 1)], false, () => {})
     mounted.rename('a', 'b')
     disk.processDied()
+    disk.faults = { ...disk.faults, kept: 0, loss: 1000 }
     const next = disk.mount(new Host())
     next.syncFolder()
     next.open('b').writeSync(0, [])

@@ -91,7 +91,7 @@ export class SimulatedDisk {
 
   /**
    * Only the process has died: everything that it wrote can be read, and what it did not sync is still unsynced, names in the
-   * folder included. A crash may take it away until somebody syncs it.
+   * folder included. A crash may take it away until another process syncs it.
    */
   processDied(): void {
     this.held = []
