@@ -7,7 +7,8 @@ export type LinkMode = 'cut' | 'clog' | 'swallow' | 'slow'
 
 /** One fault. `afterMs` counts from the beginning of its storm; `forMs` is how long it lasts. */
 export type Fault = { readonly afterMs: number; readonly forMs: number } & (
-  | { readonly kind: 'kill' | 'stop' | 'restart'; readonly target: Target }
+  /** `kill-unsynced`: right between a write and its sync. */
+  | { readonly kind: 'kill' | 'kill-unsynced' | 'stop' | 'restart'; readonly target: Target }
   | { readonly kind: 'kill-after-ack' | 'kill-all' | 'transfer' | 'wipe' | 'full-disk' }
   /** `to` and `from` the target: one way or both. */
   | { readonly kind: 'links'; readonly target: Target; readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode }
@@ -38,6 +39,7 @@ const MOMENT_MS = 200
 
 const WEIGHTS = {
   kill: 5,
+  'kill-unsynced': 3,
   'kill-after-ack': 3,
   'kill-all': 1.5,
   stop: 2.5,
@@ -76,6 +78,7 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
   const times = { afterMs, forMs }
   switch (kind) {
     case 'kill':
+    case 'kill-unsynced':
     case 'restart':
       return { kind, ...times, target: target(random, members) }
     case 'stop':
@@ -123,6 +126,7 @@ export function describeFault(fault: Fault): string {
   const seconds = `${(fault.forMs / 1000).toFixed(1)} s`
   switch (fault.kind) {
     case 'kill':
+    case 'kill-unsynced':
     case 'stop':
     case 'restart':
       return `${fault.kind} ${targetText(fault.target)} for ${seconds}`
