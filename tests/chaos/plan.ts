@@ -7,8 +7,9 @@ export type LinkMode = 'cut' | 'clog' | 'swallow' | 'slow'
 
 /** One fault. `afterMs` counts from the beginning of its storm; `forMs` is how long it lasts. */
 export type Fault = { readonly afterMs: number; readonly forMs: number } & (
-  /** `kill-unsynced`: right between a write and its sync. */
-  | { readonly kind: 'kill' | 'kill-unsynced' | 'stop' | 'restart'; readonly target: Target }
+  | { readonly kind: 'kill' | 'stop' | 'restart'; readonly target: Target }
+  /** Killed right between a write and its sync. */
+  | { readonly kind: 'kill-unsynced'; readonly target: Target }
   | { readonly kind: 'kill-after-ack' | 'kill-all' | 'transfer' | 'wipe' | 'full-disk' }
   /** `to` and `from` the target: one way or both. */
   | { readonly kind: 'links'; readonly target: Target; readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode }
@@ -78,8 +79,8 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
   const times = { afterMs, forMs }
   switch (kind) {
     case 'kill':
-    case 'kill-unsynced':
     case 'restart':
+    case 'kill-unsynced':
       return { kind, ...times, target: target(random, members) }
     case 'stop':
       return {

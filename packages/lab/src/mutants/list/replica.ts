@@ -99,7 +99,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D16', 'D16n'],
     profile: 'storage',
     patches: [
-      ['storage', 'syncFound(disk);', ''], ['lab:cluster/disk/disk', 'this.draw.below(2) === 1', 'this.draw.below(2) === 2'],
+      ['storage', 'syncFound(disk);', ''],
       ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
     ],
   },
