@@ -36,18 +36,21 @@ describe('what a log reads at its start', () => {
     expect(openLog(disk).hardState).toEqual({ term: 4, vote: 7, commit: 1 })
   })
 
-  it.each([1, 40, 900, 3000])('is written again, not only synced: a failed sync left %i bytes that look clean', (size) => {
-    const disk = new SimDisk()
-    disk.failedSyncKeepsPages = true
-    const log = openLog(disk)
-    append(disk, log, { entries: entries(1, 3) })
-    disk.failSync = 1
-    expect(() => append(disk, log, { entries: [entry(4, size)] })).toThrow(/sync failed/)
-    disk.kill()
-    expect(indexes(openLog(disk))).toEqual([1, 2, 3, 4])
-    disk.crash(lost)
-    expect(indexes(openLog(disk))).toEqual([1, 2, 3, 4])
-  })
+  it.each([1, 40, 900, 3000])(
+    'is written again, not only synced: a failed sync left %i bytes that look clean',
+    (size) => {
+      const disk = new SimDisk()
+      disk.failedSyncKeepsPages = true
+      const log = openLog(disk)
+      append(disk, log, { entries: entries(1, 3) })
+      disk.failSync = 1
+      expect(() => append(disk, log, { entries: [entry(4, size)] })).toThrow(/sync failed/)
+      disk.kill()
+      expect(indexes(openLog(disk))).toEqual([1, 2, 3, 4])
+      disk.crash(lost)
+      expect(indexes(openLog(disk))).toEqual([1, 2, 3, 4])
+    },
+  )
 
   it('is durable in the file before the newest, where an earlier version has left it unsynced', () => {
     const disk = new SimDisk()
@@ -82,34 +85,37 @@ describe('what a log reads at its start', () => {
   })
 
   // The next frame ends in every place of a sector, also where the next sector begins.
-  it.each([0, 1, 2, 3, 4, 5, 6, 7])('is never followed by the rest of a torn write: next frame of size %i', (eighth) => {
-    for (const fail of [false, true]) {
-      for (let step = 1; step <= 6; step++) {
-        const disk = new SimDisk()
-        disk.failedSyncKeepsPages = true
-        const log = openLog(disk)
-        append(disk, log, { entries: entries(1, 3) })
-        // Of a write of ten sectors the first three are missing.
-        killedBeforeSync(disk, log, 4, 5000)
-        let sector = 0
-        disk.crash((limit) => (limit > 2 || sector++ < 4 ? 0 : 1))
-        if (fail) disk.failSync = step
-        else disk.dieAt = step
-        try {
-          openLog(disk)
-        } catch {
-          // Killed, or told that the disk failed.
+  it.each([0, 1, 2, 3, 4, 5, 6, 7])(
+    'is never followed by the rest of a torn write: next frame of size %i',
+    (eighth) => {
+      for (const fail of [false, true]) {
+        for (let step = 1; step <= 6; step++) {
+          const disk = new SimDisk()
+          disk.failedSyncKeepsPages = true
+          const log = openLog(disk)
+          append(disk, log, { entries: entries(1, 3) })
+          // Of a write of ten sectors the first three are missing.
+          killedBeforeSync(disk, log, 4, 5000)
+          let sector = 0
+          disk.crash((limit) => (limit > 2 || sector++ < 4 ? 0 : 1))
+          if (fail) disk.failSync = step
+          else disk.dieAt = step
+          try {
+            openLog(disk)
+          } catch {
+            // Killed, or told that the disk failed.
+          }
+          disk.kill()
+          disk.failSync = 0
+          const again = openLog(disk)
+          expect(indexes(again)).toEqual([1, 2, 3])
+          append(disk, again, { entries: [entry(4, 1600 + 64 * eighth)] })
+          disk.crash(lost)
+          expect(indexes(openLog(disk)), `step ${step}, ${fail ? 'failed' : 'killed'}`).toEqual([1, 2, 3, 4])
         }
-        disk.kill()
-        disk.failSync = 0
-        const again = openLog(disk)
-        expect(indexes(again)).toEqual([1, 2, 3])
-        append(disk, again, { entries: [entry(4, 1600 + 64 * eighth)] })
-        disk.crash(lost)
-        expect(indexes(openLog(disk)), `step ${step}, ${fail ? 'failed' : 'killed'}`).toEqual([1, 2, 3, 4])
       }
-    }
-  })
+    },
+  )
 
   it('survives everything afterwards: any row of appends, kills, kills while opening, failed syncs and power cuts', () => {
     for (let seed = 1; seed <= 400; seed++) new History(seed).run()

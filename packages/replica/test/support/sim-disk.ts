@@ -263,8 +263,7 @@ export class SimDisk implements Disk {
     this.syncs++
     if (this.failSync > 0 && --this.failSync === 0) {
       // The kernel marks the pages clean: what was written is lost, at once or with the power, and no later sync fails.
-      if (!this.failedSyncKeepsPages)
-        for (const sector of inode.dirty) copySector(inode.durable, inode.current, sector)
+      if (!this.failedSyncKeepsPages) for (const sector of inode.dirty) copySector(inode.durable, inode.current, sector)
       inode.dirty.clear()
       throw new Error('EIO: sync failed')
     }

@@ -3,14 +3,7 @@ import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
 import { InvalidError } from '@leasehold/core'
 import { type FoundingCluster, type Logger, type MemberInfo, mintCluster, mintNode } from '@leasehold/replica'
-import {
-  DamagedError,
-  folderIdentity,
-  makeFolder,
-  setAside,
-  wasAlwaysAlone,
-  writeWhole,
-} from '@leasehold/replica/node'
+import { DamagedError, folderIdentity, makeFolder, setAside, wasAlwaysAlone, writeWhole } from '@leasehold/replica/node'
 import { askForPlace, readQuestion, RepairDesk, type RepairingMember } from './repair.js'
 import { encodeStanding, type FoundingRecord, type Standing, standingAt } from './standing.js'
 import type { TcpPeers } from './transport.js'

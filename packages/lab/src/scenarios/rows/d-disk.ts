@@ -324,11 +324,7 @@ export const DISK_ROWS: readonly Scenario[] = [
     text: 'The leader needs the follower for its quorum. It is cut off afterwards, so that only the two others know of the grant.',
     system: cluster({ disk: HARSH, settings: { blockingWrites: false } }),
     clients: {
-      C1: [
-        { do: 'client', action: 'take', lock: 'before' },
-        { do: 'wait', until: 3.2 },
-        ...keeper(25),
-      ],
+      C1: [{ do: 'client', action: 'take', lock: 'before' }, { do: 'wait', until: 3.2 }, ...keeper(25)],
       C2: [
         { do: 'wait', until: 12 },
         { do: 'client', action: 'take', wait: 0, as: 'late' },
@@ -336,7 +332,16 @@ export const DISK_ROWS: readonly Scenario[] = [
     },
     faults: [
       { at: 3, do: 'powerOff', who: 'follower2' },
-      { at: 3.2, do: 'system', action: 'dieAtEffect', who: 'follower1', what: 'written', nth: 1, how: 'kill', for: 0.3 },
+      {
+        at: 3.2,
+        do: 'system',
+        action: 'dieAtEffect',
+        who: 'follower1',
+        what: 'written',
+        nth: 1,
+        how: 'kill',
+        for: 0.3,
+      },
       { at: 3.61, do: 'powerOff', who: 'follower1' },
       { at: 3.61, do: 'isolate', who: 'leader', for: 14 },
       { at: 4, do: 'start', who: 'N1' },
