@@ -353,7 +353,8 @@ export const DISK_ROWS: readonly Scenario[] = [
   },
   {
     id: 'D16n',
-    title: 'A snapshot of the leader has its name, the member is killed before the folder is synced, starts, and loses power',
+    title:
+      'A snapshot of the leader has its name, the member is killed before the folder is synced, starts, and loses power',
     reference: 'a name that a killed process gave can be read, and is not on the disk',
     text: 'It has acknowledged what follows the snapshot by then: without the name its log would begin behind nothing.',
     system: cluster({ disk: { ...HARSH, journal: false }, settings: SMALL }),
