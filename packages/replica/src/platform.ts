@@ -20,7 +20,10 @@ export interface DiskFile {
   readonly name: string
   /** Writes `chunks` one after another from `offset`. With `sync`, `done` runs only after the data is durable (fdatasync). */
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void
-  /** The same, blocking, with sync: the shortest way while the disk is quick. Throws on failure. */
+  /**
+   * The same, blocking, with sync: the shortest way while the disk is quick. Without chunks it only syncs what was written
+   * before, by whatever process. Throws on failure.
+   */
   writeSync(offset: number, chunks: readonly Uint8Array[]): void
   close(): void
 }
@@ -63,6 +66,7 @@ export interface Disk {
   /** Atomic; durable only after {@link Disk.syncFolder}. */
   rename(from: string, to: string): void
   remove(name: string): void
+  /** Makes creations, renames and removals durable, and the folder itself: the names that lead to it. */
   syncFolder(): void
   /**
    * Checks, without ever blocking, that the folder at the path is still the one that was opened, and that `file` still has

@@ -1,6 +1,6 @@
 import { StorageError } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
-import { type Identity, identitySeed, readIdentity, writeIdentity } from './identity.js'
+import { IDENTITY_FILE, type Identity, identitySeed, readIdentity, writeIdentity } from './identity.js'
 import { Log } from './log/log.js'
 import { decodeMeta } from './members.js'
 import type { Disk } from './platform.js'
@@ -77,7 +77,15 @@ export function found(
   )
 }
 
-/** Reads a member's folder. `done` may run inside the call. */
+/**
+ * Reads a member's folder. `done` may run inside the call.
+ *
+ * Nothing that is read here counts before it is durable: an earlier process may have been killed between a change and its
+ * sync, and what can be read may still be lost with the power. So all names are synced first, before anything is removed:
+ * the rename of the identity, of a snapshot or of a log file may be unsynced. The content of identity and snapshots was
+ * synced before they got their names; it is synced again in case another program has just copied the folder here. The log,
+ * in which term and vote stand, is the one file that grows under its own name: see `log/durable.ts`.
+ */
 export function openStorage(
   disk: Disk,
   options: StorageOptions,
@@ -86,6 +94,7 @@ export function openStorage(
   let identity: Identity | undefined
   let snapshots: Snapshots
   try {
+    syncFound(disk)
     identity = readIdentity(disk)
     snapshots = new Snapshots(disk, { reserveBytes: options.reserveBytes, changed: options.changed })
   } catch (error) {
@@ -112,6 +121,26 @@ export function openStorage(
     snapshots.prepare()
     done(undefined, { identity, snapshot, snapshots, log })
   })
+}
+
+/** Makes everything durable that a member's folder says: its names, then the files. @throws StorageError */
+function syncFound(disk: Disk): void {
+  let at = disk.path
+  try {
+    disk.syncFolder()
+    for (const name of disk.list()) {
+      if (name !== IDENTITY_FILE && !DATA.test(name)) continue
+      at = `${disk.path}/${name}`
+      const file = disk.open(name)
+      try {
+        file.writeSync(0, [])
+      } finally {
+        file.close()
+      }
+    }
+  } catch (error) {
+    throw writeFailed(at, error)
+  }
 }
 
 /** Why a snapshot cannot be this member's: files of two folders were mixed. */

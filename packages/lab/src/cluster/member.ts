@@ -139,7 +139,7 @@ export class SimulatedMember {
     this.machine.powerOff()
   }
 
-  /** Kills the process; its system writes everything. */
+  /** Kills the process. What it wrote can be read; what it has not synced may still be lost with the power. */
   kill(): void {
     if (!this.process?.alive) return
     this.process.kill()

@@ -122,6 +122,8 @@ export class Conductor {
         return this.takeDown(target, fault.kind)
       case 'effect':
         return this.dieAt(cluster.member(target), fault.nth, fault.what)
+      case 'killUnsynced':
+        return this.killUnsynced(cluster.member(target), fault)
       case 'blackout': {
         const ends = cluster.list.map((member) => this.takeDown(member.name, 'power'))
         return () => {
@@ -275,6 +277,52 @@ export class Conductor {
     return () => {
       member.dieAtEffect(0, () => {})
       if (dead) this.bringUp(member.name)
+    }
+  }
+
+  private killUnsynced(
+    member: SimulatedMember,
+    fault: Extract<Fault, { kind: 'killUnsynced' }>,
+  ): (() => void) | undefined {
+    if (!member.running) return undefined
+    let [isOver, isDown] = [false, false]
+    const later = (ms: number, action: () => void): void => {
+      this.stage.world.after(ms * US_PER_MS, 'unsynced', () => {
+        if (!isOver) action()
+      })
+    }
+    const down = (): void => {
+      if (!isDown) this.down.set(member.name, (this.down.get(member.name) ?? 0) + 1)
+      isDown = true
+    }
+    const up = (): void => {
+      if (isDown) this.bringUp(member.name)
+      isDown = false
+    }
+    const dies = (): void => {
+      down()
+      member.kill()
+      later(fault.restartMs, up)
+    }
+    const first = (): void => {
+      down()
+      member.kill()
+      later(fault.restartMs, () => {
+        up()
+        if (fault.againNth !== undefined) member.dieAtEffect(fault.againNth, dies)
+        later(fault.powerAfterMs, () => {
+          member.dieAtEffect(0, () => {})
+          down()
+          member.powerOff()
+          later(fault.restartMs, up)
+        })
+      })
+    }
+    member.dieAtEffect(fault.nth, first, fault.what)
+    return () => {
+      isOver = true
+      member.dieAtEffect(0, () => {})
+      up()
     }
   }
 

@@ -10,6 +10,20 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
   | { readonly kind: 'power' | 'kill' | 'pause' | 'suspend' | 'isolate'; readonly target: string }
   /** Dies right at its `nth` effect from now on: a write, the end of one, a message, an answer; `what`: of these only. */
   | { readonly kind: 'effect'; readonly target: string; readonly nth: number; readonly what?: EffectName }
+  /**
+   * Only its process dies, right at its `nth` effect of this name: between a write and its sync, or a change of the folder and
+   * that of the folder. It starts again `restartMs` later (and dies at the `againNth` effect of its start, and starts
+   * again, if that is given), reads what is not synced, and loses power `powerAfterMs` after its start.
+   */
+  | {
+      readonly kind: 'killUnsynced'
+      readonly target: string
+      readonly nth: number
+      readonly what: EffectName
+      readonly restartMs: number
+      readonly againNth?: number
+      readonly powerAfterMs: number
+    }
   /** All members at once. */
   | { readonly kind: 'blackout' }
   | { readonly kind: 'cut' | 'oneWay' | 'clog' | 'reset' | 'forget'; readonly from: string; readonly to: string }
@@ -49,7 +63,7 @@ export type FaultKind = Fault['kind']
 /** Faults by what they have in common: a seed switches whole families on and off, and so does shrinking. */
 export const FAMILIES = {
   crashes: ['power', 'kill', 'blackout'],
-  boundaries: ['effect'],
+  boundaries: ['effect', 'killUnsynced'],
   pauses: ['pause', 'suspend'],
   partitions: ['isolate', 'cut', 'oneWay', 'split', 'ring'],
   links: ['clog', 'reset', 'forget', 'weather'],

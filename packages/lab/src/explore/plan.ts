@@ -211,6 +211,8 @@ interface Field {
 
 const ROT = ['log', 'log', 'log', 'snapshot', 'newestSnapshot', 'newestSnapshot', 'identity', 'mark'] as const
 const FIRST_FAULT_MS = 1500
+/** So long a member may take to come to the effect at which it dies, and to come back from both deaths. */
+const UNSYNCED_FOR_MS = 5000
 /** A disk that becomes full has this much room left, on average. */
 const FULL_AFTER_BYTES = 20_000
 
@@ -245,6 +247,8 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'effect':
       if (draw.chance(600_000)) return { ...at, kind, target: member(), nth: 1 + draw.below(60) }
       return { ...at, kind, target: member(), nth: 1 + draw.below(8), what: 'written' }
+    case 'killUnsynced':
+      return { ...killUnsynced(draw), atMs, target: member() }
     case 'blackout':
       return { ...at, kind }
     case 'cut':
@@ -297,6 +301,20 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
       return { ...at, kind, target: pick(names) }
     case 'steal':
       return { ...at, kind }
+  }
+}
+
+/** Mostly between a write and its sync, sometimes between a rename and that of the folder, which is rarer. */
+function killUnsynced(draw: RandomStream): Omit<Extract<Fault, { kind: 'killUnsynced' }>, 'atMs' | 'target'> {
+  const isFolder = draw.chance(350_000)
+  return {
+    kind: 'killUnsynced',
+    forMs: UNSYNCED_FOR_MS,
+    what: isFolder ? 'syncFolder' : 'written',
+    nth: 1 + draw.below(isFolder ? 2 : 8),
+    restartMs: 1 + draw.tail(100),
+    ...(draw.chance(300_000) ? { againNth: 1 + draw.below(12) } : {}),
+    powerAfterMs: 1 + draw.tail(200),
   }
 }
 

@@ -4,7 +4,8 @@ import { assert } from '../assert.js'
 import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
 import { FolderLostError, writeFailed } from '../storage-errors.js'
 import { entryBytes } from './entries.js'
-import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
+import { makeDurable } from './durable.js'
+import { encodeFrame, FRAME_HEADER, type FrameBody } from './frame.js'
 import { checkHardState, joinSnapshot } from './joining.js'
 import { isMark, type Mark, markOf, readMark } from './mark.js'
 import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
@@ -115,7 +116,12 @@ export class Log {
     if (current) {
       this.file = disk.open(current.name)
       this.seed = segmentSeed(options.identity, current)
-      this.repair(recovered, this.file)
+      try {
+        makeDurable(disk, recovered, this.file)
+      } catch (error) {
+        this.file.close()
+        throw error
+      }
     }
     for (const name of recovered.leftovers) disk.remove(name)
     this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () =>
@@ -367,18 +373,6 @@ export class Log {
       const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }
       return { hardState: last ? hardState : i === 0 ? early : undefined, base: i === 0 ? base : undefined, entries }
     })
-  }
-
-  /** Clears what a torn write left, so that it can never be taken for something later. */
-  private repair(recovered: Recovered, file: DiskFile): void {
-    const { fillFrom, zeroTo, tail } = recovered
-    try {
-      if (fillFrom !== undefined) file.writeSync(fillFrom, [filler(tail - fillFrom)])
-      if (zeroTo !== undefined && zeroTo > tail) file.writeSync(tail, [new Uint8Array(zeroTo - tail)])
-    } catch (error) {
-      file.close()
-      throw writeFailed(`${this.disk.path}/${file.name}`, error)
-    }
   }
 }
 

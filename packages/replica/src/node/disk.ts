@@ -4,6 +4,7 @@ import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
 import { FolderLostError } from '../storage-errors.js'
+import { syncFolder, syncPath } from './folders.js'
 import { type FolderOwner, stateOf } from './held-folder.js'
 
 /** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
@@ -17,6 +18,9 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
+  /** The names that lead to the folder are durable; they do not change any more. */
+  private pathSynced = false
+
   /**
    * @param synced told of every write that was made durable: how long it took
    * @param owner knows whether the folder is still its own; without it, only files are checked
@@ -117,14 +121,10 @@ export class NodeDisk implements Disk {
   }
 
   syncFolder(): void {
-    // Windows cannot open a folder for syncing, and journals renames by itself.
-    if (process.platform === 'win32') return
-    const fd = fs.openSync(this.path, 'r')
-    try {
-      fs.fsyncSync(fd)
-    } finally {
-      fs.closeSync(fd)
-    }
+    syncFolder(this.path)
+    if (this.pathSynced) return
+    syncPath(this.path)
+    this.pathSynced = true
   }
 
   check(file: DiskFile | undefined, done: (state: FolderState) => void): void {

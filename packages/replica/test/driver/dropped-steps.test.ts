@@ -123,6 +123,7 @@ describe('the transfer of a snapshot', () => {
       ended() {},
       install() {},
       hash() {},
+      level() {},
       guard: (action) => action(),
       transferred: (to, done) => outcomes.push([to, done]),
       writer: { want: (wish: unknown) => wishes.push(wish), drop: () => wishes.pop() } as unknown as StateWriter,

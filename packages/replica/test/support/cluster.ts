@@ -106,6 +106,14 @@ export class Cluster {
     site.disk.crash(this.choose)
   }
 
+  /** Only the process ends: what it wrote can be read, and is as unsynced as before. */
+  kill(site: Site): void {
+    site.life++
+    site.replica = undefined
+    site.handler = undefined
+    site.disk.kill()
+  }
+
   isolate(site: Site): void {
     for (const { info } of this.sites) {
       this.cut.add(`${site.info.node}>${info.node}`)

@@ -94,11 +94,12 @@ export class SimulatedDisk {
     }
   }
 
-  /** Only the process has died: the system still writes everything. */
+  /**
+   * Only the process has died: everything that it wrote can be read, and what it did not sync is still unsynced, names in the
+   * folder included. A crash may take it away until another process syncs it.
+   */
   processDied(): void {
     this.held = []
-    for (const inode of this.folder.names.values()) inode.sync()
-    this.folder.sync()
   }
 
   /** Everything is gone. */
@@ -162,10 +163,14 @@ export class SimulatedDisk {
     return this.draw.below(count)
   }
 
-  /** Dirty pages that could not be written are dropped: some have reached the platter, the others are lost. */
+  /**
+   * Dirty pages that could not be written are given up: some have reached the platter, the others are lost. Some systems
+   * drop them at once, others let them be read and take them for clean.
+   */
   dropPages(inode: Inode): void {
     this.counts.failures++
-    inode.settle(() => this.draw.below(1000) < this.faults.loss)
+    const readable = this.draw.below(2) === 1
+    inode.drop(() => this.draw.below(1000) < this.faults.loss, readable)
   }
 }
 

@@ -36,7 +36,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'lost-folder-ignored',
     bug: 'A member whose data folder is gone keeps acknowledging',
-    scenarios: ['D16'],
+    scenarios: ['D17'],
     profile: 'storage',
     patches: [['driver/folder-watch', 'throw new FolderLostError(state);', 'return;']],
   },
@@ -99,6 +99,30 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
         'placed.file.write(placed.offset, [placed.bytes], false,',
       ],
     ],
+  },
+  {
+    name: 'no-sync-at-open',
+    bug: 'What is read at the start counts without a sync, although an unsynced write of a killed process can be read',
+    scenarios: ['D16', 'D16n'],
+    profile: 'storage',
+    patches: [
+      ['storage', 'syncFound(disk);', ''],
+      ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
+    ],
+  },
+  {
+    name: 'tail-synced-not-rewritten',
+    bug: 'The last frame is synced at the start and not written again: after a failed sync it only looks as if it were on the disk',
+    scenarios: ['D16f'],
+    profile: 'storage',
+    patches: [['log/durable', 'file.writeSync(last.offset, [last.bytes]);', 'file.writeSync(0, []);']],
+  },
+  {
+    name: 'names-not-synced-at-open',
+    bug: 'The folder is not synced at the start, although a killed process can have left a rename unsynced',
+    scenarios: ['D16n'],
+    profile: 'storage',
+    patches: [['storage', 'disk.syncFolder();', '']],
   },
   {
     name: 'snapshot-not-synced',

@@ -23,8 +23,9 @@ type Own = Fault & { readonly do: 'system' }
  * - `rot` {file: log | snapshot | newestSnapshot | identity | mark}: one bit on the platter.
  * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
  * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
- * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for, what?};
- *   `what`: one of the names in `EffectName`, such as `written`, which leaves a part of a write.
+ * - `blackout` {for}: all members lose power. `down` {for, how: power | kill, powerAfter?}: with `powerAfter`, power is
+ *   cut so long after its new start. `dieAtEffect` {nth, for, what?, how?, powerAfter?}; `what`: one of the names in
+ *   `EffectName`, such as `written`, which leaves a part of a write, or with `how` kill a whole one that is not synced.
  * - `reset` {who}: the connections of a client break.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}: what operators do.
@@ -41,7 +42,16 @@ export function clusterActions(
   const down = (one: SimulatedMember, fault: Own): void => {
     if (fault.how === 'kill') one.kill()
     else one.powerOff()
-    later(fault, () => one.start())
+    later(fault, () => {
+      one.start()
+      const { powerAfter } = fault
+      if (typeof powerAfter !== 'number') return
+      world.after(Math.round(powerAfter * 1_000_000), 'power', () => {
+        world.timeline.add({ kind: 'fault', who: one.name, text: 'loses power' })
+        one.powerOff()
+        later(fault, () => one.start())
+      })
+    })
   }
   const change = (what: Parameters<Cluster['change']>[0]): void => {
     cluster.change(what, (problem) => {

@@ -82,7 +82,7 @@ export function troubleOf(fault: Own): string | undefined {
     case 'down':
       return `${fault.how === 'kill' ? 'is killed, and is away' : 'loses power'}${during}`
     case 'dieAtEffect':
-      return `is to go down${during}, at effect ${text(fault.nth)} from now`
+      return `is to ${fault.how === 'kill' ? 'be killed' : 'go down'}${during}, at effect ${text(fault.nth)} from now`
     case 'reset':
       return 'its connections break'
     case 'transfer':
