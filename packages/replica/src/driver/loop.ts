@@ -107,15 +107,14 @@ export class Loop {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
         log.compact(cut)
+        this.peers.save()
         this.turn()
       },
     })
     this.peers = new Peers({
-      network: platform.network,
-      random: platform.random,
-      log: platform.log,
-      cluster: identity.cluster,
-      self: identity.node,
+      settings,
+      identity,
+      raft: this.raft,
       guard,
       step: (received) => {
         this.raft.step(received)
@@ -147,7 +146,7 @@ export class Loop {
 
   /** Something is under way whose end must be waited for. */
   get isWriting(): boolean {
-    return !this.flusher.idle || this.snapshotting.busy
+    return !this.flusher.idle || this.snapshotting.busy || this.peers.isSaving
   }
 
   /** Commands have no outcome yet. */
@@ -219,6 +218,7 @@ export class Loop {
     this.snapshotting.halt()
     this.endTenure(refusal)
     this.writer.halt()
+    this.peers.close()
     this.handOutLater()
   }
 
