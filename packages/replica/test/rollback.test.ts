@@ -1,6 +1,8 @@
 import type { Millis, Result, SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { ACKNOWLEDGED_FILE } from '../src/driver/acknowledged-file.js'
+import { inspect } from '../src/inspect.js'
+import type { Replica } from '../src/replica.js'
 import { CONTRADICTED } from '../src/storage.js'
 import { Cluster, type Site } from './support/cluster.js'
 import { SimDisk } from './support/sim-disk.js'
@@ -168,6 +170,42 @@ describe('a member whose disk was set back', () => {
 })
 
 describe('a healthy member', () => {
+  it('may lose what it acknowledged and what was not committed, and restart before anything else is', () => {
+    const cluster = new Service(5, 3, { blockingWrites: false })
+    const old = cluster.begin()
+    cluster.take(old, 3)
+    cluster.settle()
+    const [follower, ...majority] = cluster.sites.filter((site) => site !== old) as [Site, ...Site[]]
+    const link = (a: Site, b: Site): [string, string] => [
+      `${a.info.node}>${b.info.node}`,
+      `${b.info.node}>${a.info.node}`,
+    ]
+    for (const a of [old, follower]) for (const b of majority) for (const one of link(a, b)) cluster.cut.add(one)
+    for (let i = 100; i < 105; i++) old.replica?.submit(acquire(cluster.session, i, `lost${i}`), () => {})
+    cluster.advance(300)
+    const { last } = inspect(follower.replica as Replica).raft
+    expect(last).toBeGreaterThan(follower.replica?.status.commitIndex as number)
+    cluster.until(() => majority.some(({ replica }) => replica?.status.role === 'leader'))
+    const next = majority.find(({ replica }) => replica?.status.role === 'leader') as Site
+    // The new leader's first entry takes their place at the follower, and is not committed: two of five have it.
+    for (const site of majority) if (site !== next) cluster.stalled.add(site)
+    for (const one of link(next, follower)) cluster.cut.delete(one)
+    const truncated = () => inspect(follower.replica as Replica).termAt(last) !== 1
+    cluster.until(truncated, 3000)
+    cluster.advance(20)
+    cluster.crash(follower)
+    cluster.start(follower)
+    expect(truncated()).toBe(true)
+    expect(follower.replica?.status.commitIndex).toBeLessThan(last)
+    cluster.advance(300)
+    expect(failuresOf(cluster)).toEqual([])
+    cluster.stalled.clear()
+    cluster.heal()
+    cluster.elect()
+    cluster.settle()
+    expect(failuresOf(cluster)).toEqual([])
+  })
+
   it('may lose what it acknowledged and what was not committed', () => {
     const cluster = new Service(5, 3)
     const old = cluster.begin()
@@ -230,6 +268,48 @@ describe('a healthy member', () => {
   })
 })
 
+describe('members of an older version', () => {
+  it.each([[[0]], [[0, 1]], [[1, 2]]])('%j serve together with newer ones, restarts included', (older) => {
+    const cluster = new Service(3)
+    for (const i of older) cluster.older.add(cluster.sites[i] as Site)
+    let leader = cluster.begin()
+    cluster.take(leader, 3)
+    for (const site of [...cluster.sites, ...cluster.sites]) {
+      cluster.crash(site)
+      cluster.advance(500)
+      cluster.start(site)
+      leader = cluster.elect()
+      expect(cluster.take(leader)).toBeGreaterThan(0)
+      cluster.settle()
+      expect(cluster.now).toBeLessThan(300_000)
+    }
+    expect(failuresOf(cluster)).toEqual([])
+  })
+
+  it('are asked once they were upgraded', () => {
+    const cluster = new Service(3)
+    for (const site of cluster.sites) cluster.older.add(site)
+    const leader = cluster.begin()
+    cluster.take(leader, 3)
+    for (const site of cluster.others(leader)) cluster.older.delete(site)
+    cluster.older.delete(leader)
+    for (const site of cluster.sites) {
+      cluster.crash(site)
+      cluster.start(site)
+      cluster.elect()
+      cluster.settle()
+    }
+    const [victim] = cluster.others(cluster.leader as Site)
+    const copy = victim.disk.clone()
+    cluster.take(cluster.leader as Site, 3)
+    cluster.advance(100)
+    cluster.setBack(victim, copy)
+    cluster.start(victim)
+    cluster.until(() => failureOf(victim) !== undefined, LONG_ENOUGH_MS)
+    expect(failureOf(victim)).toMatch(SET_BACK)
+  })
+})
+
 describe('two histories', () => {
   /** The leader and the victim have committed what the third lacks; the victim and the third go on without it. */
   function forked(options: ConstructorParameters<typeof Cluster>[2], more: number): { cluster: Service; old: Site } {
@@ -241,7 +321,8 @@ describe('two histories', () => {
     const copy = victim.disk.clone()
     cluster.crash(third)
     cluster.take(old, 4)
-    cluster.advance(200)
+    // What the victim has acknowledged is on the disk of the one that goes down.
+    cluster.advance(11_000)
     cluster.crash(old)
     cluster.setBack(victim, copy)
     cluster.start(victim)

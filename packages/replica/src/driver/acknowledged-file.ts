@@ -22,9 +22,9 @@ export interface AcknowledgedFileOptions {
 }
 
 /**
- * Keeps the memory of acknowledged entries over a restart, in a file of fixed size. Never blocks, one write at a time.
- * The file is an aid: when it is missing, damaged or of another member, the memory begins empty, and its name need not
- * be durable. A failed write stops the member, like every failed write.
+ * Keeps the memory of acknowledged entries over a restart, in a file of fixed size. It blocks only for the folder's sync when
+ * the file is made, once in a member's life; one write at a time. The file is an aid: when it is missing, damaged or of
+ * another member, the memory begins empty. A failed write stops the member, like every failed write.
  */
 export class AcknowledgedFile {
   private file: DiskFile | undefined
@@ -63,6 +63,7 @@ export class AcknowledgedFile {
         else if (!file) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
         else {
           this.file = file
+          this.syncFolder()
           this.save()
         }
       })
@@ -72,6 +73,15 @@ export class AcknowledgedFile {
   close(): void {
     this.closed = true
     this.file?.close()
+  }
+
+  private syncFolder(): void {
+    const { disk } = this.options
+    try {
+      disk.syncFolder()
+    } catch (error) {
+      throw writeFailed(disk.path, error)
+    }
   }
 
   private write(file: DiskFile): void {
