@@ -125,5 +125,5 @@ export class ClusterChecks {
 
 /** A member that stops because of its disk does what it should. */
 function isBug(failure: string): boolean {
-  return !/EIO|EROFS|ENOENT|no space left|is damaged|was taken over|no room/.test(failure)
+  return !/EIO|EROFS|ENOENT|no space left|is damaged|was taken over|no room|was set back/.test(failure)
 }

@@ -54,8 +54,9 @@ export class Loop {
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
+  readonly peers: Peers
+
   private readonly flusher: Flusher
-  private readonly peers: Peers
   private readonly writer: StateWriter
   private readonly snapshotting: Snapshotting
   private readonly stamps = new Stamps()

@@ -54,7 +54,7 @@ export class Peers {
   /** Peers whose snapshot is being written down. */
   private readonly wishes = new Map<NodeId, StateWish>()
   private readonly receiver = new SnapshotReceiver()
-  private readonly memory = new AcknowledgedMemory()
+  readonly memory = new AcknowledgedMemory()
   private readonly file: AcknowledgedFile
   private readonly rollbackGuard: RollbackGuard
   private saveAt: number

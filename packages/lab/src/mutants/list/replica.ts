@@ -217,6 +217,13 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
+    name: 'no-acknowledged-check',
+    bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
+    scenarios: ['D20'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
+  },
+  {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],
