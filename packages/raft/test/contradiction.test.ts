@@ -13,7 +13,11 @@ function forked(common: number, lost: number, later: number): Hand {
   hand.elect(1)
   for (let i = 0; i < common; i++) hand.propose(1, `common${i}`)
   hand.settle()
-  const { hard, entries, snapshot } = hand.disks.get(2) as never as { hard: object; entries: object[]; snapshot: object }
+  const { hard, entries, snapshot } = hand.disks.get(2) as never as {
+    hard: object
+    entries: object[]
+    snapshot: object
+  }
   const copy = { hard: { ...hard }, entries: [...entries], snapshot: { ...snapshot } }
   for (let i = 0; i < lost; i++) hand.propose(1, `lost${i}`)
   hand.settle(({ to, from }) => to === 3 || from === 3)
@@ -56,7 +60,9 @@ describe('a follower whose committed entries the leader does not have', () => {
     const committed = hand.raft(3).commit
     const error = meet(hand)
     expect(error).toBeInstanceOf(RaftInvariantError)
-    expect(error?.message).toMatch(/the leader has an entry \d+ of term 2 that conflicts with a committed one here, of t/)
+    expect(error?.message).toMatch(
+      /the leader has an entry \d+ of term 2 that conflicts with a committed one here, of t/,
+    )
     // The leader has counted nothing of it, and goes on.
     expect(hand.raft(3).status.progress.get(1)?.match).toBeLessThanOrEqual(4)
     hand.inbox = []

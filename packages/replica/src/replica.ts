@@ -363,7 +363,8 @@ export class Replica implements Member<LockState> {
     const { identity } = this.storage
     const { raft, applier } = this.loop
     const place = `in term ${raft.term} after entry ${applier.index}`
-    this.failure = `member ${identity.name} (node ${identity.node}) stopped ${place}: ${error.message}`
+    const hint = error instanceof ContradictionError && error.hint !== undefined ? `; ${error.hint}` : ''
+    this.failure = `member ${identity.name} (node ${identity.node}) stopped ${place}: ${error.message}${hint}`
     const fields = { term: raft.term, index: applier.index, error: error.stack ?? error.message }
     this.settings.platform.log.error('stopped', fields)
     if (error instanceof ContradictionError) this.markContradicted(error)

@@ -134,9 +134,7 @@ export function markContradicted(disk: Disk, why: string, done: () => void): voi
 function refuseContradicted(disk: Disk): void {
   if (!disk.list().includes(CONTRADICTED)) return
   const why = new TextDecoder().decode(disk.read(CONTRADICTED)).replaceAll('\0', '')
-  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'the file says no more'}`, {
-    hint: 'start this member with --repair: it gets everything from the others',
-  })
+  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'the file says no more'}`)
 }
 
 /** Why a snapshot cannot be this member's: files of two folders were mixed. */

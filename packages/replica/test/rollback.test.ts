@@ -52,7 +52,8 @@ class Service extends Cluster {
 }
 
 const failureOf = ({ replica }: Site): string | undefined => replica?.status.failure
-const failuresOf = (cluster: Cluster): unknown[] => cluster.sites.map(failureOf).filter((failure) => failure !== undefined)
+const failuresOf = (cluster: Cluster): unknown[] =>
+  cluster.sites.map(failureOf).filter((failure) => failure !== undefined)
 
 describe('a member whose disk was set back', () => {
   it('stops when the leader remembers, and does not start on that folder again', () => {
@@ -337,19 +338,22 @@ describe('two histories', () => {
   it.each([
     ['longer', 10],
     ['shorter', 1],
-  ])('of which that of the majority is the %s: the other member stops, and says what stands against what', (_, more) => {
-    const { cluster, old } = forked({}, more)
-    cluster.start(old)
-    cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)
-    expect(failureOf(old)).toMatch(
-      /a majority has gone on without entries that are committed here: n\d \(node \d+\) has entry \d+ of term 2 committed, and this member has one of term 1/,
-    )
-    cluster.advance(1000)
-    expect(old.disk.list()).toContain(CONTRADICTED)
-    const leader = cluster.elect()
-    expect(cluster.take(leader, 3)).toBeGreaterThan(0)
-    expect(failuresOf(cluster)).toHaveLength(1)
-  })
+  ])(
+    'of which that of the majority is the %s: the other member stops, and says what stands against what',
+    (_, more) => {
+      const { cluster, old } = forked({}, more)
+      cluster.start(old)
+      cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)
+      expect(failureOf(old)).toMatch(
+        /a majority has gone on without entries that are committed here: n\d \(node \d+\) has entry \d+ of term 2 committed, and this member has one of term 1/,
+      )
+      cluster.advance(1000)
+      expect(old.disk.list()).toContain(CONTRADICTED)
+      const leader = cluster.elect()
+      expect(cluster.take(leader, 3)).toBeGreaterThan(0)
+      expect(failuresOf(cluster)).toHaveLength(1)
+    },
+  )
 
   it('are found when the member of the earlier one was only cut off, and led', () => {
     const cluster = new Service(3)

@@ -125,7 +125,23 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   if (profile === 'holders') return { ...base, ...holdersOf(draw, more, names, clientNames) }
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
-  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
+  const faults = scheduleOf({ ...base, names, clientNames, families, gaps, draw })
+  return { ...base, faults: profile === 'calm' ? faults : [...faults, ...setBacksOf(more, base)].sort(byTime) }
+}
+
+/** Disks that are set back, in some seeds: they need a quiet moment, so there are more of them than are carried out. */
+function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 'safetyMs'>): Fault[] {
+  if (weak.length === 0 || !more.chance(300_000)) return []
+  return Array.from({ length: 1 + more.below(6) }, () => ({
+    kind: 'setBack' as const,
+    atMs: FIRST_FAULT_MS + more.below(safetyMs - FIRST_FAULT_MS),
+    forMs: 200 + more.tail(3000),
+    target: weak[more.below(weak.length)] as string,
+  }))
+}
+
+function byTime(one: Fault, other: Fault): number {
+  return one.atMs - other.atMs
 }
 
 function hashOf(seed: number, name: string): number {
@@ -140,7 +156,7 @@ const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
 }
 
 function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
-  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[])
+  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[]).filter((family) => family !== 'rollbacks')
   // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
   if (draw.chance(150_000)) return all
   return all.filter(() => draw.chance(450_000))
@@ -266,6 +282,7 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'rot':
       return { ...at, kind, target: pick(weak), file: pick(ROT) }
     case 'misdirect':
+    case 'setBack':
     case 'replace':
       return { ...at, kind, target: pick(weak) }
     case 'stepWall':

@@ -224,6 +224,13 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [['driver/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
   },
   {
+    name: 'no-history-check',
+    bug: 'A member that hears of another committed history than its own does not compare the two',
+    scenarios: ['D20f'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {']],
+  },
+  {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],
