@@ -355,6 +355,41 @@ describe('two histories', () => {
     },
   )
 
+  it.each([1, 10])('of the same term: who differs from a majority stops, when %i entries came after', (more) => {
+    const cluster = new Service(3)
+    const old = cluster.begin()
+    const [victim, third] = cluster.others(old)
+    cluster.take(old, 3)
+    cluster.settle()
+    const copy = victim.disk.clone()
+    cluster.crash(third)
+    // The victim leads in term 2, and forgets that: term 2 is given once more.
+    old.replica?.transferLeadership(victim.info.name)
+    cluster.until(() => victim.replica?.status.role === 'leader')
+    cluster.elect()
+    cluster.take(victim, 4)
+    cluster.advance(1100)
+    cluster.crash(old)
+    cluster.setBack(victim, copy)
+    cluster.start(victim)
+    cluster.start(third)
+    const next = cluster.elect()
+    expect(next.replica?.status.term).toBe(2)
+    cluster.take(next, more)
+    cluster.settle([victim, third])
+    // As long as only one of them is there, nobody knows who is right, and neither counts the other.
+    cluster.crash(third)
+    cluster.start(old)
+    cluster.advance(10_000)
+    expect(cluster.leader).toBeUndefined()
+    cluster.start(third)
+    cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)
+    expect(failureOf(old)).toMatch(/a majority has gone on without entries that are committed here/)
+    const leader = cluster.elect()
+    expect(cluster.take(leader, 3)).toBeGreaterThan(0)
+    expect(failuresOf(cluster)).toHaveLength(1)
+  })
+
   it('are found when the member of the earlier one was only cut off, and led', () => {
     const cluster = new Service(3)
     const old = cluster.begin()

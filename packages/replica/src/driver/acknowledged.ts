@@ -7,11 +7,16 @@ export interface EntryId {
   readonly term: Term
 }
 
+/** An entry that is committed, and the checksum of its content; 0: not known, it is compacted. */
+export interface CommittedEntry extends EntryId {
+  readonly checksum: number
+}
+
 /** Members beyond this are not remembered, so that the memory fits into its file and into a frame. */
 const MEMBERS_MAX = 100
 
 /** Index 0: there is none. */
-export const NO_ENTRY: EntryId = { index: 0, term: 0 }
+export const NO_ENTRY: CommittedEntry = { index: 0, term: 0, checksum: 0 }
 
 /** Whether `one` comes later than `other`: a later term outweighs any index, as in elections. */
 export function isLater(one: EntryId, other: EntryId): boolean {

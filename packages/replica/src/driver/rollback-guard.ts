@@ -1,10 +1,12 @@
-import type { Message, NodeId, Raft } from '@leasehold/raft'
+import { crc32, Writer } from '@leasehold/core'
+import type { Index, Message, NodeId, Raft } from '@leasehold/raft'
 import type { Identity } from '../identity.js'
+import { writeContent } from '../log/entries.js'
 import type { MemberInfo } from '../members.js'
 import type { Logger, Random } from '../platform.js'
 import { ContradictionError } from '../storage-errors.js'
 import type { Statement, StatementToWrite } from '../wire/statements.js'
-import { type AcknowledgedMemory, type EntryId, isLater, NO_ENTRY } from './acknowledged.js'
+import { type AcknowledgedMemory, type CommittedEntry, type EntryId, isLater, NO_ENTRY } from './acknowledged.js'
 
 /** A peer that takes part in consensus for this many election timeouts without a statement is of an older version. */
 const OLDER_AFTER_ELECTIONS = 2
@@ -24,8 +26,10 @@ interface Peer {
   cleared: boolean
   /** It has made a statement: it is of a version that does. */
   speaks: boolean
-  /** Its committed history is not that of the majority. */
-  overruled: boolean
+  /** Its committed history is another one than this member's, and not known to be the later one. */
+  contradicts: boolean
+  /** The start in which it last asked. */
+  start: number
   /** When a message of consensus from it was first turned away, in ticks. */
   heardAt: number | undefined
   askedAt: number
@@ -49,16 +53,21 @@ interface Peer {
  * Where those who remember were all down, a majority has gone on without entries that were committed. When one of them
  * returns, two histories stand against each other. Both were agreed on by a majority in their time; the one with the later
  * term at the place where they differ is that of the majority now. So every statement says what is committed at its sender,
- * and whoever has an earlier term there stops; whoever has the later one goes on and counts nothing from the other.
+ * and whoever has an earlier term there stops; whoever has the later one goes on and counts nothing from the other. The term
+ * that a disk has forgotten may have been given to another leader, so that the terms are the same and only the entries
+ * differ: then whoever differs from a majority of the voters stops.
  *
- * It is best effort: a contradiction behind the compacted part of both logs shows only in the terms, and members of an older
- * version make no statements; they are cleared after a while.
+ * It is best effort: a contradiction in the compacted part of a log shows only in the terms, one that lies before what was
+ * compared only in the hashes of the states, and members of an older version make no statements; they are cleared after a while.
  */
 export class RollbackGuard {
   /** A number for this start, so that answers to an earlier one are not taken for answers to this one. */
   private readonly start: number
   private readonly peers = new Map<NodeId, Peer>()
   private members: readonly MemberInfo[] = []
+  /** Members with other entries of the same terms. */
+  private readonly differing = new Set<NodeId>()
+  private readonly writer = new Writer()
   private ticks = 0
   private toldAt = 0
   private toldVersion = 0
@@ -78,7 +87,7 @@ export class RollbackGuard {
   admits(message: Message): boolean {
     const { from } = message
     const peer = this.peer(from)
-    if (!peer.cleared || peer.overruled) {
+    if (!peer.cleared || peer.contradicts) {
       peer.heardAt ??= this.ticks
       if (peer.askedAt !== this.ticks) this.ask(from, peer)
       return false
@@ -95,15 +104,18 @@ export class RollbackGuard {
     const { asks, answers, committed, evidence, acknowledged } = statement
     const peer = this.peer(from)
     peer.speaks = true
+    // It was started again since, perhaps on another disk: compare once more.
+    if (asks !== 0 && asks !== peer.start && peer.start !== 0) peer.cleared = false
+    if (asks !== 0) peer.start = asks
     for (const [node, entry] of acknowledged) {
       if (node === identity.node) this.checkOwn(from, entry)
       else if (this.members.some((member) => member.node === node)) memory.note(node, entry)
     }
-    const isOverruled = [committed, evidence].filter((entry) => this.overrules(from, entry)).length > 0
-    if (isOverruled && !peer.overruled) this.tellOverruled(from, committed)
-    peer.overruled ||= isOverruled
+    const contradicts = [committed, evidence].filter((entry) => this.contradicts(from, entry)).length > 0
+    if (contradicts && !peer.contradicts) this.logContradiction(from, committed)
+    peer.contradicts ||= contradicts
     if (answers === this.start) peer.cleared = true
-    if (asks !== 0 || isOverruled) this.answer(from, peer, statement)
+    if (asks !== 0 || contradicts) this.answer(from, peer, statement)
   }
 
   /** Called once per tick of consensus. */
@@ -137,7 +149,7 @@ export class RollbackGuard {
     if (!peer) {
       // Asked at the next tick.
       const askedAt = Number.NEGATIVE_INFINITY
-      peer = { cleared: false, speaks: false, overruled: false, heardAt: undefined, askedAt }
+      peer = { cleared: false, speaks: false, contradicts: false, start: 0, heardAt: undefined, askedAt }
       this.peers.set(node, peer)
     }
     return peer
@@ -156,10 +168,23 @@ export class RollbackGuard {
 
   // --- statements ---
 
-  private get committed(): EntryId {
+  private get committed(): CommittedEntry {
+    return this.entryAt(this.options.raft.commit)
+  }
+
+  private entryAt(index: Index): CommittedEntry {
     const { raft } = this.options
-    const index = raft.commit
-    return { index, term: raft.termAt(index) ?? 0 }
+    const term = raft.termAt(index)
+    if (index === 0 || term === undefined) return NO_ENTRY
+    return { index, term, checksum: this.checksumAt(index) }
+  }
+
+  private checksumAt(index: Index): number {
+    const entry = this.options.raft.entry(index)
+    if (entry === undefined) return 0
+    this.writer.reset()
+    writeContent(this.writer, entry)
+    return crc32(this.writer.peek())
   }
 
   private ask(to: NodeId, peer: Peer): void {
@@ -168,10 +193,7 @@ export class RollbackGuard {
   }
 
   private answer(to: NodeId, peer: Peer, { asks, committed }: Statement): void {
-    const { raft } = this.options
-    const comparable = committed.index <= raft.commit ? committed.index : 0
-    const term = raft.termAt(comparable) ?? 0
-    const evidence = term === 0 ? NO_ENTRY : { index: comparable, term }
+    const evidence = this.entryAt(committed.index <= this.options.raft.commit ? committed.index : 0)
     if (!peer.cleared) peer.askedAt = this.ticks
     this.tell(to, { asks: peer.cleared ? 0 : this.start, answers: asks, evidence })
   }
@@ -189,7 +211,7 @@ export class RollbackGuard {
     const { committed } = this
     if (entry.index <= committed.index) {
       // What is committed here has taken its place: the majority has agreed on another history since.
-      this.overrules(from, entry)
+      this.contradicts(from, { ...entry, checksum: 0 })
       return
     }
     if (raft.termAt(entry.index) === entry.term || committed.term > entry.term) return
@@ -199,10 +221,11 @@ export class RollbackGuard {
   }
 
   /**
-   * `entry` is committed according to `from`. True: it contradicts this member's history, which is the later one.
-   * @throws ContradictionError when this member's is the earlier one
+   * `entry` is committed according to `from`. True: it contradicts this member's history, and this is the later one, or
+   * neither is.
+   * @throws ContradictionError when this member must stop: its history is the earlier one, or a majority has another one
    */
-  private overrules(from: NodeId, entry: EntryId): boolean {
+  private contradicts(from: NodeId, entry: CommittedEntry): boolean {
     const { raft } = this.options
     const { committed } = this
     if (entry.index === 0 || committed.index === 0) return false
@@ -215,22 +238,34 @@ export class RollbackGuard {
         `a majority has gone on without entries that are committed here: ${this.nameOf(from)} has entry ${entry.index} of term ${entry.term} committed, and this member has one of term ${term ?? `${atMost} at most`} there, committed up to entry ${committed.index} of term ${committed.term}; the disk of another member was set back, and grants in these entries are void`,
       )
     }
-    return term !== undefined && term > entry.term
+    if (term !== entry.term) return term !== undefined
+    if (entry.checksum === 0 || [0, entry.checksum].includes(this.checksumAt(entry.index))) return false
+    this.differing.add(from)
+    this.checkMajority(entry)
+    return true
   }
 
-  private tellOverruled(from: NodeId, theirs: EntryId): void {
-    const { committed } = this
-    this.options.log.error(
-      'a member has committed entries that the majority has gone on without: nothing it says is counted',
-      {
-        member: this.nameOf(from),
-        theirIndex: theirs.index,
-        theirTerm: theirs.term,
-        index: committed.index,
-        term: committed.term,
-        hint: 'the disk of a member was set back: start the contradicted one with --repair',
-      },
+  /** @throws ContradictionError when a majority of the voters has other entries of the same terms */
+  private checkMajority({ index, term }: EntryId): void {
+    const { configuration, commit } = this.options.raft
+    const differing = configuration.voters.filter((voter) => this.differing.has(voter))
+    if (differing.length * 2 <= configuration.voters.length) return
+    const names = differing.map((voter) => this.nameOf(voter)).join(' and ')
+    throw new ContradictionError(
+      `a majority has gone on without entries that are committed here: ${names} have another entry ${index} of term ${term} committed than this member, which has committed up to entry ${commit}; the disk of another member was set back, and grants in these entries are void`,
     )
+  }
+
+  private logContradiction(from: NodeId, theirs: EntryId): void {
+    const { committed } = this
+    this.options.log.error('a member has committed other entries than this one: nothing it says is counted', {
+      member: this.nameOf(from),
+      theirIndex: theirs.index,
+      theirTerm: theirs.term,
+      index: committed.index,
+      term: committed.term,
+      hint: 'the disk of a member was set back: the one that stops is to be started with --repair',
+    })
   }
 
   private nameOf(node: NodeId): string {

@@ -2,6 +2,7 @@ import type { Reader, Writer } from '@leasehold/core'
 import type { NodeId } from '@leasehold/raft'
 import {
   type AcknowledgedMemory,
+  type CommittedEntry,
   type EntryId,
   readAcknowledged,
   readEntryId,
@@ -15,9 +16,9 @@ export interface Statement {
   /** The receiver's start that this answers; 0: nobody asked. */
   readonly answers: number
   /** The last entry that the sender knows to be committed. */
-  readonly committed: EntryId
+  readonly committed: CommittedEntry
   /** What the sender has at the index that the receiver said is committed there; index 0: not known (any more). */
-  readonly evidence: EntryId
+  readonly evidence: CommittedEntry
   /** Per member, what it has acknowledged and what is committed, as far as the sender knows. */
   readonly acknowledged: readonly (readonly [NodeId, EntryId])[]
 }
@@ -27,17 +28,26 @@ export type StatementToWrite = Omit<Statement, 'acknowledged'> & { readonly memo
 export function writeStatement(writer: Writer, statement: StatementToWrite): void {
   writer.varuint(statement.asks)
   writer.varuint(statement.answers)
-  writeEntryId(writer, statement.committed)
-  writeEntryId(writer, statement.evidence)
+  writeCommitted(writer, statement.committed)
+  writeCommitted(writer, statement.evidence)
   statement.memory.write(writer)
+}
+
+function writeCommitted(writer: Writer, entry: CommittedEntry): void {
+  writeEntryId(writer, entry)
+  writer.u32(entry.checksum)
+}
+
+function readCommitted(reader: Reader): CommittedEntry {
+  return { ...readEntryId(reader), checksum: reader.u32() }
 }
 
 /** @throws CodecError */
 export function readStatement(reader: Reader): Statement {
   const asks = reader.varuint()
   const answers = reader.varuint()
-  const committed = readEntryId(reader)
-  const evidence = readEntryId(reader)
+  const committed = readCommitted(reader)
+  const evidence = readCommitted(reader)
   const acknowledged = readAcknowledged(reader)
   reader.finish()
   return { asks, answers, committed, evidence, acknowledged }
