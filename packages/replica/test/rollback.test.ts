@@ -380,8 +380,12 @@ describe('two histories', () => {
     // As long as only one of them is there, nobody knows who is right, and neither counts the other.
     cluster.crash(third)
     cluster.start(old)
+    cluster.advance(5_000)
+    cluster.frames = 0
     cluster.advance(10_000)
     expect(cluster.leader).toBeUndefined()
+    // They ask each other at every tick at most.
+    expect(cluster.frames).toBeLessThan(2000)
     cluster.start(third)
     cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)
     expect(failureOf(old)).toMatch(/a majority has gone on without entries that are committed here/)

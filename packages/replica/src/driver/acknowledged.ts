@@ -7,8 +7,8 @@ export interface EntryId {
   readonly term: Term
 }
 
-/** An entry that is committed, and the checksum of its content; 0: not known, it is compacted. */
-export interface CommittedEntry extends EntryId {
+/** An entry, and the checksum of its content; 0: not known, such as of one that is compacted. */
+export interface CheckedEntry extends EntryId {
   readonly checksum: number
 }
 
@@ -16,7 +16,7 @@ export interface CommittedEntry extends EntryId {
 const MEMBERS_MAX = 100
 
 /** Index 0: there is none. */
-export const NO_ENTRY: CommittedEntry = { index: 0, term: 0, checksum: 0 }
+export const NO_ENTRY: CheckedEntry = { index: 0, term: 0, checksum: 0 }
 
 /** Whether `one` comes later than `other`: a later term outweighs any index, as in elections. */
 export function isLater(one: EntryId, other: EntryId): boolean {

@@ -6,7 +6,7 @@ import type { MemberInfo } from '../members.js'
 import type { Logger, Random } from '../platform.js'
 import { ContradictionError } from '../storage-errors.js'
 import type { Statement, StatementToWrite } from '../wire/statements.js'
-import { type AcknowledgedMemory, type CommittedEntry, type EntryId, isLater, NO_ENTRY } from './acknowledged.js'
+import { type AcknowledgedMemory, type CheckedEntry, type EntryId, isLater, NO_ENTRY } from './acknowledged.js'
 
 /** A peer that takes part in consensus for this many election timeouts without a statement is of an older version. */
 const OLDER_AFTER_ELECTIONS = 2
@@ -101,7 +101,7 @@ export class RollbackGuard {
   /** @throws ContradictionError when this member must stop */
   receive(from: NodeId, statement: Statement): void {
     const { memory, identity } = this.options
-    const { asks, answers, committed, evidence, acknowledged } = statement
+    const { asks, answers, committed, acknowledged } = statement
     const peer = this.peer(from)
     peer.speaks = true
     // It was started again since, perhaps on another disk: compare once more.
@@ -111,11 +111,13 @@ export class RollbackGuard {
       if (node === identity.node) this.checkOwn(from, entry)
       else if (this.members.some((member) => member.node === node)) memory.note(node, entry)
     }
-    const contradicts = [committed, evidence].filter((entry) => this.contradicts(from, entry)).length > 0
-    if (contradicts && !peer.contradicts) this.logContradiction(from, committed)
+    const contradicts = this.compare(from, statement)
+    // Answered unasked only once: two that contradict each other would answer for ever.
+    const isNews = contradicts && !peer.contradicts
+    if (isNews) this.logContradiction(from, committed)
     peer.contradicts ||= contradicts
     if (answers === this.start) peer.cleared = true
-    if (asks !== 0 || contradicts) this.answer(from, peer, statement)
+    if (asks !== 0 || isNews) this.answer(from, peer, statement)
   }
 
   /** Called once per tick of consensus. */
@@ -168,11 +170,12 @@ export class RollbackGuard {
 
   // --- statements ---
 
-  private get committed(): CommittedEntry {
-    return this.entryAt(this.options.raft.commit)
+  private get committed(): EntryId {
+    const { raft } = this.options
+    return { index: raft.commit, term: raft.termAt(raft.commit) ?? 0 }
   }
 
-  private entryAt(index: Index): CommittedEntry {
+  private entryAt(index: Index): CheckedEntry {
     const { raft } = this.options
     const term = raft.termAt(index)
     if (index === 0 || term === undefined) return NO_ENTRY
@@ -193,14 +196,18 @@ export class RollbackGuard {
   }
 
   private answer(to: NodeId, peer: Peer, { asks, committed }: Statement): void {
-    const evidence = this.entryAt(committed.index <= this.options.raft.commit ? committed.index : 0)
+    const evidence = this.entryAt(committed.index)
     if (!peer.cleared) peer.askedAt = this.ticks
     this.tell(to, { asks: peer.cleared ? 0 : this.start, answers: asks, evidence })
   }
 
+  /** The checksum costs as much as the entry is long: what goes with every heartbeat is without. */
   private tell(to: NodeId, what: Partial<Pick<Statement, 'asks' | 'answers' | 'evidence'>>): void {
-    const { memory, send } = this.options
-    send(to, { asks: 0, answers: 0, evidence: NO_ENTRY, committed: this.committed, memory, ...what })
+    const { memory, send, raft } = this.options
+    const isCompared = what.asks !== undefined
+    const committed = isCompared ? this.entryAt(raft.commit) : { ...this.committed, checksum: 0 }
+    const last = isCompared ? this.entryAt(raft.lastIndex) : NO_ENTRY
+    send(to, { asks: 0, answers: 0, evidence: NO_ENTRY, committed, last, memory, ...what })
   }
 
   // --- comparisons ---
@@ -211,7 +218,7 @@ export class RollbackGuard {
     const { committed } = this
     if (entry.index <= committed.index) {
       // What is committed here has taken its place: the majority has agreed on another history since.
-      this.contradicts(from, { ...entry, checksum: 0 })
+      this.contradicts(from, entry)
       return
     }
     if (raft.termAt(entry.index) === entry.term || committed.term > entry.term) return
@@ -221,11 +228,20 @@ export class RollbackGuard {
   }
 
   /**
-   * `entry` is committed according to `from`. True: it contradicts this member's history, and this is the later one, or
+   * What `from` says about its history. True: it contradicts this member's history, and this is the later one, or
    * neither is.
    * @throws ContradictionError when this member must stop: its history is the earlier one, or a majority has another one
    */
-  private contradicts(from: NodeId, entry: CommittedEntry): boolean {
+  private compare(from: NodeId, { committed, last, evidence }: Statement): boolean {
+    let found = this.contradicts(from, committed)
+    if (evidence.index <= committed.index) found = this.contradicts(from, evidence) || found
+    // Index and term name one entry, committed or not.
+    for (const entry of [committed, last, evidence]) found = this.differs(from, entry) || found
+    return found
+  }
+
+  /** Compares by terms. `entry` is committed according to `from`. */
+  private contradicts(from: NodeId, entry: EntryId): boolean {
     const { raft } = this.options
     const { committed } = this
     if (entry.index === 0 || committed.index === 0) return false
@@ -238,8 +254,13 @@ export class RollbackGuard {
         `a majority has gone on without entries that are committed here: ${this.nameOf(from)} has entry ${entry.index} of term ${entry.term} committed, and this member has one of term ${term ?? `${atMost} at most`} there, committed up to entry ${committed.index} of term ${committed.term}; the disk of another member was set back, and grants in these entries are void`,
       )
     }
-    if (term !== entry.term) return term !== undefined
-    if (entry.checksum === 0 || [0, entry.checksum].includes(this.checksumAt(entry.index))) return false
+    return term !== undefined && term > entry.term
+  }
+
+  /** Whether `from` has another entry of the same index and term. */
+  private differs(from: NodeId, entry: CheckedEntry): boolean {
+    if (entry.checksum === 0 || this.options.raft.termAt(entry.index) !== entry.term) return false
+    if ([0, entry.checksum].includes(this.checksumAt(entry.index))) return false
     this.differing.add(from)
     this.checkMajority(entry)
     return true
@@ -252,7 +273,7 @@ export class RollbackGuard {
     if (differing.length * 2 <= configuration.voters.length) return
     const names = differing.map((voter) => this.nameOf(voter)).join(' and ')
     throw new ContradictionError(
-      `a majority has gone on without entries that are committed here: ${names} have another entry ${index} of term ${term} committed than this member, which has committed up to entry ${commit}; the disk of another member was set back, and grants in these entries are void`,
+      `a majority has gone on without entries that are committed here: ${names} have another entry ${index} of term ${term} than this member, which has committed up to entry ${commit}; the disk of another member was set back, and grants in these entries are void`,
     )
   }
 

@@ -2,7 +2,7 @@ import type { Reader, Writer } from '@leasehold/core'
 import type { NodeId } from '@leasehold/raft'
 import {
   type AcknowledgedMemory,
-  type CommittedEntry,
+  type CheckedEntry,
   type EntryId,
   readAcknowledged,
   readEntryId,
@@ -16,9 +16,11 @@ export interface Statement {
   /** The receiver's start that this answers; 0: nobody asked. */
   readonly answers: number
   /** The last entry that the sender knows to be committed. */
-  readonly committed: CommittedEntry
+  readonly committed: CheckedEntry
+  /** The last entry of the sender's log, committed or not. */
+  readonly last: CheckedEntry
   /** What the sender has at the index that the receiver said is committed there; index 0: not known (any more). */
-  readonly evidence: CommittedEntry
+  readonly evidence: CheckedEntry
   /** Per member, what it has acknowledged and what is committed, as far as the sender knows. */
   readonly acknowledged: readonly (readonly [NodeId, EntryId])[]
 }
@@ -28,17 +30,18 @@ export type StatementToWrite = Omit<Statement, 'acknowledged'> & { readonly memo
 export function writeStatement(writer: Writer, statement: StatementToWrite): void {
   writer.varuint(statement.asks)
   writer.varuint(statement.answers)
-  writeCommitted(writer, statement.committed)
-  writeCommitted(writer, statement.evidence)
+  writeChecked(writer, statement.committed)
+  writeChecked(writer, statement.last)
+  writeChecked(writer, statement.evidence)
   statement.memory.write(writer)
 }
 
-function writeCommitted(writer: Writer, entry: CommittedEntry): void {
+function writeChecked(writer: Writer, entry: CheckedEntry): void {
   writeEntryId(writer, entry)
   writer.u32(entry.checksum)
 }
 
-function readCommitted(reader: Reader): CommittedEntry {
+function readChecked(reader: Reader): CheckedEntry {
   return { ...readEntryId(reader), checksum: reader.u32() }
 }
 
@@ -46,9 +49,10 @@ function readCommitted(reader: Reader): CommittedEntry {
 export function readStatement(reader: Reader): Statement {
   const asks = reader.varuint()
   const answers = reader.varuint()
-  const committed = readCommitted(reader)
-  const evidence = readCommitted(reader)
+  const committed = readChecked(reader)
+  const last = readChecked(reader)
+  const evidence = readChecked(reader)
   const acknowledged = readAcknowledged(reader)
   reader.finish()
-  return { asks, answers, committed, evidence, acknowledged }
+  return { asks, answers, committed, last, evidence, acknowledged }
 }

@@ -29,6 +29,8 @@ export class Cluster {
   /** Those that the cluster was founded with; whoever joins later is given the same list. */
   readonly founders: readonly MemberInfo[]
   readonly choose: (limit: number) => number
+  /** Sent so far. */
+  frames = 0
   lossPercent = 0
   delayMaxMs = 5
   /** Directed links that are cut, as `from>to`. */
@@ -188,6 +190,7 @@ export class Cluster {
         const target = this.sites.find(({ info }) => info.node === to)
         if (!target) return
         if (frame[1] === PEER_KINDS.statement && (this.older.has(site) || this.older.has(target))) return
+        this.frames++
         const { life } = target
         const copies = this.lossPercent > 0 && this.choose(20) === 0 ? 2 : 1
         for (let n = 0; n < copies; n++) {
