@@ -84,6 +84,8 @@ export function broadcastHeartbeat(core: Core, context = core.reads.newest): voi
 /** A follower's answer to an append, at the leader. */
 export function onAppendReply(core: Core, progress: Progress, reply: Message): void {
   const { from } = reply
+  // Committed there, and not in this log: the peer's history is another one. It finds that out by itself.
+  if (!reply.reject && reply.index > core.log.lastIndex) return
   progress.recentlyActive = true
   if (reply.reject) {
     // Both sides look for the place where the logs can meet: the follower sent the last index whose term is not above
@@ -141,6 +143,7 @@ export function answerReads(core: Core): void {
 
 export function onAppend(core: Core, append: Message): void {
   const { from, index, logTerm } = append
+  core.log.assertAgrees({ term: logTerm, index }, append.entries)
   if (index < core.log.committed) {
     core.send({ kind: 'appendReply', to: from, index: core.log.committed })
     return

@@ -20,7 +20,8 @@ import { type Reader, READS_MAX } from './driver/reads.js'
 import { foundFolder } from './founding.js'
 import type { MemberInfo } from './members.js'
 import type { CopyAnswer } from './state-copy.js'
-import { isFounded, openStorage, type Storage } from './storage.js'
+import { isFounded, markContradicted, openStorage, type Storage } from './storage.js'
+import { ContradictionError } from './storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
@@ -69,6 +70,7 @@ export class Replica implements Member<LockState> {
   private stopped: (() => void)[] = []
   private stopDeadline = 0
   private readonly founded: Token | undefined
+  private marking = false
 
   /**
    * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
@@ -364,7 +366,7 @@ export class Replica implements Member<LockState> {
   }
 
   private answerStopped(): void {
-    if (!this.storage.log.quiet || !this.storage.snapshots.quiet) return
+    if (!this.storage.log.quiet || !this.storage.snapshots.quiet || this.marking) return
     const { stopped } = this
     this.stopped = []
     if (stopped.length === 0) return
@@ -402,7 +404,17 @@ export class Replica implements Member<LockState> {
     const { failureHint: hint } = this
     const fields = { term: raft.term, index: applier.index, error: error.stack ?? error.message, ...(hint && { hint }) }
     this.settings.platform.log.error('stopped', fields)
+    if (error instanceof ContradictionError) this.markContradicted(error)
     this.halt()
+  }
+
+  /** The folder is given back when that is written down. */
+  private markContradicted({ message }: ContradictionError): void {
+    this.marking = true
+    markContradicted(this.settings.platform.disk, message, () => {
+      this.marking = false
+      this.checkStopping()
+    })
   }
 
   private get role(): Exclude<MemberStatus['role'], 'stopped'> {

@@ -4,6 +4,13 @@ import { DiskFullError } from './platform.js'
 /** What is in the data folder is not what was once durable there. The member must never start on it. */
 export class DamagedError extends StorageError {}
 
+/** The folder's history is not that of its cluster. */
+export class ContradictionError extends DamagedError {
+  constructor(message: string) {
+    super(message, { hint: 'start this member with --repair: it gets everything from the others' })
+  }
+}
+
 /** Data that was once complete on the disk has changed, or is missing. */
 export function damaged(file: string, offset: number, why: string, hint?: string): DamagedError {
   return new DamagedError(`${file} is damaged at byte ${offset}: ${why}`, {

@@ -5,7 +5,7 @@ import { Log } from './log/log.js'
 import { decodeMeta } from './members.js'
 import type { Disk } from './platform.js'
 import { type Snapshot, Snapshots } from './snapshots/snapshots.js'
-import { DamagedError, writeFailed } from './storage-errors.js'
+import { ContradictionError, DamagedError, writeFailed } from './storage-errors.js'
 
 export interface StorageOptions {
   readonly segmentBytes: number
@@ -22,6 +22,9 @@ const DATA = /^(log|snapshot)-/
 export const RESTORING = 'restoring'
 /** Lies in a folder while a single member is made of it: what is there may be of both lives. */
 export const RECOVERING = 'recovering'
+
+/** Lies in a folder whose history is not that of its cluster, and says why. */
+export const CONTRADICTED = 'contradicted'
 
 /** Everything that a member keeps in its data folder: who it is, its snapshots and its log. */
 export interface Storage {
@@ -95,6 +98,7 @@ export function openStorage(
   let snapshots: Snapshots
   try {
     syncFound(disk)
+    refuseContradicted(disk)
     identity = readIdentity(disk)
     snapshots = new Snapshots(disk, { reserveBytes: options.reserveBytes, changed: options.changed })
   } catch (error) {
@@ -141,6 +145,25 @@ function syncFound(disk: Disk): void {
   } catch (error) {
     throw writeFailed(at, error)
   }
+}
+
+/** Keeps a member from ever starting on this folder again. `done` runs when that is written down, or cannot be. */
+export function markContradicted(disk: Disk, why: string, done: () => void): void {
+  const bytes = new TextEncoder().encode(why)
+  disk.create(CONTRADICTED, bytes.length, (_error, file) => {
+    if (!file) return done()
+    file.write(0, [bytes], true, () => {
+      file.close()
+      done()
+    })
+  })
+}
+
+/** @throws ContradictionError */
+function refuseContradicted(disk: Disk): void {
+  if (!disk.list().includes(CONTRADICTED)) return
+  const why = new TextDecoder().decode(disk.read(CONTRADICTED)).replaceAll('\0', '')
+  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'the file says no more'}`)
 }
 
 /** Why a snapshot cannot be this member's: files of two folders were mixed. */

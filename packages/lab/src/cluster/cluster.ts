@@ -122,6 +122,15 @@ export class Cluster {
     return this.newcomer(name)
   }
 
+  /** Puts an older copy of its disk in the place of what a member has. It is off afterwards. */
+  setBack(name: string, files: ReadonlyMap<string, Uint8Array>): void {
+    const member = this.member(name)
+    member.powerOff()
+    member.disk.setBack(files)
+    const node = member.founding?.node
+    if (node !== undefined) this.checks.promises.setBack(node)
+  }
+
   /** A further member, with an empty disk. Start it after it was added. */
   addMachine(name: string): MembershipChange & { kind: 'add' } {
     this.make(name)

@@ -6,6 +6,7 @@ import { rot } from '../cluster/rot.js'
 import { CALM } from '../world/network/link.js'
 import type { World } from '../world/world.js'
 import { type Fault, faultText, type Weather } from './faults.js'
+import { SetBack } from './set-back.js'
 
 const US_PER_MS = 1000
 /** A member that has stopped by itself is started again after this time, as a supervisor does. */
@@ -30,6 +31,7 @@ export class Conductor {
   private readonly undo = new Set<() => void>()
   private healed = false
   private readonly replacing = new Set<string>()
+  private isSetBack = false
   /** How often each kind has happened, and was not possible. */
   readonly counts = new Map<string, number>()
 
@@ -77,7 +79,8 @@ export class Conductor {
   }
 
   private begin(fault: Fault): void {
-    if (this.healed) return
+    // Whoever remembers stays up until a disk that was set back is found out.
+    if (this.healed || this.isSetBack) return
     const target = this.resolve(fault)
     const to = 'to' in fault ? this.named(fault.to) : ''
     if (target === undefined || to === undefined) return
@@ -221,6 +224,8 @@ export class Conductor {
       case 'rot':
       case 'misdirect':
         return this.damage(fault, member)
+      case 'setBack':
+        return this.setBack(member)
       case 'replace':
         this.replace(member)
         return undefined
@@ -382,6 +387,22 @@ export class Conductor {
     return () => {
       if (disk.trouble.removed) this.replace(member)
       this.bringUp(name)
+    }
+  }
+
+  private setBack(member: SimulatedMember): (() => void) | undefined {
+    const { world, cluster, weak } = this.stage
+    if (!member.running || !weak.includes(member.name) || this.replacing.has(member.name)) return undefined
+    const done = (): void => {
+      this.isSetBack = false
+      world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => this.replace(member))
+    }
+    const setBack = new SetBack({ world, cluster, member, done })
+    return () => {
+      if (this.healed || this.isSetBack || this.replacing.has(member.name) || !setBack.isKnown) return
+      this.isSetBack = true
+      this.counts.set('set back', (this.counts.get('set back') ?? 0) + 1)
+      setBack.carryOut()
     }
   }
 

@@ -39,6 +39,8 @@ export type Fault = { readonly atMs: number; readonly forMs: number } & (
   /** The power goes, and what is on the disk has changed when it comes back. */
   | { readonly kind: 'rot'; readonly target: string; readonly file: RotOf }
   | { readonly kind: 'misdirect'; readonly target: string }
+  /** At its end the member is started on a copy of its disk that was made at its beginning, if all others remember more. */
+  | { readonly kind: 'setBack'; readonly target: string }
   /** The disk is replaced by an empty one, and the member by a new one of the same name. */
   | { readonly kind: 'replace'; readonly target: string }
   /** The data folder is removed under the member. `forMs` later it is replaced, as with `replace`. */
@@ -70,6 +72,7 @@ export const FAMILIES = {
   slowDisks: ['slowDisk', 'stuckDisk'],
   brokenDisks: ['failSync', 'failWrite', 'readOnlyDisk', 'fullDisk'],
   damage: ['rot', 'misdirect'],
+  rollbacks: ['setBack'],
   membership: ['replace'],
   clocks: ['stepWall', 'drift'],
   operators: ['transfer', 'steal'],

@@ -126,7 +126,23 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
   const faults = scheduleOf({ ...base, names, clientNames, families, gaps, draw })
-  return { ...base, faults: withRemoval(base, faults) }
+  const all = profile === 'calm' ? faults : [...faults, ...setBacksOf(more, base)].sort(byTime)
+  return { ...base, faults: withRemoval(base, all) }
+}
+
+/** Disks that are set back, in some seeds: they need a quiet moment, so there are more of them than are carried out. */
+function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 'safetyMs'>): Fault[] {
+  if (weak.length === 0 || !more.chance(300_000)) return []
+  return Array.from({ length: 1 + more.below(6) }, () => ({
+    kind: 'setBack' as const,
+    atMs: FIRST_FAULT_MS + more.below(safetyMs - FIRST_FAULT_MS),
+    forMs: 200 + more.tail(3000),
+    target: weak[more.below(weak.length)] as string,
+  }))
+}
+
+function byTime(one: Fault, other: Fault): number {
+  return one.atMs - other.atMs
 }
 
 function hashOf(seed: number, name: string): number {
@@ -154,7 +170,8 @@ const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
 }
 
 function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
-  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[]).filter((family) => family !== 'folders')
+  const own: readonly string[] = ['folders', 'rollbacks']
+  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[]).filter((family) => !own.includes(family))
   // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
   if (draw.chance(150_000)) return all
   return all.filter(() => draw.chance(450_000))
@@ -284,6 +301,7 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'rot':
       return { ...at, kind, target: pick(weak), file: pick(ROT) }
     case 'misdirect':
+    case 'setBack':
     case 'replace':
       return { ...at, kind, target: pick(weak) }
     case 'stepWall':

@@ -56,8 +56,9 @@ export class Loop {
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
+  readonly peers: Peers
+
   private readonly flusher: Flusher
-  private readonly peers: Peers
   private readonly writer: StateWriter
   private readonly snapshotting: Snapshotting
   private readonly stamps = new Stamps()
@@ -113,16 +114,15 @@ export class Loop {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
         log.compact(cut)
+        this.peers.save()
         this.turn()
       },
     })
     this.floors = new Floors({ ...platform, self: identity.node, enabled: settings.clockFloors })
     this.peers = new Peers({
-      network: platform.network,
-      random: platform.random,
-      log: platform.log,
-      cluster: identity.cluster,
-      self: identity.node,
+      settings,
+      identity,
+      raft: this.raft,
       guard,
       step: (received) => {
         this.raft.step(received)
@@ -155,7 +155,7 @@ export class Loop {
 
   /** Something is under way whose end must be waited for. */
   get isWriting(): boolean {
-    return !this.flusher.idle || this.snapshotting.busy
+    return !this.flusher.idle || this.snapshotting.busy || this.peers.isSaving
   }
 
   /** Commands have no outcome yet. */
@@ -231,6 +231,7 @@ export class Loop {
     this.snapshotting.halt()
     this.endTenure(refusal)
     this.writer.halt()
+    this.peers.close()
     this.handOutLater()
   }
 

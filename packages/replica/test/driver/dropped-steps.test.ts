@@ -1,7 +1,9 @@
 import { type Command, type Index, LockState, type Millis } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
+import type { Raft } from '@leasehold/raft'
 import { DeadSessions } from '../../src/driver/dead-sessions.js'
 import { LeaderClock } from '../../src/driver/leader-clock.js'
+import { settingsOf } from '../../src/driver/options.js'
 import { Peers } from '../../src/driver/peers.js'
 import { Reads } from '../../src/driver/reads.js'
 import { CHUNK_BYTES, type Chunk, SnapshotReceiver } from '../../src/driver/snapshot-transfer.js'
@@ -9,6 +11,8 @@ import type { StateWriter } from '../../src/driver/state-writer.js'
 import { Tenure } from '../../src/driver/tenure.js'
 import { quietLogger } from '../../src/quiet.js'
 import { Cluster, type Site } from '../support/cluster.js'
+import { SimDisk } from '../support/sim-disk.js'
+import { SimClock } from '../support/world.js'
 
 const opening = (i: number, local = false): Command => {
   const nonce = i.toString(16).padStart(32, '0')
@@ -113,12 +117,17 @@ describe('the transfer of a snapshot', () => {
   it('has failed for consensus when its peer has no address any more', () => {
     const outcomes: unknown[] = []
     const wishes: unknown[] = []
-    const peers = new Peers({
+    const platform = {
       network: { send() {}, receive() {}, setPeers() {} },
-      random: { bytes: (length) => new Uint8Array(length), below: () => 0 },
+      random: { bytes: (length: number) => new Uint8Array(length), below: () => 0 },
       log: quietLogger,
-      cluster: 'ab'.repeat(16),
-      self: 1,
+      disk: new SimDisk(),
+      clock: new SimClock(),
+    }
+    const peers = new Peers({
+      settings: settingsOf({ platform, name: 'n1' }),
+      identity: { node: 1, name: 'n1', cluster: 'ab'.repeat(16), epoch: 1 },
+      raft: {} as Raft,
       step() {},
       ended() {},
       install() {},

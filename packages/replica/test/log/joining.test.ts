@@ -6,7 +6,15 @@ import { append, entries, indexes, openLog } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
 
 const recovered = (list: Recovered['entries'], base?: Recovered['base']): Recovered => ({
-  ...{ segments: [], leftovers: [], nextSequence: 1, tail: 0, zeroTo: undefined, fillFrom: undefined, lastFrames: new Map() },
+  ...{
+    segments: [],
+    leftovers: [],
+    nextSequence: 1,
+    tail: 0,
+    zeroTo: undefined,
+    fillFrom: undefined,
+    lastFrames: new Map(),
+  },
   ...{ hardState: undefined, entries: list, base },
 })
 

@@ -123,6 +123,19 @@ export class SimulatedDisk {
     return new Map([...this.folder.names].map(([name, inode]) => [name, inode.bytes.slice(0, inode.size)]))
   }
 
+  /** A copy of every file is put in the place of what is there: the disk is what it was when the copy was made. */
+  setBack(files: ReadonlyMap<string, Uint8Array>): void {
+    for (const name of [...this.folder.names.keys()]) this.folder.unlink(name)
+    for (const [name, bytes] of files) {
+      const inode = new Inode(bytes.length)
+      inode.write(0, bytes)
+      inode.sync()
+      this.folder.link(name, inode)
+    }
+    this.folder.sync()
+    this.altered = true
+  }
+
   /** Changes one bit of a file whose name fits. Returns the name, or undefined when there is none. */
   rot(pattern: RegExp, where: 'written' | 'anywhere' = 'written'): string | undefined {
     const names = [...this.folder.names.keys()].filter((name) => pattern.test(name)).sort()

@@ -248,6 +248,20 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
+    name: 'no-acknowledged-check',
+    bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
+    scenarios: ['D20'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
+  },
+  {
+    name: 'no-history-check',
+    bug: 'A member that hears of another committed history than its own does not compare the two',
+    scenarios: ['D20f'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {']],
+  },
+  {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],

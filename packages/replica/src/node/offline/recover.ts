@@ -39,7 +39,7 @@ export interface RecoverReport {
 
 const BEFORE = /^before-epoch-(\d{1,5})$/
 /** What belongs to a member's life; spare and reserve files go on into the next. The identity is moved last. */
-const OLD = /^(log|snapshot)-|^muster\.json$/
+const OLD = /^(log|snapshot)-|^(muster\.json|acknowledged|contradicted)$/
 
 /**
  * Makes a service of one, in a higher epoch and with a new identity, of the folder of a member whose cluster has lost its

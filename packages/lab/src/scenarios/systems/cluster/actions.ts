@@ -27,6 +27,7 @@ type Own = Fault & { readonly do: 'system' }
  *   cut so long after its new start. `dieAtEffect` {nth, for, what?, how?, powerAfter?}; `what`: one of the names in
  *   `EffectName`, such as `written`, which leaves a part of a write, or with `how` kill a whole one that is not synced.
  * - `reset` {who}: the connections of a client break.
+ * - `copyDisk` {who}: a copy of the disk is kept. `setBack` {who, for}: the power goes, and the copy is what it starts with.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}: what operators do.
  */
@@ -61,6 +62,7 @@ export function clusterActions(
     })
   }
   let backup: Uint8Array | undefined
+  const copies = new Map<string, ReadonlyMap<string, Uint8Array>>()
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
   const actions: Record<string, (fault: Own) => void> = {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
@@ -94,6 +96,17 @@ export function clusterActions(
       const one = member(fault)
       one.powerOff()
       adds.set(one.name, cluster.replaceDisk(one.name))
+    },
+    copyDisk: (fault) => {
+      const { name, disk: one } = member(fault)
+      copies.set(name, one.files())
+    },
+    setBack: (fault) => {
+      const one = member(fault)
+      const copy = copies.get(one.name)
+      if (!copy) throw new Error(`there is no copy of the disk of ${one.name}`)
+      cluster.setBack(one.name, copy)
+      later(fault, () => one.start())
     },
     add: (fault) => {
       const name = String(fault.who)

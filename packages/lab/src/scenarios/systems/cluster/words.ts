@@ -87,6 +87,10 @@ export function troubleOf(fault: Own): string | undefined {
       return 'its connections break'
     case 'transfer':
       return 'is asked to lead'
+    case 'copyDisk':
+      return 'its disk is copied'
+    case 'setBack':
+      return 'loses power, and gets the older copy of its disk'
     case 'replaceDisk':
       return 'gets an empty disk'
     case 'configure':
