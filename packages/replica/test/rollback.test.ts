@@ -345,7 +345,7 @@ describe('two histories', () => {
       cluster.start(old)
       cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)
       expect(failureOf(old)).toMatch(
-        /a majority has gone on without entries that are committed here: n\d \(node \d+\) has entry \d+ of term 2 committed, and this member has one of term 1/,
+        /a majority has gone on without entries that are committed here: n\d \(node \d+\) has entry \d+ of term [23] committed, and this member has one of term 1/,
       )
       cluster.advance(1000)
       expect(old.disk.list()).toContain(CONTRADICTED)
@@ -355,15 +355,15 @@ describe('two histories', () => {
     },
   )
 
-  it.each([1, 10])('of the same term: who differs from a majority stops, when %i entries came after', (more) => {
-    const cluster = new Service(3)
+  /** The victim leads in term 2, forgets that, and term 2 is given once more: a matter of luck, so several are tried. */
+  function sameTerm(seed = 1): { cluster: Service; old: Site; victim: Site; third: Site; next: Site } {
+    const cluster = new Service(3, seed)
     const old = cluster.begin()
     const [victim, third] = cluster.others(old)
     cluster.take(old, 3)
     cluster.settle()
     const copy = victim.disk.clone()
     cluster.crash(third)
-    // The victim leads in term 2, and forgets that: term 2 is given once more.
     old.replica?.transferLeadership(victim.info.name)
     cluster.until(() => victim.replica?.status.role === 'leader')
     cluster.elect()
@@ -374,7 +374,13 @@ describe('two histories', () => {
     cluster.start(victim)
     cluster.start(third)
     const next = cluster.elect()
-    expect(next.replica?.status.term).toBe(2)
+    if (next.replica?.status.term === 2) return { cluster, old, victim, third, next }
+    expect(seed).toBeLessThan(30)
+    return sameTerm(seed + 1)
+  }
+
+  it.each([1, 10])('of the same term: who differs from a majority stops, when %i entries came after', (more) => {
+    const { cluster, old, victim, third, next } = sameTerm()
     cluster.take(next, more)
     cluster.settle([victim, third])
     // As long as only one of them is there, nobody knows who is right, and neither counts the other.

@@ -402,7 +402,7 @@ export const DISK_ROWS: readonly Scenario[] = [
     text: 'The system may take a page for clean that it could not write: the last record is written again, not only synced.',
     system: cluster({ disk: TORN }),
     clients: { C1: large(250), C2: busy(250) },
-    faults: Array.from({ length: 9 }, (_, i) => {
+    faults: Array.from({ length: 8 }, (_, i) => {
       const [at, who] = [2 + 2 * i, `N${(i % 3) + 1}`]
       return [
         trouble(at, 'failSync', who),
