@@ -1,6 +1,7 @@
-import { AccessError, InvalidError, StorageError } from '@leasehold/core'
+import { AccessError, InvalidError, type Serial, StorageError } from '@leasehold/core'
 import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
 import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './schema.js'
+import { movedSql, SERVER_FUNCTIONS } from './server-sql.js'
 import type { PostgresPlace } from './url.js'
 
 /** The place of an entry in the log; two logs that agree on one agree on everything before it. */
@@ -15,13 +16,31 @@ export interface LogRow extends Place {
   readonly epoch: number
   readonly at: number
   readonly commands: Uint8Array | undefined
+  /** What the database itself asks for before the commands. */
+  readonly level: number | undefined
+  readonly floor: Serial | undefined
 }
 
 export interface Loaded {
   readonly service: string
-  readonly firstEpoch: number
+  /** What the log begins with. */
+  readonly first: { readonly epoch: number; readonly level: number; readonly floor: Serial }
   readonly epoch: number
+  /** The server is another one than that of the last entry: the next append raises the epoch. */
+  readonly moved: boolean
+  readonly doubts: Doubts
   readonly snapshot: (Place & { readonly state: Uint8Array }) | undefined
+}
+
+/** What this server or role takes away from the promises. */
+export interface Doubts {
+  readonly role: string
+  /** Functions that this role may not call, or this server does not have. */
+  readonly unreadable: readonly string[]
+  /** When the server's clock is implausible: what it says. */
+  readonly clock: string | undefined
+  /** The role's `synchronous_commit` is `off`. */
+  readonly asynchronous: boolean
 }
 
 export interface AppendOptions {
@@ -95,17 +114,23 @@ export class Database {
     const S = this.#schema
     const rows = await this.#query(
       'cannot read the state',
-      `SELECT h.service, h.first_epoch, h.epoch, s.index, s.nonce, s.state FROM ${S}.head h
+      `SELECT h.service, h.first_epoch, h.first_level, h.first_floor, h.epoch, s.index, s.nonce, s.state,
+         v.timeline, v.system, v.started, ${movedSql('h', 'v', 'h.tableoid')} AS moved, current_user AS role,
+         CASE WHEN ${S}.floor() IS NULL THEN clock_timestamp()::text END AS clock,
+         current_setting('synchronous_commit') = 'off' AS asynchronous
+       FROM ${S}.head h CROSS JOIN ${S}.server() v
        LEFT JOIN (SELECT * FROM ${S}.snapshot ORDER BY index DESC LIMIT 1) s ON true`,
       [],
     )
     const row = rows[0]
     if (row === undefined) throw new StorageError(`the schema ${this.#place.schema} has no head`)
-    const { service, first_epoch, epoch, index, nonce, state } = row
+    const { service, first_epoch, first_level, first_floor, epoch, index, nonce, state } = row
     return {
       service: String(service),
-      firstEpoch: Number(first_epoch),
+      first: { epoch: Number(first_epoch), level: Number(first_level), floor: Number(first_floor) as Serial },
       epoch: Number(epoch),
+      moved: row.moved === true,
+      doubts: doubtsOf(row),
       snapshot: index === null ? undefined : { index: Number(index), nonce: String(nonce), state: state as Uint8Array },
     }
   }
@@ -229,11 +254,23 @@ function nameOf(what: string): string {
 }
 
 function rowsOf(rows: readonly PgRow[]): LogRow[] {
-  return rows.map(({ index, nonce, epoch, at, commands }) => ({
+  return rows.map(({ index, nonce, epoch, at, commands, level, floor }) => ({
     index: Number(index),
     nonce: String(nonce),
     epoch: Number(epoch),
     at: Number(at),
     commands: commands === null ? undefined : (commands as Uint8Array),
+    level: level === null ? undefined : Number(level),
+    floor: floor === null ? undefined : (Number(floor) as Serial),
   }))
+}
+
+function doubtsOf(row: PgRow): Doubts {
+  const unreadable = Object.entries(SERVER_FUNCTIONS).filter(([column]) => row[column] === null)
+  return {
+    role: String(row.role),
+    unreadable: unreadable.flatMap(([, functions]) => functions),
+    clock: row.clock === null ? undefined : String(row.clock),
+    asynchronous: row.asynchronous === true,
+  }
 }
