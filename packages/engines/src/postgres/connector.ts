@@ -78,9 +78,12 @@ export class PostgresConnector implements Connector {
       return
     }
     const { name } = this.#options.place
-    throw new EpochChangedError(`${name} is of epoch ${epoch}, older than ${this.#seenEpoch}, which this client has seen`, {
-      hint: `an old primary: stop it. If it is the server to go on with: leasehold engines epoch ${this.#seenEpoch + 1}`,
-    })
+    throw new EpochChangedError(
+      `${name} is of epoch ${epoch}, older than ${this.#seenEpoch}, which this client has seen`,
+      {
+        hint: `an old primary: stop it. If it is the server to go on with: leasehold engines epoch ${this.#seenEpoch + 1}`,
+      },
+    )
   }
 
   async #raise(database: Database, epoch: number): Promise<void> {

@@ -76,7 +76,8 @@ export function errorOfPg(error: unknown, what: string): LeaseholdError {
     return new AccessError(text, { code: 'forbidden', cause: error, hint })
   }
   if (state === RAISED.clock) {
-    const hint = "set the server's clock, or found the service with `leasehold engines sql postgres --epoch N`, N never used before"
+    const hint =
+      "set the server's clock, or found the service with `leasehold engines sql postgres --epoch N`, N never used before"
     return new InvalidError(text, { cause: error, hint })
   }
   if (state === '3D000') return new InvalidError(text, { cause: error, hint: 'create the database' })
