@@ -161,6 +161,8 @@ describeWith('PostgreSQL', 'PostgreSQL after a failover', () => {
     const afterThird = await aware.acquire('c')
     expect(epochOf(afterThird.token)).toBe(4)
     expectGrowing(onSecond, [afterSecond.token, afterThird.token])
+    // While there still is a way.
+    await aware.close()
   })
 
   it('grants greater tokens on a copy of a running server, which has the same timeline and identifier', async () => {
@@ -234,5 +236,6 @@ describeWith('PostgreSQL', 'PostgreSQL after a failover', () => {
     proxy.open()
     expect((await hold.lost)?.reason).toBe('epoch-changed')
     expectGrowing(after, [(await remembering.acquire('kept')).token])
+    await remembering.close()
   })
 })

@@ -138,19 +138,19 @@ export class Database {
   async append(options: AppendOptions): Promise<readonly LogRow[]> {
     const { seen, epoch, elapsedMs, nonce, commands, tick, notify, checked } = options
     const values = [seen.index, seen.nonce, epoch, elapsedMs ?? null, nonce, commands, tick, notify ? this.channel : '']
-    const text = `SELECT * FROM ${this.#schema}.append($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)`
+    const text = `SELECT * FROM ${this.#schema}.append(${SCHEMA_VERSION},$1,$2,$3,$4,$5,$6,$7,$8,$9,$10)`
     return rowsOf(await this.#query('an append failed', text, [...values, checked.index, checked.hash]))
   }
 
   /** What follows `seen`. `whole`: there is no more for now. */
   async since(seen: Place): Promise<{ readonly rows: readonly LogRow[]; readonly whole: boolean }> {
-    const text = `SELECT * FROM ${this.#schema}.since($1,$2)`
+    const text = `SELECT * FROM ${this.#schema}.since(${SCHEMA_VERSION},$1,$2)`
     const rows = rowsOf(await this.#query('cannot read the log', text, [seen.index, seen.nonce]))
     return { rows, whole: rows.length < PAGE_ENTRIES }
   }
 
   async compact(place: Place, state: Uint8Array): Promise<void> {
-    const text = `SELECT ${this.#schema}.compact($1,$2,$3)`
+    const text = `SELECT ${this.#schema}.compact(${SCHEMA_VERSION},$1,$2,$3)`
     await this.#query('a snapshot failed', text, [place.index, place.nonce, Buffer.from(state)])
   }
 
@@ -160,7 +160,7 @@ export class Database {
   }
 
   async raiseEpoch(epoch: number, nonce: string): Promise<void> {
-    const text = `SELECT * FROM ${this.#schema}.raise_epoch($1,$2,$3)`
+    const text = `SELECT * FROM ${this.#schema}.raise_epoch(${SCHEMA_VERSION},$1,$2,$3)`
     await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
   }
 

@@ -75,6 +75,9 @@ export function errorOfPg(error: unknown, what: string): LeaseholdError {
     const hint = "grant the client's role USAGE on the schema, its tables and functions"
     return new AccessError(text, { code: 'forbidden', cause: error, hint })
   }
+  if (state === RAISED.version) {
+    return new InvalidError(text, { code: 'mismatch', cause: error, hint: 'update this client' })
+  }
   if (state === RAISED.clock) {
     const hint =
       "set the server's clock, or found the service with `leasehold engines sql postgres --epoch N`, N never used before"

@@ -25,7 +25,17 @@ export const RAISED = {
   epoch: 'LH004',
   /** The server's clock is implausible, so a new service cannot tell where its tokens start. */
   clock: 'LH005',
+  /** The tables were upgraded since this client connected. */
+  version: 'LH006',
 } as const
+
+/**
+ * The first statement of each function that clients call. The version is an argument so that what an older client calls does
+ * not exist.
+ */
+const CHECK_VERSION = `IF p_version <> ${SCHEMA_VERSION} THEN
+    RAISE EXCEPTION 'the tables have version ${SCHEMA_VERSION}, this client needs %', p_version USING ERRCODE = '${RAISED.version}';
+  END IF;`
 
 /** What calls return of the log: an entry, and what the database itself asks for before its commands. */
 const ROW = 'index bigint, nonce bigint, epoch bigint, at bigint, commands bytea, level integer, floor bigint'
@@ -173,7 +183,7 @@ function appendFunction(S: string): string {
 -- appended when the caller does not know the present epoch, is more than a page behind, or only wanted time to move and it
 -- has. Time moves by the server's clock, but not by more than p_elapsed_ms, the caller's own measure since it saw p_index.
 CREATE OR REPLACE FUNCTION ${S}.append(
-  p_index bigint, p_nonce bigint, p_epoch bigint, p_elapsed_ms bigint,
+  p_version integer, p_index bigint, p_nonce bigint, p_epoch bigint, p_elapsed_ms bigint,
   p_entry bigint, p_commands bytea, p_tick boolean, p_channel text,
   p_checked_index bigint, p_checked_hash text
 ) RETURNS TABLE (${ROW})
@@ -186,6 +196,7 @@ DECLARE
   passed bigint;
   raised bigint;
 BEGIN
+  ${CHECK_VERSION}
   -- For this transaction alone: with 'off' a crash would forget grants.
   IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   SELECT * INTO s FROM ${S}.server();
@@ -220,7 +231,7 @@ BEGIN
       WHERE e.index > p_index ORDER BY e.index;
   END IF;
   IF ${movedSql('h', 's', `'${S}.head'::regclass::oid`)} THEN
-    RETURN QUERY SELECT * FROM ${S}.raise_epoch(h.epoch + 1, p_entry # 1, p_channel);
+    RETURN QUERY SELECT * FROM ${S}.raise_epoch(p_version, h.epoch + 1, p_entry # 1, p_channel);
     RETURN;
   END IF;
   IF p_epoch <> h.epoch THEN RETURN; END IF;
@@ -259,13 +270,14 @@ $leasehold$;`
 function sinceFunction(S: string): string {
   return `
 -- The entries that the caller has not seen, a page at most.
-CREATE OR REPLACE FUNCTION ${S}.since(p_index bigint, p_nonce bigint)
+CREATE OR REPLACE FUNCTION ${S}.since(p_version integer, p_index bigint, p_nonce bigint)
 RETURNS TABLE (${ROW})
 LANGUAGE plpgsql AS $leasehold$
 #variable_conflict use_column
 DECLARE
   h ${S}.head;
 BEGIN
+  ${CHECK_VERSION}
   SELECT * INTO STRICT h FROM ${S}.head;
   IF h.index = p_index AND h.nonce = p_nonce THEN RETURN; END IF;
   PERFORM ${S}.seen(p_index, p_nonce, h.index);
@@ -278,11 +290,12 @@ $leasehold$;`
 function compactFunction(S: string): string {
   return `
 -- Stores the state after an entry, and drops what the two latest snapshots have made superfluous.
-CREATE OR REPLACE FUNCTION ${S}.compact(p_index bigint, p_nonce bigint, p_state bytea) RETURNS void
+CREATE OR REPLACE FUNCTION ${S}.compact(p_version integer, p_index bigint, p_nonce bigint, p_state bytea) RETURNS void
 LANGUAGE plpgsql AS $leasehold$
 DECLARE
   oldest bigint;
 BEGIN
+  ${CHECK_VERSION}
   IF NOT EXISTS (SELECT FROM ${S}.log e WHERE e.index = p_index AND e.nonce = p_nonce) THEN RETURN; END IF;
   INSERT INTO ${S}.snapshot (index, nonce, state) VALUES (p_index, p_nonce, p_state) ON CONFLICT DO NOTHING;
   SELECT s.index INTO oldest FROM ${S}.snapshot s ORDER BY s.index DESC OFFSET 1 LIMIT 1;
@@ -296,7 +309,7 @@ $leasehold$;`
 function raiseFunction(S: string): string {
   return `
 -- Begins a greater epoch: every session, wait and ordinary hold ends; all later tokens are greater than all earlier ones.
-CREATE OR REPLACE FUNCTION ${S}.raise_epoch(p_epoch bigint, p_entry bigint, p_channel text)
+CREATE OR REPLACE FUNCTION ${S}.raise_epoch(p_version integer, p_epoch bigint, p_entry bigint, p_channel text)
 RETURNS TABLE (${ROW})
 LANGUAGE plpgsql AS $leasehold$
 #variable_conflict use_column
@@ -305,6 +318,7 @@ DECLARE
   s record;
   raised bigint := ${S}.floor();
 BEGIN
+  ${CHECK_VERSION}
   IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   SELECT * INTO s FROM ${S}.server();
   SELECT * INTO STRICT h FROM ${S}.head FOR UPDATE;

@@ -2,9 +2,9 @@ import { LEVEL_FLOOR } from '@leasehold/core'
 
 /**
  * Tables of version 1 become those of version 2, in one statement and so in one transaction; does nothing to others. The
- * state and its sessions stay. The table of entries gets another name: a client of version 1 that is connected, or waits for
- * this transaction in the middle of a call, fails instead of computing another state, and finds the new version when it
- * connects again. An entry of its own raises the feature level and the floor.
+ * state and its sessions stay. A client of version 1 that is connected calls functions that are gone, and its call that waits for
+ * this transaction finds no table of entries, which has another name: both fail instead of computing another state, and the
+ * client finds the new version when it connects again. An entry of its own raises the feature level and the floor.
  */
 export function upgradeSql(S: string): string {
   return `
@@ -20,6 +20,7 @@ BEGIN
   IF (SELECT d.version FROM ${S}.head d) <> 1 THEN RETURN; END IF;
   DROP FUNCTION IF EXISTS ${S}.append(bigint, bigint, bigint, bigint, bigint, bytea, boolean, text, bigint, text);
   DROP FUNCTION IF EXISTS ${S}.since(bigint, bigint);
+  DROP FUNCTION IF EXISTS ${S}.compact(bigint, bigint, bytea);
   DROP FUNCTION IF EXISTS ${S}.raise_epoch(bigint, bigint, text);
   DROP FUNCTION IF EXISTS ${S}.timeline();
   ALTER TABLE ${S}.entry RENAME TO log;
