@@ -270,7 +270,7 @@ function doubtsOf(row: PgRow): Doubts {
   return {
     role: String(row.role),
     unreadable: unreadable.flatMap(([, functions]) => functions),
-    clock: row.clock === null ? undefined : String(row.clock),
+    clock: typeof row.clock === 'string' ? row.clock : undefined,
     asynchronous: row.asynchronous === true,
   }
 }
