@@ -1,8 +1,8 @@
 import { FLOOR_PER_MS, floorAt, StorageError } from '@leasehold/core'
 import { type EpochRecord, serialOf } from './layout.js'
 
-/** Serials that lag the floor of the clock by less than this are left alone, so that not every connection writes. */
-const LAG_MAX = 10_000 * FLOOR_PER_MS
+/** Serials that lag the floor of the clock by less than a second are left alone, so that not every connection writes. */
+const LAG_MAX = 1_000 * FLOOR_PER_MS
 /** Version of the epoch record: 2 has a base. */
 const RECORD_FORMAT = 2
 

@@ -335,10 +335,10 @@ export class Store {
     const last = revisionOf({ base: 0 }, serial).revision
     const spans = [
       { minCreateRevision: revision, maxCreateRevision: revision },
-      { minCreateRevision: revision + 1, maxCreateRevision: last },
+      { minCreateRevision: Math.max(1, revision + 1), maxCreateRevision: last },
     ]
     for (const span of spans) {
-      if (span.maxCreateRevision < Math.max(1, span.minCreateRevision)) continue
+      if (span.minCreateRevision < 1 || span.maxCreateRevision < span.minCreateRevision) continue
       const { kvs } = await this.client.range({ ...this.layout.locks(), ...span }, timeoutMs)
       for (const kv of kvs) {
         const parsed = this.layout.parse(kv.key)
