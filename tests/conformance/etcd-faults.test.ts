@@ -191,8 +191,9 @@ describeWith('etcd', 'a session of etcd whose closer has died before it ended th
         kvs: { create_revision: number; value: string }[]
       }
       const [kv] = kvs
-      if (kv === undefined || BigInt(kv.create_revision) !== (session & (2n ** 48n - 1n)) >> 6n) continue
-      const record = JSON.parse(Buffer.from(kv.value, 'base64').toString()) as object
+      if (kv === undefined) continue
+      const record = JSON.parse(Buffer.from(kv.value, 'base64').toString()) as { base: number }
+      if (BigInt(kv.create_revision) * 64n + BigInt(record.base) !== (session & (2n ** 48n - 1n))) continue
       const closed = JSON.stringify({ ...record, state: 'closed', by: 'operator', reason: 'test' })
       await etcdctl(service.url, 'put', '--ignore-lease', key, closed)
       await etcdctl(service.url, 'del', key.replace('/s/', '/o/'))

@@ -149,6 +149,34 @@ describeWith('etcd', 'the tokens of an etcd that lost something', () => {
     expect(after).toEqual([...after].sort((a, b) => (a < b ? -1 : 1)))
   })
 
+  it('are not given again to a request that is under way while a snapshot is restored', async () => {
+    const etcd = await start()
+    const one = client(etcd.url, { ttl: '60s' })
+    const holder = client(etcd.url, { ttl: '60s' })
+    const held = await holder.acquire('doc')
+    const waiting = one.acquire('doc', { wait: '60s' })
+    const watched = (async () => {
+      try {
+        for await (const event of holder.watch({ prefix: 'doc' })) if (event === undefined) return 'ended'
+      } catch (error) {
+        return (error as { code: string }).code
+      }
+      return 'ended'
+    })()
+    await until(async () => (await holder.query({ name: 'doc' })).pending.length === 1, 'one waits')
+    await etcd.save()
+    const lost = await grants(client(etcd.url), 0)
+    for (let i = 0; i < 10; i++) lost.push((await holder.acquire(`other/${i}`)).token)
+    await sleep(1_000)
+    await etcd.restore()
+    const fresh = client(etcd.url)
+    await fresh.steal('doc', { reason: 'its holder saw what is lost' })
+    const [token] = [(await waiting).token]
+    expect(token).toBeGreaterThan(lost.at(-1) as bigint)
+    expect(token).toBeGreaterThan(held.token)
+    expect(['gap', 'epoch-changed']).toContain(await watched)
+  })
+
   it('let a guard refuse a holder whose grant was lost by a restore', async () => {
     const etcd = await start()
     const db = new Database(':memory:')

@@ -8,12 +8,20 @@ const RECORD_FORMAT = 2
 
 /**
  * The base that serials need so that they start above those of an etcd that was lost, or of the revisions that a restored one
- * lost; undefined: the present base will do. A revision is all that a restored etcd forgets, so only the clock can tell.
+ * lost; undefined: the present base will do. A revision is all that a restored etcd forgets, so only the clock can tell, and
+ * a client that has seen later ones: the next serial is not below `atLeast`.
  */
-export function baseFor(base: number, revision: number, wallMs: number): number | undefined | 'implausible' {
+export function baseFor(
+  base: number,
+  revision: number,
+  wallMs: number,
+  atLeast = 0,
+): number | undefined | 'implausible' {
   const floor = floorAt(wallMs)
+  const present = serialOf({ base }, revision)
+  if (present < atLeast) return Math.max(atLeast, floor ?? 0) - serialOf({ base: 0 }, revision)
   if (floor === undefined) return 'implausible'
-  if (serialOf({ base }, revision) + LAG_MAX >= floor) return undefined
+  if (present + LAG_MAX >= floor) return undefined
   return floor - serialOf({ base: 0 }, revision)
 }
 

@@ -54,6 +54,8 @@ export interface CallOptions {
   readonly timeoutMs: number
   /** Whether it may be sent again after its answer was lost. */
   readonly repeatable: boolean
+  /** It is part of the check that follows a reconnect. */
+  readonly validates?: boolean
   /** Told before it is sent again after its answer was lost. */
   readonly repeated?: () => void
 }
@@ -74,7 +76,11 @@ export class EtcdClient {
   #epoch: number | undefined
   #seenRevision = 0
   #lastError: Error | undefined
-  #left: () => void = () => {}
+  /** Runs on a connection that replaces a lost one, before anything else is sent on it. */
+  #validate: ((timeoutMs: number) => Promise<unknown>) | undefined
+  #validating: Promise<void> | undefined
+  /** A connection was lost since what etcd says was last checked: it may have been restored meanwhile. */
+  #isSuspect = false
 
   constructor(
     readonly name: string,
@@ -86,6 +92,7 @@ export class EtcdClient {
     this.watches = new WatchStream({
       platform,
       open: async (events) => {
+        if (this.#isSuspect) await this.#revalidate(ATTEMPT_TIMEOUT_MS)
         const headers = await this.#headers(ATTEMPT_TIMEOUT_MS)
         const connection = this.#use()
         this.#ping(connection)
@@ -99,9 +106,23 @@ export class EtcdClient {
     })
   }
 
-  /** Runs `listener` whenever a connection is given up. */
-  onLeave(listener: () => void): void {
-    this.#left = listener
+  /** The highest revision that an answer has shown. */
+  get seenRevision(): number {
+    return this.#seenRevision
+  }
+
+  /** etcd is known to have gone back to `revision`: later answers are compared with that. */
+  startOver(revision: number): void {
+    this.#seenRevision = revision
+    this.watches.wentBack(revision)
+  }
+
+  /**
+   * `validate` runs whenever a lost connection was replaced, before any other request is sent, also before one that is
+   * repeated: etcd may have been restored in between. Its own calls say `validates`.
+   */
+  onReconnect(validate: (timeoutMs: number) => Promise<unknown>): void {
+    this.#validate = validate
   }
 
   get status(): EngineStatus {
@@ -116,9 +137,8 @@ export class EtcdClient {
     return this.#lastError
   }
 
-  async range(request: RangeRequest, timeoutMs: number): Promise<RangeResponse> {
-    const answer = await this.#call<RangeResponse>(METHODS.range, request, { timeoutMs, repeatable: true })
-    return answer
+  range(request: RangeRequest, timeoutMs: number, validates = false): Promise<RangeResponse> {
+    return this.#call<RangeResponse>(METHODS.range, request, { timeoutMs, repeatable: true, validates })
   }
 
   /** @throws LostAnswer when it is not repeatable and its answer was lost */
@@ -183,13 +203,14 @@ export class EtcdClient {
       const remainingMs = endAt - platform.monotonicMs()
       if (remainingMs <= 0) throw this.unavailable(`no answer within ${Math.round(options.timeoutMs)} ms`)
       try {
+        if (this.#isSuspect && options.validates !== true) await this.#revalidate(remainingMs)
         const answer = decode<T & { header?: Header }>(
           method.answer,
           await this.#attemptOnce(method, body, remainingMs),
         )
         const linearizable = method === METHODS.txn || method === METHODS.range
         const isStale = (request as RangeRequest).serializable === true
-        this.#note(answer.header, linearizable && !isStale ? seen : 0)
+        this.#note(answer.header, linearizable && !isStale && options.validates !== true ? seen : 0)
         return answer
       } catch (error) {
         this.#judge(error, options)
@@ -197,6 +218,28 @@ export class EtcdClient {
       const rest = Math.max(1, Math.min(pauseMs, endAt - platform.monotonicMs()))
       await new Promise<void>((resolve) => platform.after(rest, resolve, true))
     }
+  }
+
+  /** One check for all that wait; a caller without time left leaves it to the others. */
+  async #revalidate(remainingMs: number): Promise<void> {
+    this.#validating ??= (async () => {
+      this.#isSuspect = false
+      try {
+        await this.#validate?.(ATTEMPT_TIMEOUT_MS)
+      } catch (error) {
+        this.#isSuspect = true
+        throw error
+      }
+    })().finally(() => {
+      this.#validating = undefined
+    })
+    const checked = this.#validating
+    checked.catch(() => {})
+    await new Promise<void>((resolve, reject) => {
+      const late = () => reject(this.unavailable('etcd was not checked in time after a reconnect'))
+      const cancel = this.platform.after(remainingMs, late, true)
+      checked.then(resolve, reject).finally(cancel)
+    })
   }
 
   /** Returns when the request may be sent again; throws otherwise. */
@@ -311,7 +354,7 @@ export class EtcdClient {
   #leave(connection: GrpcConnection, error?: Error): void {
     if (this.#connection !== connection) return
     this.#connection = undefined
-    this.#left()
+    this.#isSuspect = true
     this.#turn++
     connection.close(error)
   }
@@ -320,8 +363,9 @@ export class EtcdClient {
     this.#answered()
     if (header === undefined) return
     if (header.revision < atLeast) {
+      this.#isSuspect = true
       throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
-        hint: 'it was restored: start this client again; what it holds is lost',
+        hint: 'it was restored: what this client held is lost; try again',
       })
     }
     if (header.revision > this.#seenRevision) this.#seenRevision = header.revision

@@ -21,6 +21,7 @@ import {
   SessionEndedError,
   splitToken,
   UnavailableError,
+  WatchError,
 } from '@leasehold/core'
 import { EtcdClient } from './client.js'
 import { watchStore, type Item } from './events.js'
@@ -70,6 +71,9 @@ class EtcdEngine implements Engine {
     this.name = url.replace(/\/\/[^@/]*@/, '//')
     this.#client = new EtcdClient(this.name, place, this.#platform, (status) => this.#tell(status))
     this.#store = new Store(this.#client, place.prefix, place.epoch, this.#platform)
+    this.#store.wentBack = (error) => {
+      for (const session of [...this.#sessions]) session.end('epoch-changed', error)
+    }
   }
 
   get status(): EngineStatus {
@@ -248,12 +252,15 @@ class EtcdEngine implements Engine {
     while (!signal.aborted) {
       try {
         const epoch = await this.#store.ready(POSITION_TIMEOUT_MS)
-        if (from !== undefined) return from
         const { header } = await this.#client.range(
           { key: this.#store.layout.epoch, keysOnly: true },
           POSITION_TIMEOUT_MS,
         )
-        return { epoch, index: header.revision as Index, ordinal: LAST_ORDINAL }
+        const now = { epoch, index: header.revision as Index, ordinal: LAST_ORDINAL }
+        if (from !== undefined && from.epoch === epoch && from.index > header.revision) {
+          throw new WatchError(`etcd has gone back from revision ${from.index} to ${header.revision}: it was restored`)
+        }
+        return from ?? now
       } catch (error) {
         if (error instanceof AbortedError) return undefined
         if (!(error instanceof UnavailableError)) throw error

@@ -51,9 +51,11 @@ export class Store {
   readonly crowded: Crowded
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
   #founding: Promise<number> | undefined
-  /** The connection was lost since the record was read: etcd may have been restored meanwhile. */
-  #isStale = false
   #warned = false
+  /** The next serial must not be lower: those before it were given. */
+  #atLeast = 0
+  /** Told that etcd was restored to an earlier revision. */
+  wentBack: (error: EpochChangedError) => void = () => {}
 
   constructor(
     readonly client: EtcdClient,
@@ -62,8 +64,9 @@ export class Store {
     readonly platform: ClientPlatform,
   ) {
     this.layout = new Layout(prefix)
-    client.onLeave(() => {
-      this.#isStale = true
+    // A service that was never ready reads everything before its first grant.
+    client.onReconnect(async (timeoutMs) => {
+      if (this.#epoch !== undefined) await this.#found(timeoutMs)
     })
     this.crowded = new Crowded(platform)
   }
@@ -88,11 +91,11 @@ export class Store {
   }
 
   /**
-   * Makes sure that epoch and base are known, and founds the service in an empty etcd. Each new connection reads them
-   * again, since etcd may have been restored while there was none.
+   * Makes sure that epoch and base are known, and founds the service in an empty etcd. They are read again when a lost
+   * connection was replaced, since etcd may have been restored meanwhile.
    */
   ready(timeoutMs: number): Promise<number> {
-    if (this.#epoch !== undefined && !this.#isStale) return Promise.resolve(this.#epoch.record.epoch)
+    if (this.#epoch !== undefined) return Promise.resolve(this.#epoch.record.epoch)
     this.#founding ??= this.#found(timeoutMs).finally(() => {
       this.#founding = undefined
     })
@@ -114,8 +117,8 @@ export class Store {
   async #found(timeoutMs: number): Promise<number> {
     const key = this.layout.epoch
     for (let attempt = 1; attempt <= RAISE_ATTEMPTS_MAX; attempt++) {
-      this.#isStale = false
-      const { kvs, header } = await this.client.range({ key }, timeoutMs)
+      const { kvs, header } = await this.client.range({ key }, timeoutMs, true)
+      this.#checkRevision(header.revision)
       const [found] = kvs
       const record = found === undefined ? undefined : recordOf<EpochRecord>(found)
       if (record !== undefined) this.#checkCluster(record, header.clusterId)
@@ -134,10 +137,22 @@ export class Store {
           : { result: 0, target: 3, key, value: found.value }
       await this.client.txn(
         { compare: [compare], success: [{ put: { key, value: bytesOf(next) } }], failure: [] },
-        { timeoutMs, repeatable: true },
+        { timeoutMs, repeatable: true, validates: true },
       )
     }
     throw new UnavailableError(`${this.client.name}: too many clients raise the base of its tokens at once`)
+  }
+
+  /**
+   * etcd was restored, and this client knows revisions that it has lost: its tokens go on above those, and what this client
+   * holds is lost.
+   */
+  #checkRevision(revision: number): void {
+    const seen = this.client.seenRevision
+    if (revision >= seen) return
+    this.#atLeast = Math.max(this.#atLeast, serialOf({ base: this.base }, seen + 1))
+    this.client.startOver(revision)
+    this.wentBack(new EpochChangedError(`etcd has gone back from revision ${seen} to ${revision}: it was restored`))
   }
 
   #checkCluster(record: EpochRecord, clusterId: bigint): void {
@@ -152,7 +167,7 @@ export class Store {
 
   /** The base that this etcd needs; undefined: the present one will do. */
   #baseFor(record: EpochRecord | undefined, revision: number): number | undefined {
-    const base = baseFor(record?.base ?? 0, revision, this.platform.wallMs())
+    const base = baseFor(record?.base ?? 0, revision, this.platform.wallMs(), this.#atLeast)
     if (base !== 'implausible') return base
     if (record === undefined && this.firstEpoch === 1) {
       throw new InvalidError(

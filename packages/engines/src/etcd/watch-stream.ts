@@ -64,6 +64,18 @@ export class WatchStream {
     }
   }
 
+  /**
+   * etcd is at `revision`, by its majority: watches that wait for later ones would leave out what happens until then. It was
+   * restored.
+   */
+  wentBack(revision: number): void {
+    for (const [id, watch] of [...this.#watches]) {
+      if (watch.next <= revision + 1 || !this.#watches.delete(id)) continue
+      this.#stream?.send(encode(METHODS.watch.request, { cancel: { watchId: id } }))
+      watch.listener.gap(revision)
+    }
+  }
+
   close(): void {
     this.#closed = true
     this.#watches.clear()
