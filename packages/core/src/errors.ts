@@ -1,3 +1,5 @@
+import { belowMark, staleHint } from './stale.js'
+
 /** What happened, in one word. `ERRORS` has a row for each. */
 export type ErrorCode =
   | 'busy'
@@ -132,17 +134,19 @@ export class NotHolderError extends LeaseholdError {
   }
 }
 
-/** The resource has seen a later token: another holder came after this one. Nothing was written. */
+/**
+ * The resource has seen a later token: another holder came after this one, or the lock service was founded again or restored
+ * with lower tokens. Nothing was written.
+ */
 export class StaleTokenError extends LeaseholdError {
   static override readonly errorClass: string = 'StaleTokenError'
   readonly resource: string
   readonly token: bigint
   readonly mark: bigint | undefined
   constructor(resource: string, token: bigint, mark: bigint | undefined, options?: ErrorOptions) {
-    const seen = mark === undefined ? 'a later token' : `token ${mark}`
-    super('stale-token', `stale token ${token} for ${JSON.stringify(resource)}: the resource has seen ${seen}`, {
-      hint: 'this hold is over: give the unit of work up, or repeat it under a new hold',
+    super('stale-token', `stale token ${token} for ${JSON.stringify(resource)}: ${belowMark(token, mark)}`, {
       ...options,
+      hint: options?.hint ?? staleHint(token, mark),
     })
     this.resource = resource
     this.token = token

@@ -1,5 +1,8 @@
 import type { Brand, Serial } from './brand.js'
 import { InvalidError } from './errors.js'
+import { COUNTER_BITS, COUNTER_MAX } from './token-bits.js'
+
+export { COUNTER_BITS, COUNTER_MAX }
 
 /**
  * A fencing token: `epoch × 2^48 + counter`, a positive 63-bit integer that grows with every grant.
@@ -7,8 +10,6 @@ import { InvalidError } from './errors.js'
  */
 export type Token = Brand<bigint, 'Token'>
 
-export const COUNTER_BITS = 48n
-export const COUNTER_MAX = 2 ** 48 - 1
 export const EPOCH_MAX = 2 ** 15 - 1
 export const TOKEN_MAX = 2n ** 63n - 1n
 
@@ -33,6 +34,18 @@ export function formatToken(token: bigint): string {
 export function padToken(token: bigint): string {
   checkToken(token)
   return token.toString().padStart(19, '0')
+}
+
+/**
+ * How many leading digits all tokens of a list share: what is to be dimmed where people compare them. At least one digit is
+ * left. 0 when nothing stands out: one token only, or tokens of different lengths.
+ */
+export function sharedDigits(tokens: readonly string[]): number {
+  const [first = '', ...others] = new Set(tokens)
+  if (others.length === 0 || others.some((other) => other.length !== first.length)) return 0
+  let shared = 0
+  while (others.every((other) => other[shared] === first[shared])) shared++
+  return shared
 }
 
 /**

@@ -67,20 +67,9 @@ export function checkResource(resource: unknown): string {
   return resource
 }
 
-/** A service whose tokens are so far below the mark has been replaced or set back, most likely. */
-const YOUNGER_FACTOR = 4n
-const YOUNGER_DISTANCE_MIN = 1_000n
-const EPOCH_BITS = 48n
-
-/** The refusal of a stale token. Its hint tells when the service, and not the holder, seems to be from the past. */
+/** The refusal of a stale token. */
 export function staleToken(resource: string, token: bigint, mark: bigint | undefined): StaleTokenError {
-  if (mark === undefined) return new StaleTokenError(resource, token, mark)
-  const otherEpoch = mark >> EPOCH_BITS > token >> EPOCH_BITS
-  const farAbove = mark - token > YOUNGER_DISTANCE_MIN && mark > token * YOUNGER_FACTOR
-  if (!otherEpoch && !farAbove) return new StaleTokenError(resource, token, mark)
-  return new StaleTokenError(resource, token, mark, {
-    hint: 'the lock service looks younger than this resource: was it set up anew, or restored without a higher --epoch?',
-  })
+  return new StaleTokenError(resource, token, mark)
 }
 
 /** The refusal of the wrong kind, or of another lock. Undefined when both agree. */
