@@ -31,12 +31,16 @@ describe('StaleTokenError', () => {
 
   it('shows epochs that differ instead of a difference', () => {
     const error = new StaleTokenError('R', token(1, 9), token(3, 7))
-    expect(error.message).toBe(`stale token ${token(1, 9)} for "R": of epoch 1, below the mark ${token(3, 7)} of epoch 3`)
+    expect(error.message).toBe(
+      `stale token ${token(1, 9)} for "R": of epoch 1, below the mark ${token(3, 7)} of epoch 3`,
+    )
   })
 
   it('names both causes, the more likely one first', () => {
     const late = new StaleTokenError('R', token(1, COUNTER), token(1, COUNTER + 1)).hint
-    expect(late).toMatch(new RegExp(`^most likely ${hold}: .*; if new holds are refused as well, ${service}: .*--epoch 2 `))
+    expect(late).toMatch(
+      new RegExp(`^most likely ${hold}: .*; if new holds are refused as well, ${service}: .*--epoch 2 `),
+    )
     const lower = new StaleTokenError('R', token(1, 33), token(2, COUNTER)).hint
     expect(lower).toMatch(new RegExp(`^most likely ${service}: .*--epoch 3 .*; otherwise ${hold}`))
   })

@@ -7,6 +7,7 @@ import { duration, note, print, printJson, table } from '../output.js'
 import { after, heldJson, type Listing, listing, modeText, pendingJson } from '../rows.js'
 import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
 import { type Cell, type Heading, tableLines } from '../table.js'
+import { tokenCells } from '../tokens.js'
 
 const HEADINGS: readonly Heading[] = [
   'LOCK',
@@ -76,6 +77,7 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
     const length = queues.get(name) ?? 0
     return length === 0 ? '0' : { text: String(length), paint: outColours.cyan }
   }
+  const tokenCell = tokenCells(found.held.flatMap((row) => row.locks.map(({ token }) => token)))
   const sessions = new Map(found.sessions.map((session) => [session.id, session]))
   const rows: [string, ...Cell[]][] = found.held.flatMap((row) =>
     row.locks.map((lock): [string, ...Cell[]] => {
@@ -86,7 +88,7 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
         name,
         modeText(lock.mode) + slot,
         row.client,
-        String(lock.token),
+        tokenCell(lock.token),
         duration(row.ageMs + agoMs),
         left,
         queueOf(name),
