@@ -324,4 +324,16 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       ],
     ],
   },
+  {
+    name: 'floor-ignored',
+    bug: 'The counter is not raised to a floor, so a service that is founded again grants its tokens again',
+    scenarios: ['F1'],
+    patches: [['state/machine', 'if (floor > this.counter)', 'if (floor > this.counter && floor < 0)']],
+  },
+  {
+    name: 'restored-without-floor',
+    bug: 'A raised epoch begins at 0, so a backup that is restored twice moves its persistent holds to the same tokens',
+    scenarios: ['F2'],
+    patches: [['state/epoch', 'if (floor !== undefined)', 'if (floor !== undefined && floor < 0)']],
+  },
 ])
