@@ -248,8 +248,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       ],
       [
         'state/snapshot',
-        'yield* each(reader, 1, (r) => readDelay(r, machine));',
-        'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    yield* each(reader, 1, (r) => readDelay(r, machine));',
+        'yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
+        'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
       ],
     ],
   },
