@@ -19,6 +19,7 @@ export interface FaultStage {
 
 const LEADER_LIMIT_MS = 5_000
 const ACK_LIMIT_MS = 5_000
+const SYNC_LIMIT_MS = 5_000
 const ANSWER_LIMIT_MS = 10_000
 const TRANSFER_MS = 1_000
 
@@ -55,6 +56,8 @@ export class Faults {
         const member = await this.#find(fault.target)
         return await this.#withMember(member, (one) => this.#process(fault.kind, one, fault.forMs))
       }
+      case 'kill-unsynced':
+        return await this.#withMember(await this.#find(fault.target), (one) => this.#killUnsynced(one, fault.forMs))
       case 'kill-after-ack':
         return await this.#withMember(await this.#find('leader'), (one) => this.#killAfterAck(one, fault.forMs))
       case 'kill-all':
@@ -124,6 +127,14 @@ export class Faults {
     await sleep(forMs)
     member.start()
     return member.name
+  }
+
+  /** The next sync of the member hangs, and the member is killed within it: what was written can only be read. */
+  async #killUnsynced(member: ClusterMember, forMs: number): Promise<string> {
+    const what = await member.killWithinSync(SYNC_LIMIT_MS)
+    await sleep(forMs / 2)
+    member.start()
+    return `${member.name}, ${what}`
   }
 
   /** The leader acknowledges a hold that outlives everything, and dies at once. */

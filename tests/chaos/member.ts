@@ -108,6 +108,22 @@ export class ClusterMember {
     this.#child?.kill('SIGKILL')
   }
 
+  /**
+   * Makes its next sync hang (see `hanging-disk.mjs`, which it must have been started with), and kills it then; at the latest
+   * after `limitMs`. Resolves with when that was, for the reader.
+   */
+  async killWithinSync(limitMs: number): Promise<string> {
+    const [wish, hanging] = ['hang', 'hanging'].map((name) => join(this.place.folder, name)) as [string, string]
+    writeFileSync(wish, 'process')
+    const end = performance.now() + limitMs
+    while (!existsSync(hanging) && performance.now() < end) await sleep(LOOK_EVERY_MS)
+    await this.kill()
+    const isWithin = existsSync(hanging)
+    rmSync(wish, { force: true })
+    rmSync(hanging, { force: true })
+    return isWithin ? 'before a sync' : 'while it wrote nothing'
+  }
+
   /** A clean stop; killed when that takes too long. Resolves with whether it was clean. */
   async end(): Promise<boolean> {
     const child = this.#child

@@ -8,6 +8,8 @@ export type LinkMode = 'cut' | 'clog' | 'swallow' | 'slow'
 /** One fault. `afterMs` counts from the beginning of its storm; `forMs` is how long it lasts. */
 export type Fault = { readonly afterMs: number; readonly forMs: number } & (
   | { readonly kind: 'kill' | 'stop' | 'restart'; readonly target: Target }
+  /** Killed right between a write and its sync. */
+  | { readonly kind: 'kill-unsynced'; readonly target: Target }
   | { readonly kind: 'kill-after-ack' | 'kill-all' | 'transfer' | 'wipe' | 'full-disk' }
   /** `to` and `from` the target: one way or both. */
   | { readonly kind: 'links'; readonly target: Target; readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode }
@@ -38,6 +40,7 @@ const MOMENT_MS = 200
 
 const WEIGHTS = {
   kill: 5,
+  'kill-unsynced': 3,
   'kill-after-ack': 3,
   'kill-all': 1.5,
   stop: 2.5,
@@ -77,6 +80,7 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
   switch (kind) {
     case 'kill':
     case 'restart':
+    case 'kill-unsynced':
       return { kind, ...times, target: target(random, members) }
     case 'stop':
       return {
@@ -123,6 +127,7 @@ export function describeFault(fault: Fault): string {
   const seconds = `${(fault.forMs / 1000).toFixed(1)} s`
   switch (fault.kind) {
     case 'kill':
+    case 'kill-unsynced':
     case 'stop':
     case 'restart':
       return `${fault.kind} ${targetText(fault.target)} for ${seconds}`

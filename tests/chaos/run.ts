@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { createLocks, type Locks } from 'leasehold'
 import { judgeHistories, judgeTokens } from './checks/history.js'
 import { judgeKept, judgeLong } from './checks/kept.js'
@@ -37,6 +38,8 @@ export interface ChaosResult {
   /** Kept when there are problems. */
   readonly folder: string | undefined
 }
+
+const HANGING_DISK = fileURLToPath(new URL('hanging-disk.mjs', import.meta.url))
 
 /** Five election timeouts of at most 2 s each. */
 export const RECOVERY_LIMIT_MS = 5 * 2_000
@@ -97,9 +100,10 @@ class ChaosRun {
   async begin(): Promise<void> {
     const { members, say, seed } = this.options
     this.#mount()
-    const cluster = await ChaosCluster.start(this.folder, members, (member, code, signal) => {
+    const onEnd = (member: ClusterMember, code: number | null, signal: string | null): void => {
       this.problem(`${member.name} ended by itself (${signal ?? `code ${code}`}):\n${member.logTail()}`)
-    })
+    }
+    const cluster = await ChaosCluster.start(this.folder, members, onEnd, ['--import', HANGING_DISK])
     this.#cluster = cluster
     this.#journal = new Journal(join(this.folder, 'harness.journal'))
     this.#watch = new WatchJudge(cluster.url)

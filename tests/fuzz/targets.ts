@@ -19,8 +19,10 @@ import { message } from '../../packages/raft/src/messages.js'
 import { decodeBody, encodeFrame, frameAt } from '../../packages/replica/src/log/frame.js'
 import { readSnapshot } from '../../packages/replica/src/snapshots/snapshots.js'
 import { decodeMeta } from '../../packages/replica/src/members.js'
+import { AcknowledgedMemory } from '../../packages/replica/src/driver/acknowledged.js'
 import { readMessage, writeMessage } from '../../packages/replica/src/wire/consensus-messages.js'
 import { PeerFrames } from '../../packages/replica/src/wire/peer-frames.js'
+import { readStatement, writeStatement } from '../../packages/replica/src/wire/statements.js'
 import { readChunk, readChunkAck } from '../../packages/replica/src/driver/snapshot-transfer.js'
 import { ROUTES } from '../../packages/server/src/app.js'
 import { parseCursor } from '../../packages/server/src/cursors.js'
@@ -75,6 +77,10 @@ const consensus: Message[] = [
   message({ kind: 'heartbeat', from: 1, to: SELF, term: 3, commit: 4 }),
   message({ kind: 'vote', from: 1, to: SELF, term: 3, index: 4, logTerm: 2 }),
 ]
+const memory = new AcknowledgedMemory()
+for (const node of [1, SELF, 9]) memory.note(node, { index: 4, term: 2 })
+const committed = { index: 4, term: 2, checksum: 7 }
+const statement = { asks: 3, answers: 5, committed, last: committed, evidence: committed, memory }
 const peers = new PeerFrames(CLUSTER, 1)
 const peerFrames = [
   ...consensus.map((one) => peers.encode('consensus', SELF, (writer) => writeMessage(writer, one))),
@@ -83,6 +89,7 @@ const peerFrames = [
     writer.string('0011223344556677')
   }),
   peers.encode('snapshotAck', SELF, (writer) => writer.varuint(1)),
+  peers.encode('statement', SELF, (writer) => writeStatement(writer, statement)),
 ]
 
 const logBody = (index: number) => ({
@@ -111,6 +118,7 @@ function peerFrame(random: SeededRandom): void {
   if (kind === 'consensus') readMessage(body, from, SELF)
   else if (kind === 'snapshotChunk') readChunk(body)
   else if (kind === 'snapshotAck') readChunkAck(body)
+  else if (kind === 'statement') readStatement(body)
   else {
     body.varuint()
     body.string()

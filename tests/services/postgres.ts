@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { findExecutable, type Service, start } from './process.js'
+import { findExecutable, type Service, start, temporaryFolder } from './process.js'
 
 const exec = promisify(execFile)
 const DEBIAN_FOLDER = '/usr/lib/postgresql'
@@ -26,7 +26,17 @@ export interface PostgresOptions {
   readonly fsync?: boolean
   /** Further settings, such as `{ max_connections: '50' }`. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Where the data folder comes from; default: a new one. */
+  readonly data?: DataSource
 }
+
+/**
+ * `standby`: streams from that server, asynchronously. `backup`: was copied from that server while it ran, and knows nothing
+ * of it. `folder`: a copy of the data folder of a server that has ended.
+ */
+export type DataSource =
+  | { readonly kind: 'standby' | 'backup'; readonly of: Service }
+  | { readonly kind: 'folder'; readonly path: string }
 
 export interface Postgres extends Service {
   readonly user: 'postgres'
@@ -67,6 +77,45 @@ export function probe(port: number): Promise<void> {
   })
 }
 
+/** The command that fills a data folder. */
+function fill(bin: string, data: string, source: DataSource | undefined): [string, string[]] {
+  if (source === undefined) {
+    return [
+      join(bin, 'initdb'),
+      ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
+    ]
+  }
+  if (source.kind === 'folder') return ['cp', ['-a', `${source.path}/.`, data]]
+  const from = ['-h', source.of.host, '-p', String(source.of.port), '-U', 'postgres']
+  const how = ['-X', 'stream', '-c', 'fast', '--no-sync', ...(source.kind === 'standby' ? ['-R'] : [])]
+  return [join(bin, 'pg_basebackup'), ['-D', data, ...from, ...how]]
+}
+
+/** Makes a standby a primary, with a timeline of its own. */
+export async function promote(standby: Postgres): Promise<void> {
+  const args = ['promote', '-D', join(standby.folder, 'data'), '-t', '60']
+  await exec(join(findPostgres() ?? '', 'pg_ctl'), args, { ...(await serverUser()), cwd: standby.folder })
+}
+
+export interface Dump extends Disposable {
+  restore(target: Service): Promise<void>
+}
+
+/** Copies a schema from one server to another by pg_dump, at two moments: the dump is taken now, and restored by `restore`. */
+export async function dump(server: Service, schema: string): Promise<Dump> {
+  const bin = findPostgres() ?? ''
+  const folder = temporaryFolder('dump')
+  const file = join(folder, 'dump.sql')
+  const at = ({ host, port }: Service) => ['-h', host, '-p', String(port), '-U', 'postgres']
+  await exec(join(bin, 'pg_dump'), [...at(server), '-n', schema, '-f', file, 'postgres'])
+  return {
+    async restore(target) {
+      await exec(join(bin, 'psql'), [...at(target), '-q', '-v', 'ON_ERROR_STOP=1', '-f', file, 'postgres'])
+    },
+    [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
 /**
  * Starts a PostgreSQL of its own, with the user `postgres` and no password, on 127.0.0.1.
  * @example
@@ -81,7 +130,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const fsync = options.fsync === true ? 'on' : 'off'
   const settings = {
     fsync,
-    synchronous_commit: fsync,
+    // Without fsync it costs next to nothing.
+    synchronous_commit: 'on',
     full_page_writes: fsync,
     unix_socket_directories: '',
     listen_addresses: '127.0.0.1',
@@ -99,15 +149,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
       const data = join(folder, 'data')
       mkdirSync(data, { mode: 0o700 })
       if (user !== undefined) for (const path of [folder, data]) chownSync(path, user.uid, user.gid)
-      await exec(
-        join(bin, 'initdb'),
-        ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-locale', '--no-sync'],
-        {
-          ...user,
-          cwd: folder,
-          env: { ...process.env, LC_ALL: 'C' },
-        },
-      )
+      const run = { ...user, cwd: folder, env: { ...process.env, LC_ALL: 'C' } }
+      await exec(...fill(bin, data, options.data), run)
     },
     async command(folder, port) {
       const args = ['-D', join(folder, 'data'), '-p', String(port)]

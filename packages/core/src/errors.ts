@@ -135,18 +135,19 @@ export class NotHolderError extends LeaseholdError {
 }
 
 /**
- * The resource has seen a later token: another holder came after this one, or the lock service was founded again or restored
- * with lower tokens. Nothing was written.
+ * The token is below the mark of the resource, and nothing was written. Either the hold is over and a later holder has
+ * opened the resource, or the service has lower tokens than before: the hint names both, the likely one first.
  */
 export class StaleTokenError extends LeaseholdError {
   static override readonly errorClass: string = 'StaleTokenError'
   readonly resource: string
   readonly token: bigint
   readonly mark: bigint | undefined
-  constructor(resource: string, token: bigint, mark: bigint | undefined, options?: ErrorOptions) {
-    super('stale-token', `stale token ${token} for ${JSON.stringify(resource)}: ${belowMark(token, mark)}`, {
+  constructor(resource: string, token: bigint, mark: bigint | undefined, options: ErrorOptions = {}) {
+    const below = mark === undefined ? 'below its mark' : belowMark(token, mark)
+    super('stale-token', `stale token ${token} for ${JSON.stringify(resource)}: it is ${below}`, {
       ...options,
-      hint: options?.hint ?? staleHint(token, mark),
+      hint: options.hint ?? staleHint(token, mark),
     })
     this.resource = resource
     this.token = token

@@ -1,8 +1,5 @@
 import type { Brand, Serial } from './brand.js'
 import { InvalidError } from './errors.js'
-import { COUNTER_BITS, COUNTER_MAX } from './token-bits.js'
-
-export { COUNTER_BITS, COUNTER_MAX }
 
 /**
  * A fencing token: `epoch × 2^48 + counter`, a positive 63-bit integer that grows with every grant.
@@ -10,6 +7,8 @@ export { COUNTER_BITS, COUNTER_MAX }
  */
 export type Token = Brand<bigint, 'Token'>
 
+export const COUNTER_BITS = 48n
+export const COUNTER_MAX = 2 ** 48 - 1
 export const EPOCH_MAX = 2 ** 15 - 1
 export const TOKEN_MAX = 2n ** 63n - 1n
 
@@ -34,18 +33,6 @@ export function formatToken(token: bigint): string {
 export function padToken(token: bigint): string {
   checkToken(token)
   return token.toString().padStart(19, '0')
-}
-
-/**
- * How many leading digits all tokens of a list share: what is to be dimmed where people compare them. At least one digit is
- * left. 0 when nothing stands out: one token only, or tokens of different lengths.
- */
-export function sharedDigits(tokens: readonly string[]): number {
-  const [first = '', ...others] = new Set(tokens)
-  if (others.length === 0 || others.some((other) => other.length !== first.length)) return 0
-  let shared = 0
-  while (others.every((other) => other[shared] === first[shared])) shared++
-  return shared
 }
 
 /**
@@ -76,4 +63,18 @@ function checkToken(token: unknown): void {
     })
   }
   if (token <= 0n || token > TOKEN_MAX) throw new InvalidError(`a token is between 1 and 2^63-1, not ${token}`)
+}
+
+/**
+ * The digits that all `tokens` of a list begin with, for people: what differs stands out when this part is dimmed.
+ * Empty for fewer than two different tokens, and for tokens of different lengths. At least one digit is left to each.
+ */
+export function commonPrefix(tokens: Iterable<bigint>): string {
+  const texts = [...new Set([...tokens].map(String))]
+  const first = texts[0]
+  if (first === undefined || texts.length < 2) return ''
+  if (texts.some((text) => text.length !== first.length)) return ''
+  let length = 0
+  while (texts.every((text) => text[length] === first[length])) length++
+  return first.slice(0, length)
 }

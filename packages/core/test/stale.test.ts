@@ -1,58 +1,55 @@
 import { describe, expect, it } from 'vitest'
-import { FLOOR_PER_MS, LATE_MINUTES_MAX, type Serial, StaleTokenError, staleCause, tokenOf } from '../src/index.js'
+import { commonPrefix, errorOf, StaleTokenError, tokenOf } from '../src/index.js'
 
-const COUNTER = 11_800_000_000_000
-const token = (epoch: number, counter: number): bigint => tokenOf(epoch, counter as Serial)
-const LATE = LATE_MINUTES_MAX * 60_000 * FLOOR_PER_MS
+const NOW = 11_837_027_000_000
+const at = (epoch: number, counter: number) => tokenOf(epoch, counter as never)
+const hintOf = (token: bigint, mark?: bigint) => new StaleTokenError('r', token, mark).hint
+const HOLD = /^most likely this hold is over.*founded again or restored with lower tokens/
+const SERVICE = /^most likely the lock service was founded again or restored with lower tokens.*this hold is over/
 
-describe('staleCause', () => {
-  it.each([
-    ['one grant late', token(1, COUNTER), token(1, COUNTER + 1), 'hold-over'],
-    ['ten minutes late', token(1, COUNTER), token(1, COUNTER + LATE), 'hold-over'],
-    ['more than ten minutes late', token(1, COUNTER), token(1, COUNTER + LATE + 1), 'lower-tokens'],
-    ['counting from 1, below a floor', token(1, 33), token(1, COUNTER), 'lower-tokens'],
-    ['of before a restore', token(1, COUNTER), token(2, COUNTER + 1), 'hold-over'],
-    ['of long before a restore', token(1, COUNTER), token(2, COUNTER + LATE + 1), 'lower-tokens'],
-    ['granted after the mark, in a lower epoch', token(1, COUNTER + 1), token(2, COUNTER), 'lower-tokens'],
-    ['with the counter of the mark, in a lower epoch', token(1, COUNTER), token(2, COUNTER), 'hold-over'],
-  ])('of a token %s', (_what, refused, mark, cause) => {
-    expect(staleCause(refused, mark)).toBe(cause)
+describe('a refusal of a stale token', () => {
+  it('says how far the token is below the mark', () => {
+    const message = (token: bigint, mark?: bigint) => new StaleTokenError('r', token, mark).message
+    expect(message(293312004918048n, 293312004918053n)).toBe(
+      'stale token 293312004918048 for "r": it is 5 below the mark 293312004918053',
+    )
+    expect(message(at(1, 7), at(2, 9))).toMatch(/: it is 1 epoch below the mark 562949953421321$/)
+    expect(message(at(1, 7), at(4, 9))).toMatch(/: it is 3 epochs below the mark /)
+    expect(message(5n)).toBe('stale token 5 for "r": it is below its mark')
+  })
+
+  it('calls the end of the hold likely when the counter is somewhat lower, in the same epoch or an older one', () => {
+    expect(hintOf(at(1, NOW), at(1, NOW + 1))).toMatch(HOLD)
+    expect(hintOf(at(1, NOW), at(1, NOW + 30 * 86_400_000 * 128))).toMatch(HOLD)
+    expect(hintOf(at(1, NOW), at(2, NOW + 1))).toMatch(HOLD)
+    expect(hintOf(33n, 34n)).toMatch(HOLD)
+    expect(hintOf(3n, 900n)).toMatch(HOLD)
+  })
+
+  it('calls lower tokens of the service likely when the counter is far lower, or not lower at all', () => {
+    expect(hintOf(at(1, 40), at(1, NOW))).toMatch(SERVICE)
+    expect(hintOf(at(1, NOW), at(2, NOW))).toMatch(SERVICE)
+    expect(hintOf(at(1, NOW + 1), at(2, NOW))).toMatch(SERVICE)
+    expect(hintOf(5n, 1_000_000n)).toMatch(SERVICE)
+  })
+
+  it('names both reasons without a mark, and when the error came over a wire without a hint', () => {
+    expect(hintOf(5n)).toMatch(/^either this hold is over.*founded again or restored with lower tokens/)
+    expect(errorOf('stale-token', '', { resource: 'r', token: 33n, mark: 34n }).hint).toMatch(HOLD)
   })
 })
 
-describe('StaleTokenError', () => {
-  const hold = 'this hold is over and a later holder has opened the resource'
-  const service = 'the lock service was founded again or restored with lower tokens'
-
-  it('shows both tokens whole, and their difference', () => {
-    const error = new StaleTokenError('R', 293312004918048n, 293312004918053n)
-    expect(error.message).toBe('stale token 293312004918048 for "R": 5 below the mark 293312004918053')
+describe('the common prefix of tokens', () => {
+  it('is what all of them begin with', () => {
+    expect(commonPrefix([293312004918048n, 293312004918053n, 293312004918053n])).toBe('2933120049180')
+    expect(commonPrefix([33n, 34n])).toBe('3')
+    expect(commonPrefix([33n, 43n])).toBe('')
   })
 
-  it('shows epochs that differ instead of a difference', () => {
-    const error = new StaleTokenError('R', token(1, 9), token(3, 7))
-    expect(error.message).toBe(
-      `stale token ${token(1, 9)} for "R": of epoch 1, below the mark ${token(3, 7)} of epoch 3`,
-    )
-  })
-
-  it('names both causes, the more likely one first', () => {
-    const late = new StaleTokenError('R', token(1, COUNTER), token(1, COUNTER + 1)).hint
-    expect(late).toMatch(
-      new RegExp(`^most likely ${hold}: .*; if new holds are refused as well, ${service}: .*--epoch 2 `),
-    )
-    const lower = new StaleTokenError('R', token(1, 33), token(2, COUNTER)).hint
-    expect(lower).toMatch(new RegExp(`^most likely ${service}: .*--epoch 3 .*; otherwise ${hold}`))
-  })
-
-  it('names both causes when the mark is unknown', () => {
-    const { hint, message } = new StaleTokenError('R', 33n, undefined)
-    expect(message).toBe('stale token 33 for "R": the resource has seen a later token')
-    expect(hint).toContain(hold)
-    expect(hint).toContain(service)
-  })
-
-  it('keeps a hint that came from elsewhere', () => {
-    expect(new StaleTokenError('R', 33n, 34n, { hint: 'ask the operator' }).hint).toBe('ask the operator')
+  it('is empty when nothing differs, or the lengths do', () => {
+    expect(commonPrefix([])).toBe('')
+    expect(commonPrefix([33n])).toBe('')
+    expect(commonPrefix([33n, 33n])).toBe('')
+    expect(commonPrefix([33n, 334n])).toBe('')
   })
 })

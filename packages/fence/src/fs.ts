@@ -142,6 +142,7 @@ async function raise(folder: Folder, path: string, target: Target): Promise<void
   }
   checkNewest(path, target, entries)
   await baseOf(folder, target.token)
+  await folder.settle(mark)
 }
 
 function checkNewest(path: string, target: Target, entries: readonly Entry[]): void {

@@ -67,7 +67,7 @@ export function checkResource(resource: unknown): string {
   return resource
 }
 
-/** The refusal of a stale token. */
+/** The refusal of a stale token. Its hint names both reasons that there can be. */
 export function staleToken(resource: string, token: bigint, mark: bigint | undefined): StaleTokenError {
   return new StaleTokenError(resource, token, mark)
 }

@@ -34,6 +34,20 @@ describe('the guard of a file', () => {
     expect(readdirSync(folder).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
+  it('makes a mark durable that a killed process of the same hold may have left unsynced, once', async () => {
+    await file.open(holdOf(33n))
+    let syncs = 0
+    const open: typeof nodeFs.open = async (path, ...rest) => {
+      if (path === folder) syncs++
+      return await nodeFs.open(path, ...rest)
+    }
+    const again = fence(join(folder, 'state.json'), { fs: { ...nodeFs, open } })
+    expect(await again.read(holdOf(33n))).toBe(null)
+    expect(syncs).toBe(1)
+    await again.read(holdOf(33n))
+    expect(syncs).toBe(1)
+  })
+
   it('sweeps what nobody needs, and refuses late writers as before', async () => {
     for (let token = 30n; token < 40n; token++) await file.write(holdOf(token), `by ${token}`)
     await file.open(holdOf(40n))

@@ -288,13 +288,17 @@ export class Core {
   restore(meta: SnapshotMeta | undefined): boolean {
     assert(meta !== undefined, () => `a snapshot message without a snapshot at node ${this.id}`)
     if (meta.index <= this.log.committed) return false
-    assert(this.role === 'follower', () => `node ${this.id} takes a snapshot as ${this.role}`)
     if (this.log.matches(meta)) {
       this.log.commitTo(meta.index)
+      this.snapshot = meta
       return false
     }
+    // A leader has everything that was committed before its term.
+    assert(this.role === 'follower', () => `node ${this.id} takes a snapshot as ${this.role}`)
     this.log.restore(meta)
     this.snapshot = meta
+    // Whoever made the snapshot knows of the end of this member's vote.
+    this.retiringAt = 0
     this.tracked = restoreMembers(meta.configuration, (isLearner) => this.newProgress(isLearner))
     return true
   }

@@ -77,6 +77,34 @@ export class RaftLog {
     return this.termAt(id.index) === id.term
   }
 
+  /** The highest term that the entry at `index` can have, which is known to be committed: exact, or at most the base's. */
+  termAtMost(index: Index): Term {
+    return this.termAt(index) ?? this.base.term
+  }
+
+  /**
+   * Checks that a leader's log agrees with what is committed here. A leader has every committed entry, so one that has
+   * another entry there was elected without this member's history: a disk was set back. Free of charge for an append
+   * that follows what is committed.
+   */
+  assertAgrees(previous: EntryId, entries: readonly Entry[]): void {
+    if (previous.index > this.committed) return
+    this.assertSame(previous)
+    for (const entry of entries) {
+      if (entry.index > this.committed) return
+      this.assertSame(entry)
+    }
+  }
+
+  private assertSame({ index, term }: EntryId): void {
+    const ours = this.termAt(index)
+    assert(
+      ours === term || (ours === undefined && term <= this.base.term),
+      () =>
+        `the leader has an entry ${index} of term ${term} that conflicts with a committed one here, of term ${this.termAtMost(index)}: a member of this cluster was started on an older copy of its disk`,
+    )
+  }
+
   /** Whether a log that ends in `id` has at least what this one has (thesis 3.6.1). */
   isUpToDate(id: EntryId): boolean {
     const last = this.lastId

@@ -8,7 +8,7 @@ import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
 import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './reconfigure.js'
-import { broadcastHeartbeat, type Proposal } from './replication.js'
+import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
   Configuration,
   ConfigurationChange,
@@ -200,6 +200,8 @@ export class Raft {
       // A transfer that has not come about within an election timeout is given up.
       if (core.role === 'leader') core.transferee = 0
     }
+    // Also when the entry that would have led to it was applied during a transfer.
+    maybeLeaveJoint(core)
     retire(core)
     if (core.role !== 'leader' || core.heartbeatElapsed < core.limits.heartbeatTicks) return
     core.heartbeatElapsed = 0
@@ -269,6 +271,11 @@ export class Raft {
     if (core.role !== 'follower' || core.leader === 0 || core.handedReads.full) return false
     core.send({ kind: 'readIndex', to: core.leader, context: core.handedReads.ask(context) })
     return true
+  }
+
+  /** The program waits for none of its reads any more: questions that were lost on the way must not add up. */
+  abandonReads(): void {
+    this.core.handedReads.dropAll()
   }
 
   /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */
@@ -343,6 +350,15 @@ export class Raft {
       () => `a snapshot of ${meta.index} after one of ${snapshot?.index}`,
     )
     this.core.snapshot = meta
+  }
+
+  /**
+   * The program has made a leader's snapshot durable, after that leader's term ended perhaps. It is committed, whoever leads
+   * now, and takes the place of the log unless the log has it: the program would begin with it after a restart, too.
+   */
+  snapshotArrived(meta: SnapshotMeta): void {
+    onArrivedSnapshot(this.core, meta)
+    this.check()
   }
 
   compact(index: Index): void {

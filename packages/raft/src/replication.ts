@@ -1,7 +1,7 @@
 import type { Core } from './core.js'
 import { entryBytes, type Message } from './messages.js'
 import type { Progress } from './progress.js'
-import type { ConfigurationChange, Entry, Index, NodeId, Term } from './types.js'
+import type { ConfigurationChange, Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
 /** What a proposal asks for, before it has a place in the log. */
 export type Proposal =
@@ -84,6 +84,8 @@ export function broadcastHeartbeat(core: Core, context = core.reads.newest): voi
 /** A follower's answer to an append, at the leader. */
 export function onAppendReply(core: Core, progress: Progress, reply: Message): void {
   const { from } = reply
+  // Committed there, and not in this log: the peer's history is another one. It finds that out by itself.
+  if (!reply.reject && reply.index > core.log.lastIndex) return
   progress.recentlyActive = true
   if (reply.reject) {
     // Both sides look for the place where the logs can meet: the follower sent the last index whose term is not above
@@ -141,6 +143,7 @@ export function answerReads(core: Core): void {
 
 export function onAppend(core: Core, append: Message): void {
   const { from, index, logTerm } = append
+  core.log.assertAgrees({ term: logTerm, index }, append.entries)
   if (index < core.log.committed) {
     core.send({ kind: 'appendReply', to: from, index: core.log.committed })
     return
@@ -162,4 +165,14 @@ export function onHeartbeat(core: Core, heartbeat: Message): void {
 export function onSnapshot(core: Core, offer: Message): void {
   const restored = core.restore(offer.snapshot)
   core.send({ kind: 'appendReply', to: offer.from, index: restored ? core.log.lastIndex : core.log.committed })
+}
+
+/** A snapshot that is durable here, of a leader whose term may be over. The present leader learns of it. */
+export function onArrivedSnapshot(core: Core, meta: SnapshotMeta): void {
+  if (meta.index <= core.log.committed) return
+  // Without what is committed no election can be won.
+  if (core.role === 'preCandidate' || core.role === 'candidate') core.becomeFollower(core.term, 0)
+  const restored = core.restore(meta)
+  if (core.leader === 0 || core.leader === core.id) return
+  core.send({ kind: 'appendReply', to: core.leader, index: restored ? core.log.lastIndex : core.log.committed })
 }

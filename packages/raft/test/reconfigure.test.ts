@@ -134,3 +134,52 @@ describe('the last other voter', () => {
     expect(hand.raft(1).lastIndex).toBe(hand.raft(2).lastIndex)
   })
 })
+
+describe('a member that has ended its own vote', () => {
+  /** Node 1 has applied its removal, which node 2 has sent it. */
+  function retired(): Hand {
+    const hand = new Hand([1, 2, 3], { preVote: false })
+    const removal = { term: 1, index: 1, kind: 'configuration' as const, change: change([{ kind: 'remove', node: 1 }]) }
+    hand.give([message({ kind: 'append', from: 2, to: 1, term: 1, entries: [removal], commit: 1 })])
+    expect(hand.raft(1).configuration.voters).toEqual([2, 3])
+    hand.inbox = []
+    return hand
+  }
+  const stands = (hand: Hand): boolean => {
+    hand.tick(1, 25)
+    return hand.raft(1).role !== 'follower'
+  }
+
+  it('may stand for election until it hears that others know', () => {
+    expect(stands(retired())).toBe(true)
+    const hand = retired()
+    hand.give([message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 0 })])
+    expect(stands(hand)).toBe(true)
+  })
+
+  it('does not stand any more once a leader has told it of that commit index', () => {
+    const hand = retired()
+    hand.give([message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 1 })])
+    expect(stands(hand)).toBe(false)
+  })
+
+  it('is a voter like the others when it gets its vote back, and leads without handing over', () => {
+    const hand = retired()
+    const back = { term: 1, index: 2, kind: 'configuration' as const, change: change([{ kind: 'addVoter', node: 1 }]) }
+    const append = { kind: 'append' as const, from: 2, to: 1, term: 1, index: 1, logTerm: 1 }
+    hand.give([message({ ...append, entries: [back], commit: 0 })])
+    hand.give([message({ kind: 'voteReply', from: 2, to: 1, term: 1 })])
+    // It learns of the commit index by a refusal, as a candidate: no leader tells it.
+    hand.raft(1).campaign()
+    hand.flush(1)
+    const { term } = hand.raft(1)
+    hand.give([message({ kind: 'voteReply', from: 2, to: 1, term, reject: true, commit: 2, logTerm: 1 })])
+    hand.inbox = []
+    expect(hand.raft(1).configuration.voters).toEqual([1, 2, 3])
+    hand.elect(1, (one) => one.kind === 'append')
+    expect(hand.raft(1).role).toBe('leader')
+    for (const from of [2, 3]) hand.give([message({ kind: 'heartbeatReply', from, to: 1, term: hand.raft(1).term })])
+    hand.tick(1)
+    expect(hand.raft(1).status.transferee).toBe(0)
+  })
+})

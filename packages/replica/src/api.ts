@@ -16,6 +16,8 @@ export interface MemberStatus {
   readonly disk: 'ok' | 'full'
   /** Why the member stopped, if it did. */
   readonly failure: string | undefined
+  /** What to do about it, where that is known. */
+  readonly failureHint?: string | undefined
 }
 
 /** The part of the applied state that readers may use between two entries; never kept across a callback. */
@@ -61,6 +63,11 @@ export interface Member<State> {
   onStatus(listener: (status: MemberStatus) => void): () => void
   /** Events after `from` that are still in memory, oldest first; undefined: a gap. */
   history(from: Cursor): readonly { readonly cursor: Cursor; readonly event: Event }[] | undefined
+  /**
+   * Checks that the data folder is still there and still this member's. `done` gets why it cannot be relied on now. A folder
+   * that is lost stops the member before. Left out where there is no folder.
+   */
+  checkFolder?(done: (problem: string | undefined) => void): void
   /** Answers what can be answered, syncs, closes the files. `done` runs when nothing of it is left. */
   stop(done: () => void): void
 }

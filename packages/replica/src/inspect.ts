@@ -12,17 +12,20 @@ export interface Inspection {
   /** Terms of the log; undefined where it is compacted or does not reach. */
   termAt(index: number): number | undefined
   entry(index: number): Entry | undefined
+  /** The highest committed entry that this member knows `node` to have acknowledged. */
+  acknowledged(node: number): { readonly index: number; readonly term: number } | undefined
 }
 
 /** Looks into a member. Cheap: nothing is copied. */
 export function inspect(replica: Replica): Inspection {
-  const { raft, applier } = loopOf(replica)
+  const { raft, applier, peers } = loopOf(replica)
   return {
     raft: raft.status,
     state: applier.state,
     applied: { index: applier.index, term: applier.term },
     termAt: (index) => raft.termAt(index),
     entry: (index) => raft.entry(index),
+    acknowledged: (node) => peers.memory.get(node),
   }
 }
 

@@ -2,6 +2,7 @@ export { DamagedError } from './storage-errors.js'
 export { setAside } from './node/aside.js'
 export { NodeClock } from './node/clock.js'
 export { NodeDisk } from './node/disk.js'
+export { makeFolder, syncFolder } from './node/folders.js'
 export { type NodeReplicaOptions, openNodeReplica } from './node/open.js'
 export { type ClaimOptions, claimFolder, type FolderOwner } from './node/owner.js'
 export { NodeRandom } from './node/random.js'
@@ -13,6 +14,7 @@ export {
   backupPieces,
   readBackup,
 } from './node/offline/backup-file.js'
+export { writeWhole } from './node/offline/files.js'
 export type { KnownEpoch } from './node/offline/epochs.js'
 export type { FolderContent } from './node/offline/examine.js'
 export type { MovedHold } from './node/offline/raise.js'

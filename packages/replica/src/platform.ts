@@ -20,10 +20,29 @@ export interface DiskFile {
   readonly name: string
   /** Writes `chunks` one after another from `offset`. With `sync`, `done` runs only after the data is durable (fdatasync). */
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void
-  /** The same, blocking, with sync: the shortest way while the disk is quick. Throws on failure. */
+  /**
+   * The same, blocking, with sync: the shortest way while the disk is quick. Without chunks it only syncs what was written
+   * before, by whatever process. Throws on failure.
+   */
   writeSync(offset: number, chunks: readonly Uint8Array[]): void
   close(): void
 }
+
+/** What a check of the data folder finds. `facts` are for the log only. */
+export type FolderState =
+  | { readonly kind: 'own' }
+  /** It is not at its path any more: deleted, renamed, unmounted, or replaced by another one. */
+  | {
+      readonly kind: 'lost'
+      readonly why: string
+      /** What to do, where it is not to bring the folder back. */
+      readonly hint?: string
+      readonly facts?: Record<string, unknown>
+    }
+  /** The device or the file server is gone; it may come back. */
+  | { readonly kind: 'failing'; readonly why: string }
+  /** The check itself did not work, which says nothing about the folder. */
+  | { readonly kind: 'unknown'; readonly why: string }
 
 /**
  * One flat data folder. The calls that return at once are for start-up and for rare moments (roll, snapshot);
@@ -47,7 +66,13 @@ export interface Disk {
   /** Atomic; durable only after {@link Disk.syncFolder}. */
   rename(from: string, to: string): void
   remove(name: string): void
+  /** Makes creations, renames and removals durable, and the folder itself: the names that lead to it. */
   syncFolder(): void
+  /**
+   * Checks, without ever blocking, that the folder at the path is still the one that was opened, and that `file` still has
+   * a name. `done` may never run when the file system hangs. A disk that cannot be lost leaves it out.
+   */
+  check?(file: DiskFile | undefined, done: (state: FolderState) => void): void
 }
 
 /** A monotonic clock of whole milliseconds (fractions dropped), and one-shot timers on it. */

@@ -10,6 +10,7 @@ import {
   tokenOf,
 } from '@leasehold/core'
 import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
+import { FolderWatch } from './driver/folder-watch.js'
 import { Listeners } from './driver/listeners.js'
 import { Loop } from './driver/loop.js'
 import type { ChangeResult, MembershipChange } from './driver/membership.js'
@@ -19,10 +20,13 @@ import { type Reader, READS_MAX } from './driver/reads.js'
 import { foundFolder } from './founding.js'
 import type { MemberInfo } from './members.js'
 import type { CopyAnswer } from './state-copy.js'
-import { isFounded, openStorage, type Storage } from './storage.js'
+import { isFounded, markContradicted, openStorage, type Storage } from './storage.js'
+import { ContradictionError } from './storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
+/** Who asks for the data folder gets the answer of the last check when the present one takes longer. */
+const FOLDER_ANSWER_MS = 500
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000
 
@@ -56,6 +60,8 @@ export class Replica implements Member<LockState> {
   private readonly onStatusListeners: Listeners<[MemberStatus]>
   private phase: 'running' | 'stopping' | 'stopped' = 'running'
   private failure: string | undefined
+  private failureHint: string | undefined
+  private readonly folder: FolderWatch | undefined
   private cancelTick: (() => void) | undefined
   private roomRetryAt = 0
   private lastStatus = ''
@@ -64,6 +70,7 @@ export class Replica implements Member<LockState> {
   private stopped: (() => void)[] = []
   private stopDeadline = 0
   private readonly founded: Token | undefined
+  private marking = false
 
   /**
    * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
@@ -125,6 +132,11 @@ export class Replica implements Member<LockState> {
     })
     const { state } = this.loop.applier
     if (founded) this.founded = tokenOf(state.epoch, state.counter)
+    const { disk, clock } = settings.platform
+    if (disk.check !== undefined) {
+      const check = storage.log.check.bind(storage.log)
+      this.folder = new FolderWatch({ path: disk.path, clock, log, check, guard: (action) => this.guard(action) })
+    }
     this.scheduleTick()
   }
 
@@ -150,6 +162,7 @@ export class Replica implements Member<LockState> {
       appliedIndex: applier.index,
       disk: this.full ? 'full' : 'ok',
       failure: this.failure,
+      failureHint: this.failureHint,
     }
   }
 
@@ -240,9 +253,9 @@ export class Replica implements Member<LockState> {
   }
 
   /** Stops at once, because going on could do harm; `status.failure` says why. */
-  abandon(why: string): void {
+  abandon(why: string, hint?: string): void {
     this.guard(() => {
-      throw new StorageError(why)
+      throw new StorageError(why, hint === undefined ? {} : { hint })
     })
   }
 
@@ -276,7 +289,21 @@ export class Replica implements Member<LockState> {
       this.storage.log.prepare()
       this.storage.snapshots.prepare()
     }
+    this.folder?.tick()
     this.loop.tick()
+  }
+
+  checkFolder(done: (problem: string | undefined) => void): void {
+    const { clock } = this.settings.platform
+    let answered = false
+    const answer = (): void => {
+      if (answered) return
+      answered = true
+      cancel()
+      done(this.phase === 'stopped' ? undefined : this.folder?.problem)
+    }
+    const cancel = clock.after(this.folder === undefined ? 0 : FOLDER_ANSWER_MS, answer)
+    if (this.phase !== 'stopped') this.folder?.check(answer)
   }
 
   private get full(): boolean {
@@ -318,7 +345,7 @@ export class Replica implements Member<LockState> {
   private stoppedRefusal(): Refused {
     return this.failure === undefined
       ? refused('no-quorum', `member ${this.settings.name} is stopping`)
-      : refused('storage', `member ${this.settings.name} has stopped: ${this.failure}`)
+      : refused('storage', `member ${this.settings.name} has stopped: ${this.failure}`, this.failureHint)
   }
 
   private notLeader(): Refused {
@@ -339,7 +366,7 @@ export class Replica implements Member<LockState> {
   }
 
   private answerStopped(): void {
-    if (!this.storage.log.quiet || !this.storage.snapshots.quiet) return
+    if (!this.storage.log.quiet || !this.storage.snapshots.quiet || this.marking) return
     const { stopped } = this
     this.stopped = []
     if (stopped.length === 0) return
@@ -372,10 +399,22 @@ export class Replica implements Member<LockState> {
     const { identity } = this.storage
     const { raft, applier } = this.loop
     const place = `in term ${raft.term} after entry ${applier.index}`
+    this.failureHint = error instanceof StorageError ? error.hint : undefined
     this.failure = `member ${identity.name} (node ${identity.node}) stopped ${place}: ${error.message}`
-    const fields = { term: raft.term, index: applier.index, error: error.stack ?? error.message }
+    const { failureHint: hint } = this
+    const fields = { term: raft.term, index: applier.index, error: error.stack ?? error.message, ...(hint && { hint }) }
     this.settings.platform.log.error('stopped', fields)
+    if (error instanceof ContradictionError) this.markContradicted(error)
     this.halt()
+  }
+
+  /** The folder is given back when that is written down. */
+  private markContradicted({ message }: ContradictionError): void {
+    this.marking = true
+    markContradicted(this.settings.platform.disk, message, () => {
+      this.marking = false
+      this.checkStopping()
+    })
   }
 
   private get role(): Exclude<MemberStatus['role'], 'stopped'> {

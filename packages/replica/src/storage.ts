@@ -1,11 +1,11 @@
 import { StorageError } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
-import { type Identity, identitySeed, readIdentity, writeIdentity } from './identity.js'
+import { IDENTITY_FILE, type Identity, identitySeed, readIdentity, writeIdentity } from './identity.js'
 import { Log } from './log/log.js'
 import { decodeMeta } from './members.js'
 import type { Disk } from './platform.js'
 import { type Snapshot, Snapshots } from './snapshots/snapshots.js'
-import { DamagedError, writeFailed } from './storage-errors.js'
+import { ContradictionError, DamagedError, writeFailed } from './storage-errors.js'
 
 export interface StorageOptions {
   readonly segmentBytes: number
@@ -22,6 +22,9 @@ const DATA = /^(log|snapshot)-/
 export const RESTORING = 'restoring'
 /** Lies in a folder while a single member is made of it: what is there may be of both lives. */
 export const RECOVERING = 'recovering'
+
+/** Lies in a folder whose history is not that of its cluster, and says why. */
+export const CONTRADICTED = 'contradicted'
 
 /** Everything that a member keeps in its data folder: who it is, its snapshots and its log. */
 export interface Storage {
@@ -77,7 +80,15 @@ export function found(
   )
 }
 
-/** Reads a member's folder. `done` may run inside the call. */
+/**
+ * Reads a member's folder. `done` may run inside the call.
+ *
+ * Nothing that is read here counts before it is durable: an earlier process may have been killed between a change and its
+ * sync, and what can be read may still be lost with the power. So all names are synced first, before anything is removed:
+ * the rename of the identity, of a snapshot or of a log file may be unsynced. The content of identity and snapshots was
+ * synced before they got their names; it is synced again in case another program has just copied the folder here. The log,
+ * in which term and vote stand, is the one file that grows under its own name: see `log/durable.ts`.
+ */
 export function openStorage(
   disk: Disk,
   options: StorageOptions,
@@ -86,6 +97,8 @@ export function openStorage(
   let identity: Identity | undefined
   let snapshots: Snapshots
   try {
+    syncFound(disk)
+    refuseContradicted(disk)
     identity = readIdentity(disk)
     snapshots = new Snapshots(disk, { reserveBytes: options.reserveBytes, changed: options.changed })
   } catch (error) {
@@ -112,6 +125,45 @@ export function openStorage(
     snapshots.prepare()
     done(undefined, { identity, snapshot, snapshots, log })
   })
+}
+
+/** Makes everything durable that a member's folder says: its names, then the files. @throws StorageError */
+function syncFound(disk: Disk): void {
+  let at = disk.path
+  try {
+    disk.syncFolder()
+    for (const name of disk.list()) {
+      if (name !== IDENTITY_FILE && !DATA.test(name)) continue
+      at = `${disk.path}/${name}`
+      const file = disk.open(name)
+      try {
+        file.writeSync(0, [])
+      } finally {
+        file.close()
+      }
+    }
+  } catch (error) {
+    throw writeFailed(at, error)
+  }
+}
+
+/** Keeps a member from ever starting on this folder again. `done` runs when that is written down, or cannot be. */
+export function markContradicted(disk: Disk, why: string, done: () => void): void {
+  const bytes = new TextEncoder().encode(why)
+  disk.create(CONTRADICTED, bytes.length, (_error, file) => {
+    if (!file) return done()
+    file.write(0, [bytes], true, () => {
+      file.close()
+      done()
+    })
+  })
+}
+
+/** @throws ContradictionError */
+function refuseContradicted(disk: Disk): void {
+  if (!disk.list().includes(CONTRADICTED)) return
+  const why = new TextDecoder().decode(disk.read(CONTRADICTED)).replaceAll('\0', '')
+  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'the file says no more'}`)
 }
 
 /** Why a snapshot cannot be this member's: files of two folders were mixed. */

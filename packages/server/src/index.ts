@@ -22,4 +22,5 @@ export {
 export { type FoundingRecord, type Standing, standingAt } from './peers/standing.js'
 export { type Dialer, plainDialer, tlsDialer } from './peers/dial.js'
 export { becomeVoter } from './peers/repair.js'
-export { type Address, parseAddress, TcpPeers } from './peers/transport.js'
+export { type Address, parseAddress } from './peers/ask.js'
+export { TcpPeers } from './peers/transport.js'

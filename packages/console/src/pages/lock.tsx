@@ -1,4 +1,4 @@
-import { sharedDigits } from '@leasehold/core'
+import { commonPrefix } from '@leasehold/core'
 import { useRef } from 'preact/hooks'
 import type { JSX } from 'preact'
 import { length, span, timeOfDay, took } from '../model/durations.js'
@@ -43,7 +43,7 @@ export function LockPage({ name }: { name: string }): JSX.Element {
 
 function Holds({ row }: { row: LockRow }): JSX.Element {
   const { name, holds, queue } = row
-  const shared = sharedDigits(holds.map(({ lock }) => lock.token))
+  const shared = commonPrefix(holds.map(({ lock }) => lock.token).map(BigInt)).length
   return (
     <Section title={holds.length > 1 ? 'Holders' : 'Holder'} note={holds.length > 1 ? holds.length : undefined}>
       {holds.length === 0 && (
@@ -189,7 +189,7 @@ function useHeldBefore({ holds }: LockRow): readonly HeldBefore[] {
 function History({ row }: { row: LockRow }): JSX.Element {
   const before = useHeldBefore(row)
   const grants = grantsOf(row.name, events.value, before).slice(0, GRANTS_SHOWN)
-  const shared = sharedDigits(grants.map(({ token }) => token))
+  const shared = commonPrefix(grants.map(({ token }) => token).map(BigInt)).length
   const since = `since ${timeOfDay(listeningSince.value)}${listening.value ? '' : ', not listening now'}`
   return (
     <Section title="Grants" note={since}>

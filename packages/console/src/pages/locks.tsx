@@ -1,4 +1,4 @@
-import { sharedDigits } from '@leasehold/core'
+import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JSX } from 'preact'
@@ -76,7 +76,7 @@ function None(): JSX.Element {
 function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
   const shown = found.slice(0, drawn.value)
   const partial = picture.value?.partial === true
-  const shared = sharedDigits(shown.flatMap(({ holds: [first] }) => first?.lock.token ?? []))
+  const shared = commonPrefix(shown.flatMap(({ holds: [first] }) => first?.lock.token ?? []).map(BigInt)).length
   return (
     <>
       <table class="locks" aria-label="Locks">

@@ -1,4 +1,4 @@
-import { sharedDigits } from '@leasehold/core'
+import { commonPrefix } from '@leasehold/core'
 import { computed } from '@preact/signals'
 import type { JSX } from 'preact'
 import { registers, registersRefused } from '../state/registers.js'
@@ -16,7 +16,7 @@ const rows = computed(() => {
 /** The small values that the service keeps. */
 export function RegistersPage(): JSX.Element {
   const found = rows.value
-  const shared = sharedDigits((found ?? []).map(({ version }) => version))
+  const shared = commonPrefix((found ?? []).map(({ version }) => version).map(BigInt)).length
   return (
     <>
       <div class="head">

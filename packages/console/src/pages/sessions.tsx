@@ -1,4 +1,4 @@
-import { sharedDigits } from '@leasehold/core'
+import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { length } from '../model/durations.js'
@@ -57,7 +57,7 @@ export function SessionsPage(): JSX.Element {
 
 function Table({ found }: { found: readonly SessionRow[] }): JSX.Element {
   const shown = found.slice(0, drawn.value)
-  const shared = sharedDigits(shown.map(({ session }) => session))
+  const shared = commonPrefix(shown.map(({ session }) => session).map(BigInt)).length
   return (
     <>
       <table class="sessions" aria-label="Sessions">

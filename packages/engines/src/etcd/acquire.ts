@@ -17,7 +17,7 @@ import type { Compare, Op, TxnRequest } from './messages.js'
 import type { EtcdSession, OwnHold } from './session.js'
 import { hashOf } from './words.js'
 import { type LockView, mismatchOf, placeIn } from './serve.js'
-import { kvsOf } from './store.js'
+import { holdRecord, kvsOf } from './store.js'
 
 /** A wait of 0 needs an answer all the same; this long for one. */
 const ANSWER_MS = 5_000
@@ -50,6 +50,8 @@ export class Acquire {
   readonly #options: AcquireOptions
   readonly #number: number
   readonly #secret: string | undefined
+  /** The base of the last question: that of its grant. */
+  #base = 0
   #resolve: (acquired: Acquired) => void = () => {}
   #reject: (error: LeaseholdError) => void = () => {}
   #isOver = false
@@ -140,7 +142,7 @@ export class Acquire {
       const limitMs = this.#options.waitMs === 0 ? ANSWER_MS : Math.max(CALL_TIMEOUT_MS, this.#options.waitMs)
       const goesOn = () => !this.#isOver
       const { inner, revision } = await this.#session.guarded(limitMs, () => this.#question(record, queues), goesOn)
-      if (inner.succeeded) return this.#granted(holdOf(record, this.names), revision, false)
+      if (inner.succeeded) return this.#granted(holdOf({ ...record, base: this.#base }, this.names), revision, false)
       const views = this.names.map((name, i) => {
         const at = i * 2 + (queues ? 1 : 0)
         return store.viewOf(name, [...kvsOf(inner.responses[at]), ...kvsOf(inner.responses[at + 1])])
@@ -186,9 +188,11 @@ export class Acquire {
     }
   }
 
-  #question(record: RequestRecord, queues: boolean): TxnRequest {
+  #question(unbased: RequestRecord, queues: boolean): TxnRequest {
     const { store, leaseId: lease } = this.#session
     const { layout } = store
+    this.#base = store.base
+    const record = { ...unbased, base: this.#base }
     const isEmpty = this.names.map((name): Compare => {
       return { result: 0, target: 1, ...layout.lock(name), createRevision: 0 }
     })
@@ -332,13 +336,11 @@ export class Acquire {
 
   async #serve(): Promise<void> {
     if (this.#isOver) return
-    const { revision, locks, grants } = await this.#session.store.serve(this.names, CALL_TIMEOUT_MS)
+    const { revision, locks, grants, base } = await this.#session.store.serve(this.names, CALL_TIMEOUT_MS)
     if (this.#isOver) return
     const grant = grants.find(({ waiter }) => waiter.request === this.request)
     if (grant) {
-      const { ordinal, terms } = grant
-      const record = { ...grant.waiter.record, ordinal, terms, grantedAt: this.#session.platform.wallMs() }
-      return this.#granted(record, revision, true)
+      return this.#granted(holdRecord(grant, this.#session.platform.wallMs(), base), revision, true)
     }
     const views = this.names.map((name) => locks.get(name) as LockView)
     const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
@@ -366,7 +368,7 @@ export class Acquire {
       if (this.#isOver) return
     }
     this.#end()
-    this.#resolve({ id: idOf(record.epoch, revision, record.ordinal), hold, secret: this.#secret })
+    this.#resolve({ id: idOf(record, revision, record.ordinal), hold, secret: this.#secret })
   }
 
   /** A persistent hold leaves its session when the session has heard of it. */

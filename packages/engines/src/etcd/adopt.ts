@@ -1,6 +1,6 @@
 import type { EngineGrant } from '@leasehold/client'
-import { NotHolderError, splitToken } from '@leasehold/core'
-import { heldView, idOf, revisionOf } from './layout.js'
+import { NotHolderError } from '@leasehold/core'
+import { heldView, type HoldRecord, idOf, recordOf } from './layout.js'
 import type { EtcdSession } from './session.js'
 import { kvsOf } from './store.js'
 import { hashOf, wordOp } from './words.js'
@@ -13,14 +13,14 @@ export interface AdoptOptions {
 
 /** Moves a hold to this session, under a new id and a new secret, if nobody was faster. */
 export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: AdoptOptions): Promise<EngineGrant> {
-  const { revision, ordinal } = revisionOf(splitToken(id).serial)
-  const found = await session.store.findHold(id, revision, ordinal, timeoutMs)
+  const found = await session.store.findHold(id, timeoutMs)
   const gone = new NotHolderError(`hold ${id} does not exist (any more)`)
   if (found === undefined) throw gone
   if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
   const number = session.nextRequest()
   const request = `${session.sid}.${number}`
   const newSecret = Buffer.from(session.platform.randomBytes(16)).toString('hex')
+  const { revision } = found
   const terms = heldView(found.record, revision).locks.map(({ mode, slot, token }) => {
     if (slot !== undefined) return { slot }
     return mode === 'shared' ? { token: String(token) } : {}
@@ -35,9 +35,10 @@ export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: Ado
     number,
     epoch: session.store.epoch,
   }
-  const record = { ...found.record, ...own, secret: hashOf(newSecret), delayLease, ordinal: 0, terms, grantedAt }
+  const unbased = { ...found.record, ...own, secret: hashOf(newSecret), delayLease, ordinal: 0, terms, grantedAt }
+  let record: HoldRecord = unbased
   const { layout } = session.store
-  const names = record.locks.map(({ name }) => name)
+  const names = unbased.locks.map(({ name }) => name)
   const held = layout.hold(names[0] as string, request)
   const word = await wordOp(
     session.store,
@@ -45,18 +46,23 @@ export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: Ado
     { what: 'moved', request: found.request, actor: session.client, text: '' },
     timeoutMs,
   )
-  const answer = await session.guarded(timeoutMs, () => ({
-    compare: names.map((name) => {
-      return { result: 0, target: 1, key: layout.hold(name, found.request), createRevision: revision }
-    }),
-    success: [
-      ...session.store.leaveOps(names, found.request, delayMs > 0),
-      ...session.store.grantOps(record, request, persistent ? 0n : session.leaseId),
-      word,
-    ],
-    failure: [{ range: { key: held } }],
-  }))
-  const created = answer.inner.succeeded ? answer.revision : kvsOf(answer.inner.responses[0])[0]?.createRevision
+  const answer = await session.guarded(timeoutMs, () => {
+    record = { ...unbased, base: session.store.base }
+    return {
+      compare: names.map((name) => {
+        return { result: 0, target: 1, key: layout.hold(name, found.request), createRevision: revision }
+      }),
+      success: [
+        ...session.store.leaveOps(names, found.request, delayMs > 0),
+        ...session.store.grantOps(record, request, persistent ? 0n : session.leaseId),
+        word,
+      ],
+      failure: [{ range: { key: held } }],
+    }
+  })
+  const [written] = answer.inner.succeeded ? [] : kvsOf(answer.inner.responses[0])
+  if (written !== undefined) record = recordOf<HoldRecord>(written)
+  const created = answer.inner.succeeded ? answer.revision : written?.createRevision
   if (created === undefined) throw gone
-  return session.granted(idOf(record.epoch, created), { request, record, hasWaited: true }, newSecret)
+  return session.granted(idOf(record, created), { request, record, hasWaited: true }, newSecret)
 }

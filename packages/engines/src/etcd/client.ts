@@ -74,6 +74,7 @@ export class EtcdClient {
   #epoch: number | undefined
   #seenRevision = 0
   #lastError: Error | undefined
+  #left: () => void = () => {}
 
   constructor(
     readonly name: string,
@@ -96,6 +97,11 @@ export class EtcdClient {
       },
       failed: (error) => (error instanceof CallError ? this.#failed(error) : undefined),
     })
+  }
+
+  /** Runs `listener` whenever a connection is given up. */
+  onLeave(listener: () => void): void {
+    this.#left = listener
   }
 
   get status(): EngineStatus {
@@ -305,6 +311,7 @@ export class EtcdClient {
   #leave(connection: GrpcConnection, error?: Error): void {
     if (this.#connection !== connection) return
     this.#connection = undefined
+    this.#left()
     this.#turn++
     connection.close(error)
   }
@@ -314,7 +321,7 @@ export class EtcdClient {
     if (header === undefined) return
     if (header.revision < atLeast) {
       throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
-        hint: 'it was restored: raise the epoch (leasehold engines epoch N) before it gives locks again',
+        hint: 'it was restored: start this client again; what it holds is lost',
       })
     }
     if (header.revision > this.#seenRevision) this.#seenRevision = header.revision

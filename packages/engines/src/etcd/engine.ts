@@ -24,16 +24,17 @@ import {
 } from '@leasehold/core'
 import { EtcdClient } from './client.js'
 import { watchStore, type Item } from './events.js'
-import { bytesOf, type HoldRecord, recordOf, revisionOf, type SessionRecord } from './layout.js'
+import { bytesOf, type HoldRecord, recordOf, serialOf, type SessionRecord } from './layout.js'
 import type { Op, TxnRequest } from './messages.js'
 import { queryStore } from './query.js'
 import { registerOf } from './registers.js'
 import { EtcdSession } from './session.js'
 import { wordOp } from './words.js'
-import { Store } from './store.js'
+import { kvsOf, Store } from './store.js'
 import { parseEtcdUrl } from './url.js'
 
 const POSITION_TIMEOUT_MS = 5_000
+const SESSION_ATTEMPTS_MAX = 10
 
 export interface EtcdEngineOptions {
   readonly tls?: ConnectionOptions
@@ -92,24 +93,12 @@ class EtcdEngine implements Engine {
     const epoch = await this.#store.ready(timeoutMs)
     const lease = await this.#client.leaseGrant(ttlMs, timeoutMs)
     const sid = Buffer.from(this.#platform.randomBytes(8)).toString('hex')
-    const record: SessionRecord = { state: 'open', epoch, client, ttlMs }
-    const key = this.#store.layout.session(sid)
-    const answer = await this.#client.txn(
-      {
-        compare: [this.#store.epochHolds, { result: 0, target: 1, key, createRevision: 0 }],
-        success: [
-          { put: { key, value: bytesOf(record), lease } },
-          { put: { key: this.#store.layout.open(sid), value: Buffer.from('1'), lease } },
-        ],
-        failure: [{ range: { key } }],
-      },
-      { timeoutMs, repeatable: true },
+    const { record, revision } = await this.#writeSession(
+      { state: 'open', epoch, client, ttlMs },
+      sid,
+      lease,
+      timeoutMs,
     )
-    const revision = answer.succeeded ? answer.header.revision : answer.responses[0]?.range?.kvs[0]?.createRevision
-    if (revision === undefined) {
-      this.#store.forgetEpoch()
-      throw new EpochChangedError('the epoch was raised')
-    }
     const session: EtcdSession = new EtcdSession({
       store: this.#store,
       platform: this.#platform,
@@ -123,6 +112,35 @@ class EtcdEngine implements Engine {
     return session
   }
 
+  /** Writes the session's keys with the base in force, which another client may raise at the same time. */
+  async #writeSession(unbased: SessionRecord, sid: string, lease: bigint, timeoutMs: number) {
+    const { layout } = this.#store
+    const key = layout.session(sid)
+    for (let attempt = 1; attempt <= SESSION_ATTEMPTS_MAX; attempt++) {
+      const record: SessionRecord = { ...unbased, base: this.#store.base }
+      const answer = await this.#client.txn(
+        {
+          compare: [this.#store.epochHolds, { result: 0, target: 1, key, createRevision: 0 }],
+          success: [
+            { put: { key, value: bytesOf(record), lease } },
+            { put: { key: layout.open(sid), value: Buffer.from('1'), lease } },
+          ],
+          failure: [{ range: { key } }, { range: { key: layout.epoch } }],
+        },
+        { timeoutMs, repeatable: true },
+      )
+      if (answer.succeeded) return { record, revision: answer.header.revision }
+      const [written] = kvsOf(answer.responses[0])
+      if (written !== undefined) return { record: recordOf<SessionRecord>(written), revision: written.createRevision }
+      const [kv] = kvsOf(answer.responses[1])
+      if (kv === undefined || this.#store.note(kv) !== unbased.epoch) {
+        this.#store.forgetEpoch()
+        throw new EpochChangedError('the epoch was raised')
+      }
+    }
+    throw new UnavailableError(`${this.name}: too many clients raise the base of its tokens at once`)
+  }
+
   async query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }> {
     await this.#store.ready(options.timeoutMs)
     return queryStore(this.#store, query, options)
@@ -132,10 +150,9 @@ class EtcdEngine implements Engine {
     const { actor, reason, timeoutMs } = options
     const store = this.#store
     await store.ready(timeoutMs)
-    const { revision, ordinal } = revisionOf(splitToken(hold).serial)
-    const found = await store.findHold(hold, revision, ordinal, timeoutMs)
+    const found = await store.findHold(hold, timeoutMs)
     if (found === undefined) throw new NotHolderError(`hold ${hold} does not exist (any more)`)
-    const { request, record } = found
+    const { request, record, revision } = found
     const names = record.locks.map(({ name }) => name)
     const word = await wordOp(store, found, { what: 'stolen', request, actor, text: reason }, timeoutMs)
     const ops: Op[] = [
@@ -156,10 +173,13 @@ class EtcdEngine implements Engine {
     const { reason, timeoutMs } = options
     const store = this.#store
     await store.ready(timeoutMs)
-    const { revision } = revisionOf(splitToken(id).serial)
-    const span = { minCreateRevision: revision, maxCreateRevision: revision }
-    const { kvs } = await this.#client.range({ ...store.layout.sessions, ...span }, timeoutMs)
-    const kv = kvs.find(({ key }) => store.layout.parse(key)?.kind === 'session')
+    const { serial } = splitToken(id)
+    const { kvs } = await this.#client.range(store.layout.sessions, timeoutMs)
+    const kv = kvs.find((one) => {
+      if (store.layout.parse(one.key)?.kind !== 'session') return false
+      const found = recordOf<SessionRecord>(one)
+      return BigInt(found.epoch) === id >> 48n && serialOf(found, one.createRevision) === serial
+    })
     const record = kv && recordOf<SessionRecord>(kv)
     if (kv === undefined || record?.state !== 'open')
       throw new SessionEndedError(`session ${id} does not exist (any more)`)
@@ -167,7 +187,7 @@ class EtcdEngine implements Engine {
     const sid = store.layout.parse(kv.key)?.name as string
     await this.#repeated(
       {
-        compare: [{ result: 0, target: 1, key: kv.key, createRevision: revision }],
+        compare: [{ result: 0, target: 1, key: kv.key, createRevision: kv.createRevision }],
         success: [
           { put: { key: kv.key, value: bytesOf(closed), ignoreLease: true } },
           { delete: { key: store.layout.open(sid) } },

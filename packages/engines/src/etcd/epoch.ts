@@ -2,9 +2,19 @@ import type { ConnectionOptions } from 'node:tls'
 import { defaultPlatform } from '@leasehold/client'
 import { EPOCH_MAX, InvalidError, type Token, UnavailableError } from '@leasehold/core'
 import { EtcdClient } from './client.js'
-import { bytesOf, type HoldRecord, heldView, idOf, Layout, recordOf, type SessionRecord, type Terms } from './layout.js'
+import { baseFor, recordCluster } from './base.js'
+import {
+  bytesOf,
+  type EpochRecord,
+  type HoldRecord,
+  heldView,
+  idOf,
+  Layout,
+  recordOf,
+  type SessionRecord,
+  type Terms,
+} from './layout.js'
 import type { KeyValue, Op } from './messages.js'
-import type { EpochRecord } from './store.js'
 import { parseEtcdUrl } from './url.js'
 
 const TIMEOUT_MS = 10_000
@@ -45,6 +55,7 @@ export async function raiseEpoch(
 class Raising {
   /** By lock: the token of its readers. */
   readonly #generations = new Map<string, string>()
+  #base = 0
 
   constructor(
     private readonly client: EtcdClient,
@@ -82,7 +93,11 @@ class Raising {
         hint: `take one above every epoch ever used, at least ${found.epoch + 1}`,
       })
     }
-    const record: EpochRecord = { epoch: this.epoch, cluster: String(header.clusterId) }
+    // Copies of one etcd that are raised to the same epoch differ in their clocks at least.
+    const raised = baseFor(found?.base ?? 0, header.revision, this.client.platform.wallMs())
+    if (typeof raised === 'number') this.#base = raised
+    else this.#base = found?.base ?? 0
+    const record: EpochRecord = { epoch: this.epoch, cluster: recordCluster(header.clusterId), base: this.#base }
     const { succeeded, responses } = await this.client.txn(
       {
         compare: [{ result: 0, target: 2, key, modRevision: kvs[0]?.modRevision ?? 0 }],
@@ -106,7 +121,7 @@ class Raising {
       if (mode === 'shared') return token === undefined ? { first: 0 } : { token }
       return record.terms[i] ?? {}
     })
-    const raised: HoldRecord = { ...record, epoch: this.epoch, ordinal: 0, terms }
+    const raised: HoldRecord = { ...record, epoch: this.epoch, base: this.#base, ordinal: 0, terms }
     const value = bytesOf(raised)
     const kinds = record.delayMs > 0 ? (['hold', 'delay'] as const) : (['hold'] as const)
     const ops = names.flatMap((name): Op[] => [
@@ -121,7 +136,7 @@ class Raising {
       },
       { timeoutMs: TIMEOUT_MS, repeatable: false },
     )
-    const id = idOf(this.epoch, header.revision)
+    const id = idOf(raised, header.revision)
     for (const { name, mode } of record.locks) {
       if (mode === 'shared' && !this.#generations.has(name)) this.#generations.set(name, String(id))
     }

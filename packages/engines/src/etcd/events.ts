@@ -13,6 +13,7 @@ import {
   WatchError,
 } from '@leasehold/core'
 import {
+  type EpochRecord,
   heldView,
   type HoldRecord,
   idOf,
@@ -129,6 +130,8 @@ export function eventsOf(store: Store, group: readonly WatchEventMessage[]): Eve
   const changes: Change[] = []
   for (const { type, kv, prevKv } of group) {
     const parsed = store.layout.parse(kv.key)
+    // A raised base changes no epoch.
+    if (parsed?.kind === 'epoch' && type === 0 && recordOf<EpochRecord>(kv).epoch === store.epoch) continue
     if (parsed?.kind === 'epoch') throw new EpochChangedError('the epoch was raised')
     if (parsed === undefined) continue
     if (type === 1 && prevKv === undefined) throw new WatchError('what was deleted is compacted away in etcd')
@@ -162,7 +165,7 @@ export function eventsOf(store: Store, group: readonly WatchEventMessage[]): Eve
 function sessionEvents({ isPut, kv, before }: Change, ended: Map<string, EndReason>): Event[] {
   const record = recordOf<SessionRecord>(isPut ? kv : (before as KeyValue))
   const sid = kv.key.toString('utf8').split('/').at(-1) as string
-  const session = serialOf(isPut ? kv.createRevision : (before as KeyValue).createRevision) as number as SessionId
+  const session = serialOf(record, (isPut ? kv : (before as KeyValue)).createRevision) as number as SessionId
   const reason: EndReason = record.state === 'open' ? 'expired' : record.by === 'operator' ? 'operator' : 'closed'
   if (!isPut) {
     ended.set(sid, reason)
@@ -207,8 +210,8 @@ function waitEvents(
 
 function registerEvent({ isPut, kv, before }: Change, key: string): Event {
   if (isPut) return { kind: 'put', key, version: registerOf(kv).version }
-  const { version } = registerOf(before as KeyValue)
-  return { kind: 'deleted', key, version: idOf(Number(version >> 48n), kv.modRevision) }
+  const { version, base } = registerOf(before as KeyValue)
+  return { kind: 'deleted', key, version: idOf({ epoch: Number(version >> 48n), base }, kv.modRevision) }
 }
 
 function viewed(record: HoldRecord, revision: number): { serial: HoldId; locks: HeldLock[] } {

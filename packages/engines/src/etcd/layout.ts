@@ -1,11 +1,20 @@
-import { covers, type LockRequest, type Mode, StorageError, type Token, tokenOf } from '@leasehold/core'
+import {
+  COUNTER_MAX,
+  covers,
+  LimitError,
+  type LockRequest,
+  type Mode,
+  StorageError,
+  type Token,
+  tokenOf,
+} from '@leasehold/core'
 import type { Serial } from '@leasehold/core'
 import type { KeyValue } from './messages.js'
 
 /**
  * What lies in etcd, below the prefix. JSON, so that an operator can read it with `etcdctl get --prefix leasehold/`.
  *
- * - `epoch`: `{epoch, cluster}`.
+ * - `epoch`: `{epoch, cluster, base}`, see {@link EpochRecord}.
  * - `s/SESSION`: an open or closed session, under its lease; `s/SESSION/w`: why something of it has ended just now;
  *   `s/SESSION/aN`: the answer of its write N.
  * - `o/SESSION`: there while the session is open, under its lease. A session is closed before its lease ends, and nobody may
@@ -128,7 +137,17 @@ export interface ParsedKey {
   readonly request: string
 }
 
+export interface EpochRecord {
+  readonly epoch: number
+  /** `ID/2`: the id of the etcd cluster in which it was set. Older versions, which know no base, take it for another etcd. */
+  readonly cluster: string
+  /** Added to 64 × revision in all that is made from now on; it only grows. Absent in records of older versions: 0. */
+  readonly base?: number
+}
+
 export interface SessionRecord {
+  /** What was in force when it was made; absent: 0. So in all records. */
+  readonly base?: number
   readonly state: 'open' | 'closed'
   readonly epoch: number
   readonly client: string
@@ -140,6 +159,7 @@ export interface SessionRecord {
 /** A request as its keys have it: the same in each of its locks. */
 export interface RequestRecord {
   readonly epoch: number
+  readonly base?: number
   readonly sid: string
   /** The session's full id. */
   readonly session: string
@@ -185,20 +205,34 @@ export interface Word {
 /** Grants of one transaction: their ids are told apart by this many bits. */
 const ORDINAL_BITS = 6
 export const GRANTS_PER_TXN_MAX = 2 ** ORDINAL_BITS
-export const REVISION_MAX = 2 ** (48 - ORDINAL_BITS) - 1
-
-/** The serial of a revision: the counter part of every full id. */
-export function serialOf(revision: number, ordinal = 0): Serial {
-  if (revision > REVISION_MAX) throw new StorageError(`revision ${revision} is beyond what tokens can hold`)
-  return (revision * GRANTS_PER_TXN_MAX + ordinal) as Serial
+/** What ids are made of: the epoch and the base that were in force. */
+export interface Numbering {
+  readonly epoch: number
+  readonly base?: number
 }
 
-export function revisionOf(serial: number): { revision: number; ordinal: number } {
-  return { revision: Math.floor(serial / GRANTS_PER_TXN_MAX), ordinal: serial % GRANTS_PER_TXN_MAX }
+/** The serial of a revision, the counter part of every full id: base + 64 × revision + ordinal. @throws LimitError */
+export function serialOf({ base = 0 }: Pick<Numbering, 'base'>, revision: number, ordinal = 0): Serial {
+  const serial = base + revision * GRANTS_PER_TXN_MAX + ordinal
+  if (serial <= COUNTER_MAX) return serial as Serial
+  throw new LimitError(`revision ${revision} above base ${base} is beyond what tokens can hold`, {
+    hint: 'raise the epoch: leasehold engines epoch N',
+  })
 }
 
-export function idOf(epoch: number, revision: number, ordinal = 0): Token {
-  return tokenOf(epoch, serialOf(revision, ordinal))
+/** The revision and ordinal of a serial that was made with this base. */
+export function revisionOf({ base = 0 }: Pick<Numbering, 'base'>, serial: number): Place {
+  const place = serial - base
+  return { revision: Math.floor(place / GRANTS_PER_TXN_MAX), ordinal: place % GRANTS_PER_TXN_MAX }
+}
+
+export interface Place {
+  readonly revision: number
+  readonly ordinal: number
+}
+
+export function idOf(numbering: Numbering, revision: number, ordinal = 0): Token {
+  return tokenOf(numbering.epoch, serialOf(numbering, revision, ordinal))
 }
 
 export interface HeldView {
@@ -209,13 +243,13 @@ export interface HeldView {
 
 /** The id, tokens and slots of a hold whose keys were made at `revision`. */
 export function heldView(record: HoldRecord, revision: number): HeldView {
-  const serial = serialOf(revision, record.ordinal)
+  const serial = serialOf(record, revision, record.ordinal)
   return {
     id: tokenOf(record.epoch, serial),
     serial,
     locks: record.locks.map(({ name, mode }, i) => {
       const { slot, token, first } = record.terms[i] as Terms
-      const own = token === undefined ? serialOf(revision, first ?? record.ordinal) : serialPart(token)
+      const own = token === undefined ? serialOf(record, revision, first ?? record.ordinal) : serialPart(token)
       return {
         name,
         mode,

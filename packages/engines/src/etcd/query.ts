@@ -201,7 +201,7 @@ export function sessionsOf(store: Store, kvs: readonly KeyValue[]): Map<string, 
     if (parsed?.kind !== 'session') continue
     const record = recordOf<SessionRecord>(kv)
     if (record.state !== 'open') continue
-    sessions.set(parsed.name, { sid: parsed.name, serial: serialOf(kv.createRevision), record, kv })
+    sessions.set(parsed.name, { sid: parsed.name, serial: serialOf(record, kv.createRevision), record, kv })
   }
   return sessions
 }

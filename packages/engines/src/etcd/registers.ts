@@ -8,7 +8,7 @@ import {
   UnknownOutcomeError,
   VersionConflictError,
 } from '@leasehold/core'
-import { idOf, revisionOf } from './layout.js'
+import { idOf, type Layout, type Numbering, revisionOf } from './layout.js'
 import type { Compare, KeyValue, Op } from './messages.js'
 import type { EtcdSession, OwnHold } from './session.js'
 import { kvsOf } from './store.js'
@@ -24,6 +24,7 @@ export interface RegisterWrite {
 
 interface Head {
   readonly epoch: number
+  readonly base?: number
   readonly lock?: string
 }
 
@@ -38,6 +39,8 @@ export interface RegisterValue {
   readonly value: Uint8Array
   readonly version: bigint
   readonly lock: string | undefined
+  /** The base that it was written with. */
+  readonly base: number
 }
 
 export function registerOf(kv: KeyValue): RegisterValue {
@@ -45,7 +48,7 @@ export function registerOf(kv: KeyValue): RegisterValue {
   try {
     const head = JSON.parse(kv.value.subarray(0, end).toString('utf8')) as Head
     const value = new Uint8Array(kv.value.subarray(end + 1))
-    return { value, version: idOf(head.epoch, kv.modRevision), lock: head.lock }
+    return { value, version: idOf(head, kv.modRevision), lock: head.lock, base: head.base ?? 0 }
   } catch (cause) {
     throw errorOf('storage', `the register ${JSON.stringify(kv.key.toString('utf8'))} is not ours: ${String(cause)}`)
   }
@@ -83,7 +86,7 @@ export async function writeRegister(
       )
       const [kv] = kvsOf(now.responses[0])
       const [done] = kvsOf(now.responses[1])
-      if (done) return idOf(store.epoch, done.modRevision)
+      if (done) return idOf({ epoch: store.epoch, base: baseOfAnswer(done.value) }, done.modRevision)
       const found = kv === undefined ? undefined : registerOf(kv)
       const fence = checkWrite(write, found, own)
       const compare: Compare[] = [
@@ -91,25 +94,19 @@ export async function writeRegister(
         { result: 0, target: 1, key: answerKey, createRevision: 0 },
         ...(fence === undefined ? [] : [fence(session)]),
       ]
-      const head: Head = { epoch: store.epoch, ...(write.fence === undefined ? {} : { lock: write.fence.lock }) }
-      const effect: Op =
-        value === undefined
-          ? { delete: { key: layout.register(key) } }
-          : {
-              put: {
-                key: layout.register(key),
-                value: Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), value]),
-              },
-            }
-      const answered: Op = { put: { key: answerKey, value: Buffer.of(0x31), lease: session.leaseId } }
-      const forget = settled.map((old): Op => ({ delete: { key: layout.answer(session.sid, old) } }))
+      let { numbering } = store
       const answer = await session.guarded(left, (lost) => {
         wasLost ||= lost
-        return { compare, success: [effect, answered, ...forget], failure: [] }
+        numbering = store.numbering
+        return {
+          compare,
+          success: effects(layout, write, numbering, { answerKey, lease: session.leaseId, settled, sid: session.sid }),
+          failure: [],
+        }
       })
       if (answer.inner.succeeded) {
         session.settledWrites.push(numberOf(answerKey))
-        return idOf(store.epoch, answer.revision)
+        return idOf(numbering, answer.revision)
       }
       if (fence !== undefined && !wasLost) await checkFence(session, write, fence, left)
     }
@@ -123,6 +120,36 @@ export async function writeRegister(
     }
     throw error
   }
+}
+
+/** What one write does: the register, its answer, and the answers of earlier writes that are no longer needed. */
+function effects(
+  layout: Layout,
+  { key, value, fence }: RegisterWrite,
+  numbering: Numbering,
+  own: {
+    readonly answerKey: Buffer
+    readonly lease: bigint
+    readonly settled: readonly number[]
+    readonly sid: string
+  },
+): Op[] {
+  const head: Head = { ...numbering, ...(fence === undefined ? {} : { lock: fence.lock }) }
+  const register = layout.register(key)
+  const line = Buffer.from(`${JSON.stringify(head)}\n`)
+  return [
+    value === undefined
+      ? { delete: { key: register } }
+      : { put: { key: register, value: Buffer.concat([line, value]) } },
+    { put: { key: own.answerKey, value: Buffer.from(`b${numbering.base ?? 0}`), lease: own.lease } },
+    ...own.settled.map((old): Op => ({ delete: { key: layout.answer(own.sid, old) } })),
+  ]
+}
+
+/** An answer says with which base its version was made; those of older versions are `1`, and know none. */
+function baseOfAnswer(value: Buffer): number {
+  const text = value.toString('utf8')
+  return text.startsWith('b') ? Number(text.slice(1)) : 0
 }
 
 function numberOf(answerKey: Buffer): number {
@@ -167,7 +194,7 @@ function fenceOf(fence: { hold: bigint; lock: string }, own: (hold: bigint) => O
   const held = hold?.record.locks.find(({ name }) => name === fence.lock)
   if (hold === undefined || held === undefined) throw fenceIsOver(fence)
   if (held.mode !== 'exclusive') throw errorOf('mismatch', 'a fence is an exclusive hold')
-  const { revision } = revisionOf(splitToken(fence.hold).serial)
+  const { revision } = revisionOf(hold.record, splitToken(fence.hold).serial)
   return ({ store }) => {
     return { result: 0, target: 1, key: store.layout.hold(fence.lock, hold.request), createRevision: revision }
   }

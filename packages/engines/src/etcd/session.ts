@@ -32,7 +32,7 @@ import {
 import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
 import type { PlannedGrant } from './serve.js'
-import { type EpochRecord, kvsOf, type Store } from './store.js'
+import { kvsOf, type Store } from './store.js'
 import { hashOf } from './words.js'
 
 /** Acquires and writes of one session that may be open at once. */
@@ -99,7 +99,7 @@ export class EtcdSession implements EngineSession {
     this.store = store
     this.sid = sid
     this.leaseId = lease
-    this.id = idOf(record.epoch, revision)
+    this.id = idOf(record, revision)
     this.ttlMs = record.ttlMs
     this.#guard = revision
     this.#unwatch = this.#watch(revision + 1)
@@ -166,7 +166,7 @@ export class EtcdSession implements EngineSession {
 
   granted(id: bigint, hold: OwnHold, secret: string | undefined): EngineGrant {
     this.#holds.set(id, hold)
-    const view = heldView(hold.record, revisionOf(splitToken(id).serial).revision)
+    const view = heldView(hold.record, revisionOf(hold.record, splitToken(id).serial).revision)
     const locks = view.locks.map(({ name, mode, token, slot }) => {
       return { name, mode, token, ...(slot === undefined ? {} : { slot }) }
     })
@@ -311,6 +311,10 @@ export class EtcdSession implements EngineSession {
       this.#check()
       const left = Math.max(1, endAt - this.platform.monotonicMs())
       if (this.#isUncertain) await this.barrier(left)
+      // After a reconnect the epoch is read again; a session never acts in a later one than its own.
+      if ((await this.store.ready(left)) !== this.#options.record.epoch) {
+        throw this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
+      }
       const key = layout.session(this.sid)
       const request: TxnRequest = {
         compare: [{ result: 0, target: 2, key, modRevision: this.#guard }, this.store.epochHolds],
@@ -387,8 +391,7 @@ export class EtcdSession implements EngineSession {
 
   async #foreign(id: bigint, secret: string | undefined, timeoutMs: number): Promise<OwnHold | undefined> {
     if (secret === undefined) return undefined
-    const { revision, ordinal } = revisionOf(splitToken(id).serial)
-    const found = await this.store.findHold(id, revision, ordinal, timeoutMs)
+    const found = await this.store.findHold(id, timeoutMs)
     if (found === undefined) return undefined
     if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
     return { request: found.request, record: found.record, hasWaited: true }
@@ -410,7 +413,7 @@ export class EtcdSession implements EngineSession {
   }
 
   #checkEpoch(kv: KeyValue | undefined): void {
-    if (kv !== undefined && recordOf<EpochRecord>(kv).epoch === this.#options.record.epoch) return
+    if (kv !== undefined && this.store.note(kv) === this.#options.record.epoch) return
     this.store.forgetEpoch()
     throw this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
   }

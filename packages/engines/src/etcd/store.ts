@@ -1,16 +1,24 @@
 import type { ClientPlatform } from '@leasehold/client'
-import { EpochChangedError, UnavailableError } from '@leasehold/core'
+import { EpochChangedError, InvalidError, splitToken, UnavailableError } from '@leasehold/core'
 import { type EtcdClient, RefusedByEtcd } from './client.js'
-import { bytesOf, type HoldRecord, Layout, type RequestRecord, recordOf, type SessionRecord } from './layout.js'
+import { baseFor, clusterOf, recordCluster } from './base.js'
+import {
+  bytesOf,
+  type EpochRecord,
+  type HoldRecord,
+  Layout,
+  type Numbering,
+  type RequestRecord,
+  recordOf,
+  revisionOf,
+  serialOf,
+  type SessionRecord,
+} from './layout.js'
 import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './messages.js'
 import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './serve.js'
 
-export interface EpochRecord {
-  readonly epoch: number
-  /** The id of the etcd cluster in which it was set. */
-  readonly cluster: string
-}
-
+/** Clients that connect at the same time raise the base together: one of them does it. */
+const RAISE_ATTEMPTS_MAX = 10
 /** Others grant at the same time: so often a serving begins anew. */
 const SERVE_ATTEMPTS_MAX = 30
 /** Front waiters of several locks lead to further locks: so many are read for one serving. */
@@ -26,6 +34,8 @@ export interface Reading {
 export interface Served extends Reading {
   /** What was granted, at `revision`. */
   readonly grants: readonly PlannedGrant[]
+  /** The base that it was granted with. */
+  readonly base: number
 }
 
 export interface ServeParts {
@@ -41,6 +51,9 @@ export class Store {
   readonly crowded: Crowded
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
   #founding: Promise<number> | undefined
+  /** The connection was lost since the record was read: etcd may have been restored meanwhile. */
+  #isStale = false
+  #warned = false
 
   constructor(
     readonly client: EtcdClient,
@@ -49,6 +62,9 @@ export class Store {
     readonly platform: ClientPlatform,
   ) {
     this.layout = new Layout(prefix)
+    client.onLeave(() => {
+      this.#isStale = true
+    })
     this.crowded = new Crowded(platform)
   }
 
@@ -57,53 +73,103 @@ export class Store {
     return this.#epoch.record.epoch
   }
 
-  /** Holds while the epoch is the one that this client knows. */
+  get base(): number {
+    return this.#epoch?.record.base ?? 0
+  }
+
+  /** What ids are made of now. */
+  get numbering(): Numbering {
+    return { epoch: this.epoch, base: this.base }
+  }
+
+  /** Holds while epoch and base are those that this client knows. */
   get epochHolds(): Compare {
     return { result: 0, target: 3, key: this.layout.epoch, value: this.#epoch?.bytes ?? Buffer.alloc(0) }
   }
 
-  /** Makes sure that the epoch is known, and founds the service in an empty etcd. */
+  /**
+   * Makes sure that epoch and base are known, and founds the service in an empty etcd. Each new connection reads them
+   * again, since etcd may have been restored while there was none.
+   */
   ready(timeoutMs: number): Promise<number> {
-    if (this.#epoch !== undefined) return Promise.resolve(this.#epoch.record.epoch)
+    if (this.#epoch !== undefined && !this.#isStale) return Promise.resolve(this.#epoch.record.epoch)
     this.#founding ??= this.#found(timeoutMs).finally(() => {
       this.#founding = undefined
     })
     return this.#founding
   }
 
-  /** The epoch was raised: it is read anew with the next call. */
+  /** The epoch was raised: it is read again with the next call. */
   forgetEpoch(): void {
     this.#epoch = undefined
   }
 
+  /** The record as it was just read. Returns its epoch. */
+  note(kv: KeyValue): number {
+    const record = recordOf<EpochRecord>(kv)
+    if (record.epoch === this.#epoch?.record.epoch) this.#epoch = { record, bytes: Buffer.from(kv.value) }
+    return record.epoch
+  }
+
   async #found(timeoutMs: number): Promise<number> {
     const key = this.layout.epoch
-    const { kvs, header } = await this.client.range({ key }, timeoutMs)
-    let [found] = kvs
-    if (found === undefined) {
-      const record: EpochRecord = { epoch: this.firstEpoch, cluster: String(header.clusterId) }
-      const answer = await this.client.txn(
-        {
-          compare: [{ result: 0, target: 1, key, createRevision: 0 }],
-          success: [{ put: { key, value: bytesOf(record) } }, { range: { key } }],
-          failure: [{ range: { key } }],
-        },
+    for (let attempt = 1; attempt <= RAISE_ATTEMPTS_MAX; attempt++) {
+      this.#isStale = false
+      const { kvs, header } = await this.client.range({ key }, timeoutMs)
+      const [found] = kvs
+      const record = found === undefined ? undefined : recordOf<EpochRecord>(found)
+      if (record !== undefined) this.#checkCluster(record, header.clusterId)
+      const base = this.#baseFor(record, header.revision)
+      if (found !== undefined && record !== undefined && base === undefined) {
+        this.#epoch = { record, bytes: Buffer.from(found.value) }
+        this.client.connected(record.epoch)
+        return record.epoch
+      }
+      const epoch = record?.epoch ?? this.firstEpoch
+      const next: EpochRecord = { epoch, cluster: recordCluster(header.clusterId), base: base ?? record?.base ?? 0 }
+      // Whoever is first; then it is read again.
+      const compare: Compare =
+        found === undefined
+          ? { result: 0, target: 1, key, createRevision: 0 }
+          : { result: 0, target: 3, key, value: found.value }
+      await this.client.txn(
+        { compare: [compare], success: [{ put: { key, value: bytesOf(next) } }], failure: [] },
         { timeoutMs, repeatable: true },
       )
-      found = answer.responses.find(({ range }) => range)?.range?.kvs[0] as KeyValue
     }
-    const record = recordOf<EpochRecord>(found)
-    if (record.cluster !== String(header.clusterId)) {
-      throw new EpochChangedError(
-        `${this.client.name} is another etcd than the one in which epoch ${record.epoch} began`,
+    throw new UnavailableError(`${this.client.name}: too many clients raise the base of its tokens at once`)
+  }
+
+  #checkCluster(record: EpochRecord, clusterId: bigint): void {
+    if (clusterOf(record) === String(clusterId)) return
+    throw new EpochChangedError(
+      `${this.client.name} is another etcd than the one in which epoch ${record.epoch} began`,
+      {
+        hint: 'it was restored from a backup: raise the epoch with `leasehold engines epoch N`, above every epoch ever used',
+      },
+    )
+  }
+
+  /** The base that this etcd needs; undefined: the present one will do. */
+  #baseFor(record: EpochRecord | undefined, revision: number): number | undefined {
+    const base = baseFor(record?.base ?? 0, revision, this.platform.wallMs())
+    if (base !== 'implausible') return base
+    if (record === undefined && this.firstEpoch === 1) {
+      throw new InvalidError(
+        `the clock of this machine is implausible, and ${this.client.name} is empty: its tokens would start too low`,
         {
-          hint: 'it was restored from a backup: raise the epoch with `leasehold engines epoch N`, above every epoch ever used',
+          hint: 'set the clock; or put ?epoch=N into the URL, above that of every service that this one replaces',
         },
       )
     }
-    this.#epoch = { record, bytes: Buffer.from(found.value) }
-    this.client.connected(record.epoch)
-    return record.epoch
+    if (!this.#warned) {
+      this.#warned = true
+      this.platform.report(
+        'leasehold: the clock of this machine is implausible: tokens are not raised to it, and could repeat after a restore of etcd',
+        new InvalidError('set the clock, and connect again'),
+      )
+    }
+    return undefined
   }
 
   /** One consistent picture of some locks. */
@@ -135,12 +201,15 @@ export class Store {
   /** Grants whatever can be granted around these locks. */
   async serve(names: readonly string[], timeoutMs: number): Promise<Served> {
     for (let attempt = 1; ; attempt++) {
+      await this.ready(timeoutMs)
       const reading = await this.readToServe(names, timeoutMs)
+      const { base } = this
       const { compare, success, grants } = this.parts(reading, reading.plan.grants)
-      if (grants.length === 0) return { ...reading, grants }
+      if (grants.length === 0) return { ...reading, grants, base }
       const answer = await this.#tryGrants(compare, success, timeoutMs)
-      if (answer === 'impossible') return { ...reading, grants: [] }
-      if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants }
+      if (answer === 'impossible') return { ...reading, grants: [], base }
+      if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants, base }
+      for (const kv of kvsOf(answer.responses[0])) this.note(kv)
       if (attempt >= SERVE_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
       await this.endClosed(grants, timeoutMs)
     }
@@ -164,7 +233,7 @@ export class Store {
   async #tryGrants(compare: Compare[], success: Op[], timeoutMs: number): Promise<TxnResponse | 'impossible'> {
     try {
       return await this.client.txn(
-        { compare: [this.epochHolds, ...compare], success, failure: [] },
+        { compare: [this.epochHolds, ...compare], success, failure: [{ range: { key: this.layout.epoch } }] },
         { timeoutMs, repeatable: true },
       )
     } catch (error) {
@@ -184,7 +253,11 @@ export class Store {
     const grants: PlannedGrant[] = []
     const touched = new Set<string>()
     for (const grant of planned) {
-      const ops = this.grantOps(holdRecord(grant, this.platform.wallMs()), grant.waiter.request, grant.waiter.lease)
+      const ops = this.grantOps(
+        holdRecord(grant, this.platform.wallMs(), this.base),
+        grant.waiter.request,
+        grant.waiter.lease,
+      )
       if (opsUsed + success.length + ops.length > OPS_MAX) break
       // Its session is not closed: its lease may live on for a moment.
       const open = this.layout.open(grant.waiter.record.sid)
@@ -252,19 +325,31 @@ export class Store {
     return { blockers, waiters: waiting.sort((a, b) => a.createRevision - b.createRevision) }
   }
 
-  /** The keys of the hold with this id; none: it is gone. */
-  async findHold(id: bigint, revision: number, ordinal: number, timeoutMs: number): Promise<FoundHold | undefined> {
-    const span = { minCreateRevision: revision, maxCreateRevision: revision }
-    const { kvs } = await this.client.range({ ...this.layout.locks(), ...span }, timeoutMs)
-    const found = kvs.filter((kv) => {
-      if (this.layout.parse(kv.key)?.kind !== 'h') return false
-      const record = recordOf<HoldRecord>(kv)
-      return record.ordinal === ordinal && BigInt(record.epoch) === id >> 48n
-    })
-    const [first] = found
-    if (first === undefined) return undefined
-    const request = this.layout.parse(first.key)?.request as string
-    return { request, record: recordOf<HoldRecord>(first), lease: first.lease, revision }
+  /**
+   * The keys of the hold with this id; none: it is gone. Its revision follows from its id if it was made with the present
+   * base; one that was made with a lower base has a higher revision.
+   */
+  async findHold(id: bigint, timeoutMs: number): Promise<FoundHold | undefined> {
+    const { serial } = splitToken(id)
+    const { revision } = revisionOf(this.numbering, serial)
+    const last = revisionOf({ base: 0 }, serial).revision
+    const spans = [
+      { minCreateRevision: revision, maxCreateRevision: revision },
+      { minCreateRevision: Math.max(1, revision + 1), maxCreateRevision: last },
+    ]
+    for (const span of spans) {
+      if (span.minCreateRevision < 1 || span.maxCreateRevision < span.minCreateRevision) continue
+      const { kvs } = await this.client.range({ ...this.layout.locks(), ...span }, timeoutMs)
+      for (const kv of kvs) {
+        const parsed = this.layout.parse(kv.key)
+        if (parsed?.kind !== 'h') continue
+        const record = recordOf<HoldRecord>(kv)
+        if (BigInt(record.epoch) !== id >> 48n) continue
+        if (serialOf(record, kv.createRevision, record.ordinal) !== serial) continue
+        return { request: parsed.request, record, lease: kv.lease, revision: kv.createRevision }
+      }
+    }
+    return undefined
   }
 }
 
@@ -275,8 +360,13 @@ export interface FoundHold {
   readonly revision: number
 }
 
-export function holdRecord(grant: Pick<PlannedGrant, 'ordinal' | 'terms' | 'waiter'>, grantedAt: number): HoldRecord {
-  return { ...grant.waiter.record, ordinal: grant.ordinal, terms: grant.terms, grantedAt }
+/** `base`: that of the grant, not that of the waiter's question. */
+export function holdRecord(
+  grant: Pick<PlannedGrant, 'ordinal' | 'terms' | 'waiter'>,
+  grantedAt: number,
+  base: number,
+): HoldRecord {
+  return { ...grant.waiter.record, base, ordinal: grant.ordinal, terms: grant.terms, grantedAt }
 }
 
 export function kvsOf(response: OpResponse | undefined): readonly KeyValue[] {

@@ -1,6 +1,16 @@
-import { decodeEntry, type Index, LockState, type Result, StorageError, Writer } from '@leasehold/core'
+import {
+  type Command,
+  type Configure,
+  type Cursor,
+  decodeEntry,
+  type Entry,
+  type Index,
+  type LockState,
+  type Result,
+  StorageError,
+  Writer,
+} from '@leasehold/core'
 import { type AppliedBatch, History, type Recorded } from '@leasehold/replica'
-import type { Cursor } from '@leasehold/core'
 import type { LogRow, Place } from './database.js'
 
 const HISTORY = { events: 10_000, bytes: 8 * 1024 * 1024 }
@@ -39,10 +49,20 @@ export class AppliedLog {
     }
     const commands = row.commands ?? own
     if (commands === undefined) throw new StorageError(`entry ${row.index} of the log is empty`)
+    const { level, floor } = row
     const newEpoch = row.epoch !== this.state.epoch
-    if (newEpoch) this.state = this.state.withEpoch(row.epoch).state
+    if (newEpoch) this.state = this.state.withEpoch(row.epoch, { level, floor }).state
     const index = row.index as Index
-    const { results, pushes, events } = this.state.apply(decodeEntry(stamped(row.at, commands)), index)
+    const entry = decodeEntry(stamped(row.at, commands))
+    const configure = newEpoch ? undefined : configureOf(row)
+    const applied = this.state.apply(configure ? before(configure, entry) : entry, index)
+    const { pushes, events } = applied
+    if (configure && applied.results[0]?.kind !== 'configured') {
+      throw new StorageError(`entry ${index} of the log asks for level ${level}, floor ${floor}: refused`, {
+        hint: 'update this client',
+      })
+    }
+    const results = configure ? applied.results.slice(1) : applied.results
     this.place = { index, nonce: row.nonce }
     if (newEpoch) this.#history = new History(row.epoch, index, HISTORY)
     else this.#history.add(index, events)
@@ -53,6 +73,16 @@ export class AppliedLog {
   since(from: Cursor): readonly Recorded[] | undefined {
     return this.#history.since(from)
   }
+}
+
+/** What the database itself has asked for with an entry. */
+function configureOf({ level, floor }: LogRow): Configure | undefined {
+  if (level === undefined && floor === undefined) return undefined
+  return { kind: 'configure', ...(level !== undefined && { level }), ...(floor !== undefined && { floor }) }
+}
+
+function before(command: Command, { at, commands }: Entry): Entry {
+  return { at, commands: [command, ...commands] }
 }
 
 /** The encoded entry: its stamp, which the database has given it, and then its commands. */

@@ -2,6 +2,7 @@ import type { Channel, ChannelEvents, ClientPlatform, Connector } from '@leaseho
 import {
   AccessError,
   type ClientMessage,
+  EpochChangedError,
   InvalidError,
   type LeaseholdError,
   LockState,
@@ -14,6 +15,7 @@ import { errorOfPg, isRaised, type PgDriver } from './driver.js'
 import { Listener } from './listener.js'
 import { PostgresMember } from './member.js'
 import type { PostgresPlace } from './url.js'
+import { Warnings } from './warnings.js'
 
 export interface PostgresConnectorOptions {
   readonly platform: ClientPlatform
@@ -30,11 +32,15 @@ const START: Place = { index: 0, nonce: '0' }
 export class PostgresConnector implements Connector {
   readonly #options: PostgresConnectorOptions
   #kept: AppliedLog | undefined
-  /** The log that was seen is not the one that is there now: tokens of this epoch may have been given and forgotten. */
+  /** The log that was seen is not the one that is there now: tokens of this epoch may have been granted and forgotten. */
   #lostEpoch = 0
+  /** The highest epoch that was applied here, on whichever server. */
+  #seenEpoch = 0
+  readonly #warnings: Warnings
 
   constructor(options: PostgresConnectorOptions) {
     this.#options = options
+    this.#warnings = new Warnings(options.platform, options.place.name)
   }
 
   connect(_url: string, events: ChannelEvents): Channel {
@@ -50,6 +56,8 @@ export class PostgresConnector implements Connector {
   /** The state to begin with, on a database that is open. */
   async #start(database: Database): Promise<AppliedLog> {
     let loaded = await database.load()
+    this.#warnings.of(loaded.doubts)
+    this.#checkEpoch(loaded)
     const kept = this.#kept
     this.#kept = undefined
     if (kept && kept.service !== loaded.service) this.#lostEpoch = Math.max(this.#lostEpoch, kept.state.epoch)
@@ -60,6 +68,22 @@ export class PostgresConnector implements Connector {
     this.#lostEpoch = 0
     if (kept && kept.service === loaded.service && kept.state.epoch === loaded.epoch) return kept
     return fresh(loaded)
+  }
+
+  /** A server of an older epoch is an old primary, or a new one on which nothing was appended since its promotion. */
+  #checkEpoch({ epoch, moved }: Loaded): void {
+    if (epoch >= this.#seenEpoch) return
+    if (moved) {
+      this.#lostEpoch = Math.max(this.#lostEpoch, this.#seenEpoch)
+      return
+    }
+    const { name } = this.#options.place
+    throw new EpochChangedError(
+      `${name} is of epoch ${epoch}, older than ${this.#seenEpoch}, which this client has seen`,
+      {
+        hint: `an old primary: stop it. If it is the server to go on with: leasehold engines epoch ${this.#seenEpoch + 1}`,
+      },
+    )
   }
 
   async #raise(database: Database, epoch: number): Promise<void> {
@@ -74,13 +98,14 @@ export class PostgresConnector implements Connector {
   }
 
   #ended(log: AppliedLog, cause: unknown): void {
+    this.#seenEpoch = Math.max(this.#seenEpoch, log.state.epoch)
     if (isRaised(cause, 'wentBack')) this.#lostEpoch = log.state.epoch
     else if (!isRaised(cause, 'gap') && !isRaised(cause, 'differs')) this.#kept = log
   }
 }
 
-function fresh({ service, firstEpoch, snapshot }: Loaded): AppliedLog {
-  if (snapshot === undefined) return new AppliedLog(service, LockState.create({ epoch: firstEpoch, level: 1 }), START)
+function fresh({ service, first, snapshot }: Loaded): AppliedLog {
+  if (snapshot === undefined) return new AppliedLog(service, LockState.create(first), START)
   const { index, nonce, state } = snapshot
   return new AppliedLog(service, LockState.restore(state), { index, nonce })
 }

@@ -1,6 +1,7 @@
-import { AccessError, InvalidError, StorageError } from '@leasehold/core'
+import { AccessError, InvalidError, type Serial, StorageError } from '@leasehold/core'
 import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
 import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './schema.js'
+import { movedSql, SERVER_FUNCTIONS } from './server-sql.js'
 import type { PostgresPlace } from './url.js'
 
 /** The place of an entry in the log; two logs that agree on one agree on everything before it. */
@@ -15,13 +16,31 @@ export interface LogRow extends Place {
   readonly epoch: number
   readonly at: number
   readonly commands: Uint8Array | undefined
+  /** What the database itself asks for before the commands. */
+  readonly level: number | undefined
+  readonly floor: Serial | undefined
 }
 
 export interface Loaded {
   readonly service: string
-  readonly firstEpoch: number
+  /** What the log begins with. */
+  readonly first: { readonly epoch: number; readonly level: number; readonly floor: Serial }
   readonly epoch: number
+  /** The server is another one than that of the last entry: the next append raises the epoch. */
+  readonly moved: boolean
+  readonly doubts: Doubts
   readonly snapshot: (Place & { readonly state: Uint8Array }) | undefined
+}
+
+/** What this server or role takes away from the promises. */
+export interface Doubts {
+  readonly role: string
+  /** Functions that this role may not call, or this server does not have. */
+  readonly unreadable: readonly string[]
+  /** When the server's clock is implausible: what it says. */
+  readonly clock: string | undefined
+  /** The role's `synchronous_commit` is `off`. */
+  readonly asynchronous: boolean
 }
 
 export interface AppendOptions {
@@ -95,17 +114,23 @@ export class Database {
     const S = this.#schema
     const rows = await this.#query(
       'cannot read the state',
-      `SELECT h.service, h.first_epoch, h.epoch, s.index, s.nonce, s.state FROM ${S}.head h
+      `SELECT h.service, h.first_epoch, h.first_level, h.first_floor, h.epoch, s.index, s.nonce, s.state,
+         v.timeline, v.system, v.started, ${movedSql('h', 'v', 'h.tableoid')} AS moved, current_user AS role,
+         CASE WHEN ${S}.floor() IS NULL THEN clock_timestamp()::text END AS clock,
+         current_setting('synchronous_commit') = 'off' AS asynchronous
+       FROM ${S}.head h CROSS JOIN ${S}.server() v
        LEFT JOIN (SELECT * FROM ${S}.snapshot ORDER BY index DESC LIMIT 1) s ON true`,
       [],
     )
     const row = rows[0]
     if (row === undefined) throw new StorageError(`the schema ${this.#place.schema} has no head`)
-    const { service, first_epoch, epoch, index, nonce, state } = row
+    const { service, first_epoch, first_level, first_floor, epoch, index, nonce, state } = row
     return {
       service: String(service),
-      firstEpoch: Number(first_epoch),
+      first: { epoch: Number(first_epoch), level: Number(first_level), floor: Number(first_floor) as Serial },
       epoch: Number(epoch),
+      moved: row.moved === true,
+      doubts: doubtsOf(row),
       snapshot: index === null ? undefined : { index: Number(index), nonce: String(nonce), state: state as Uint8Array },
     }
   }
@@ -113,19 +138,19 @@ export class Database {
   async append(options: AppendOptions): Promise<readonly LogRow[]> {
     const { seen, epoch, elapsedMs, nonce, commands, tick, notify, checked } = options
     const values = [seen.index, seen.nonce, epoch, elapsedMs ?? null, nonce, commands, tick, notify ? this.channel : '']
-    const text = `SELECT * FROM ${this.#schema}.append($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)`
+    const text = `SELECT * FROM ${this.#schema}.append(${SCHEMA_VERSION},$1,$2,$3,$4,$5,$6,$7,$8,$9,$10)`
     return rowsOf(await this.#query('an append failed', text, [...values, checked.index, checked.hash]))
   }
 
   /** What follows `seen`. `whole`: there is no more for now. */
   async since(seen: Place): Promise<{ readonly rows: readonly LogRow[]; readonly whole: boolean }> {
-    const text = `SELECT * FROM ${this.#schema}.since($1,$2)`
+    const text = `SELECT * FROM ${this.#schema}.since(${SCHEMA_VERSION},$1,$2)`
     const rows = rowsOf(await this.#query('cannot read the log', text, [seen.index, seen.nonce]))
     return { rows, whole: rows.length < PAGE_ENTRIES }
   }
 
   async compact(place: Place, state: Uint8Array): Promise<void> {
-    const text = `SELECT ${this.#schema}.compact($1,$2,$3)`
+    const text = `SELECT ${this.#schema}.compact(${SCHEMA_VERSION},$1,$2,$3)`
     await this.#query('a snapshot failed', text, [place.index, place.nonce, Buffer.from(state)])
   }
 
@@ -135,7 +160,7 @@ export class Database {
   }
 
   async raiseEpoch(epoch: number, nonce: string): Promise<void> {
-    const text = `SELECT * FROM ${this.#schema}.raise_epoch($1,$2,$3)`
+    const text = `SELECT * FROM ${this.#schema}.raise_epoch(${SCHEMA_VERSION},$1,$2,$3)`
     await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
   }
 
@@ -229,11 +254,23 @@ function nameOf(what: string): string {
 }
 
 function rowsOf(rows: readonly PgRow[]): LogRow[] {
-  return rows.map(({ index, nonce, epoch, at, commands }) => ({
+  return rows.map(({ index, nonce, epoch, at, commands, level, floor }) => ({
     index: Number(index),
     nonce: String(nonce),
     epoch: Number(epoch),
     at: Number(at),
     commands: commands === null ? undefined : (commands as Uint8Array),
+    level: level === null ? undefined : Number(level),
+    floor: floor === null ? undefined : (Number(floor) as Serial),
   }))
+}
+
+function doubtsOf(row: PgRow): Doubts {
+  const unreadable = Object.entries(SERVER_FUNCTIONS).filter(([column]) => row[column] === null)
+  return {
+    role: String(row.role),
+    unreadable: unreadable.flatMap(([, functions]) => functions),
+    clock: typeof row.clock === 'string' ? row.clock : undefined,
+    asynchronous: row.asynchronous === true,
+  }
 }

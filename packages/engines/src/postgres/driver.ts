@@ -75,6 +75,14 @@ export function errorOfPg(error: unknown, what: string): LeaseholdError {
     const hint = "grant the client's role USAGE on the schema, its tables and functions"
     return new AccessError(text, { code: 'forbidden', cause: error, hint })
   }
+  if (state === RAISED.version) {
+    return new InvalidError(text, { code: 'mismatch', cause: error, hint: 'update this client' })
+  }
+  if (state === RAISED.clock) {
+    const hint =
+      "set the server's clock, or found the service with `leasehold engines sql postgres --epoch N`, N never used before"
+    return new InvalidError(text, { cause: error, hint })
+  }
   if (state === '3D000') return new InvalidError(text, { cause: error, hint: 'create the database' })
   if (state === '53300') return new LimitError(text, { cause: error, hint: 'raise max_connections, or use a pooler' })
   if (state === RAISED.differs) {

@@ -75,6 +75,8 @@ export class PostgresMember implements Member<LockState> {
   #readers: Reader[] = []
   #running = false
   #stopped = false
+  /** A reader was answered: it knows the epoch. */
+  #answered = false
   /** The log may be longer than what was applied. */
   #doubtful = false
   /** Highest entry that others have told of. */
@@ -209,9 +211,14 @@ export class PostgresMember implements Member<LockState> {
     else return false
     if (this.#stopped) return false
     if (this.#behind && readers.length > 0) this.#readers = [...readers, ...this.#readers]
-    else for (const done of readers) done(this.stale())
+    else for (const done of readers) this.#answer(done)
     this.#idle.call()
     return true
+  }
+
+  #answer(done: Reader): void {
+    this.#answered = true
+    done(this.stale())
   }
 
   async #append(tick: boolean): Promise<void> {
@@ -264,7 +271,7 @@ export class PostgresMember implements Member<LockState> {
 
   #apply(row: LogRow, own: { commands: Uint8Array; batch: readonly Waiting[] } | undefined): void {
     const { batch, results, newEpoch } = this.#log.apply(row, own?.commands)
-    if (newEpoch) {
+    if (newEpoch && this.#answered) {
       throw new EpochChangedError(`the service is of epoch ${row.epoch} now`, {
         hint: 'a replica was promoted, a backup restored, or an operator has raised it',
       })

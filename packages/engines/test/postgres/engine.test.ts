@@ -1,12 +1,27 @@
 import { createLocksOn, type Locks } from '@leasehold/client'
-import { AccessError, BusyError, InvalidError, LeaseholdError } from '@leasehold/core'
+import {
+  AccessError,
+  BusyError,
+  FLOOR_CLOCK_MAX_MS,
+  FLOOR_CLOCK_MIN_MS,
+  FLOOR_PER_MS,
+  floorAt,
+  InvalidError,
+  LeaseholdError,
+} from '@leasehold/core'
 import pg from 'pg'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { startPostgres } from '../../../../tests/services/postgres.js'
 import type { Service } from '../../../../tests/services/process.js'
 import { describeWith } from '../../../../tests/services/suite.js'
 import { CHECK_ENTRIES } from '../../src/postgres/applied-log.js'
+import { SCHEMA_VERSION } from '../../src/postgres/schema.js'
 import { parsePostgresUrl, postgresEngine, postgresSql, raiseEpoch } from '../../src/postgres.js'
+
+/** The counter in a token. */
+const COUNTER = 2n ** 48n - 1n
+/** The same machine: a millisecond is rounded. */
+const CLOCKS_DIFFER = 5 * FLOOR_PER_MS
 
 describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   let server: Service
@@ -109,7 +124,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     const hold = await one.acquire('kept', { persistent: true })
     for (let round = 1; round <= 5; round++) await grow(S, round * CHECK_ENTRIES - 1, one)
     expect(await count(`${S}.snapshot`)).toBe(2)
-    expect(await count(`${S}.entry WHERE index < 1000`)).toBe(0)
+    expect(await count(`${S}.log WHERE index < 1000`)).toBe(0)
     const two = await client(url)
     expect((await two.query({})).held.map(({ id }) => id)).toEqual([hold.id])
   })
@@ -121,7 +136,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
       BEGIN LOOP
         SELECT * INTO h FROM ${S}.head;
         EXIT WHEN h.index >= ${index};
-        PERFORM ${S}.append(h.index, h.nonce, h.epoch, 0, h.index + 5, '\\x00', false, '', 0, '');
+        PERFORM ${S}.append(${SCHEMA_VERSION}, h.index, h.nonce, h.epoch, 0, h.index + 5, '\\x00', false, '', 0, '');
       END LOOP; END $$`)
     await locks.register('r').put('x', { ifVersion: (await locks.register('r').get())?.version ?? 0n })
     await locks.query({})
@@ -151,15 +166,112 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     expect(next.token).toBeGreaterThan(hold.token)
   })
 
-  it('begins a new epoch by itself when the server is on another timeline', async () => {
+  // What a failover does: what the last entry was written by is no longer the present server.
+  for (const [what, change] of [
+    ['timeline', "timeline = '000000FF'"],
+    ['system identifier', "system = '1'"],
+    ['head table', 'home = 1'],
+  ] as const) {
+    it(`begins a new epoch, with a floor, when the ${what} is another one`, async () => {
+      const url = place()
+      const one = await client(url)
+      const hold = await one.acquire('a')
+      await pool.query(`UPDATE ${schemaOf(url)}.head SET ${change}`)
+      const before = floorAt(Date.now()) as number
+      const next = await one.acquire('b')
+      expect(next.token >> 48n).toBe(2n)
+      expect(Number(next.token & COUNTER)).toBeGreaterThan(before - CLOCKS_DIFFER)
+      expect(hold.state).toBe('lost')
+      // Once: what is there now is stored.
+      await next.release()
+      expect((await one.acquire('b')).token >> 48n).toBe(2n)
+    })
+  }
+
+  it('raises the floor, not the epoch, after another start of the server: holds stay, and nothing is granted below it', async () => {
     const url = place()
+    const S = schemaOf(url)
+    const [one, two] = [await client(url), await client(url)]
+    const dead = await postgresEngine(url)
+    const session = await dead.openSession({ ttlMs: 2_000, client: 'dead', timeoutMs: 5_000 })
+    const acquire = { locks: [{ name: 'b', mode: 'exclusive' }], waitMs: 0, lockDelayMs: 0, persistent: false } as const
+    await session.acquire({ ...acquire, portable: false, data: new Uint8Array() })
+    await dead.close()
+    const kept = await one.acquire('a', { ttl: '60s' })
+    const waiting = two.acquire('b', { ttl: '60s' })
+    await expect.poll(async () => (await one.query({})).pending.length).toBe(1)
+    // So far in the past that the floor is above everything; the dead session ends with the entry that notices the start.
+    await pool.query(`UPDATE ${S}.head SET started = started - interval '1 hour', clock = clock - interval '1 hour'`)
+    const before = floorAt(Date.now()) as number
+    const next = await waiting
+    expect(next.token >> 48n).toBe(1n)
+    expect(Number(next.token & COUNTER)).toBeGreaterThan(before - CLOCKS_DIFFER)
+    expect(kept.state).toBe('held')
+    await next.release()
+    await one.acquire('c')
+    expect(await count(`${S}.log WHERE floor IS NOT NULL`)).toBe(1)
+  })
+
+  it('waits with the floor while the clock of the server is implausible, and says so', async () => {
+    const url = place()
+    const S = schemaOf(url)
+    const says = vi.spyOn(console, 'error').mockImplementation(() => {})
     const one = await client(url)
-    const hold = await one.acquire('a')
-    // What a promotion does to pg_walfile_name: the stored timeline is no longer the present one.
-    await pool.query(`UPDATE ${schemaOf(url)}.head SET timeline = '000000FF'`)
-    const next = await one.acquire('b')
-    expect(next.token >> 48n).toBe(2n)
-    expect(hold.state).toBe('lost')
+    await one.acquire('a')
+    const { rows } = await pool.query(`SELECT pg_get_functiondef('${S}.floor'::regproc) AS sql`)
+    await pool.query(`CREATE OR REPLACE FUNCTION ${S}.floor() RETURNS bigint LANGUAGE sql AS 'SELECT NULL::bigint'`)
+    await pool.query(`UPDATE ${S}.head SET started = started - interval '1 hour'`)
+    await (await client(url)).acquire('b')
+    expect(await count(`${S}.log WHERE floor IS NOT NULL`)).toBe(0)
+    expect(String(says.mock.calls[0]?.[0])).toContain('implausible')
+    await pool.query(rows[0].sql)
+    await one.acquire('c')
+    expect(await count(`${S}.log WHERE floor IS NOT NULL`)).toBe(1)
+    says.mockRestore()
+  })
+
+  it('founds no service by an implausible clock, unless an epoch is given', async () => {
+    const late = (sql: string) => sql.replaceAll(String(FLOOR_CLOCK_MIN_MS), String(FLOOR_CLOCK_MAX_MS - 1))
+    const S = schemaOf(place())
+    await expect(pool.query(late(postgresSql({ schema: S })))).rejects.toMatchObject({ code: 'LH005' })
+    expect(await count(`pg_namespace WHERE nspname = '${S}'`)).toBe(0)
+    await pool.query(late(postgresSql({ schema: S, epoch: 3 })))
+    expect(await count(`${S}.head WHERE first_epoch = 3 AND first_floor = 0`)).toBe(1)
+  })
+
+  it('says what to grant to a role that cannot tell which server this is, and works', async () => {
+    const url = place()
+    const S = schemaOf(url)
+    await (await client(url)).connect()
+    const functions = 'pg_control_system(), pg_current_wal_lsn()'
+    await pool.query(`CREATE ROLE blind LOGIN; REVOKE EXECUTE ON FUNCTION ${functions} FROM PUBLIC; GRANT USAGE ON SCHEMA ${S} TO blind;
+      GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${S} TO blind`)
+    const says = vi.spyOn(console, 'error').mockImplementation(() => {})
+    try {
+      const blind = await client(url.replace('postgres@', 'blind@'))
+      await blind.request('a', () => {})
+      // Not again with each connection.
+      await pool.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'blind'")
+      await blind.request('a', () => {})
+      expect(says.mock.calls.length).toBe(1)
+      const [message, hint] = says.mock.calls[0] as [string, string]
+      expect(message).toContain('pg_current_wal_lsn(), pg_walfile_name(pg_lsn), pg_control_system()')
+      const grant = /^(GRANT [^;]+);/.exec(hint)?.[1]
+      await pool.query(grant as string)
+      await (await client(url.replace('postgres@', 'blind@'))).request('a', () => {})
+      expect(says.mock.calls.length).toBe(1)
+    } finally {
+      says.mockRestore()
+      await pool.query(`GRANT EXECUTE ON FUNCTION ${functions} TO PUBLIC`)
+    }
+  })
+
+  it('starts from a log in which several epochs began', async () => {
+    const url = place()
+    await (await client(url)).acquire('a')
+    for (const epoch of [2, 3, 4]) await raiseEpoch(url, epoch)
+    const hold = await (await client(url)).acquire('a')
+    expect(hold.token >> 48n).toBe(4n)
   })
 
   it('begins a new epoch when the database has lost what was acknowledged', async () => {
@@ -167,9 +279,9 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     const S = schemaOf(url)
     const one = await client(url)
     const before = await one.acquire('a')
-    const { rows } = await pool.query(`SELECT index, nonce FROM ${S}.entry ORDER BY index DESC LIMIT 1`)
+    const { rows } = await pool.query(`SELECT index, nonce FROM ${S}.log ORDER BY index DESC LIMIT 1`)
     const lost = await one.acquire('b')
-    await pool.query(`DELETE FROM ${S}.entry WHERE index > ${rows[0].index}`)
+    await pool.query(`DELETE FROM ${S}.log WHERE index > ${rows[0].index}`)
     await pool.query(`UPDATE ${S}.head SET index = ${rows[0].index}, nonce = ${rows[0].nonce}`)
     const next = await one.acquire('b')
     expect(next.token).toBeGreaterThan(lost.token)

@@ -17,7 +17,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
   const open: (Locks | Engine)[] = []
 
   beforeAll(async () => {
-    server = await startPostgres({ settings: { synchronous_commit: 'on' } })
+    server = await startPostgres()
     pool = new pg.Pool({ connectionString: server.url, max: 2 })
     pool.on('error', () => {})
   })

@@ -25,6 +25,7 @@ export class Folder {
   readonly #folder: string
   readonly #prefix: string
   readonly #fs: FileSystem
+  #settled: string | undefined
 
   constructor(folder: string, prefix: string, fs: FileSystem) {
     this.#folder = folder
@@ -87,6 +88,16 @@ export class Folder {
       if (codeOf(error) === 'EEXIST') return false
       throw explain(error)
     }
+  }
+
+  /**
+   * Makes the names durable that are there already: whoever put them there may have been killed before its sync. Once for each
+   * `name`, since what this process creates itself is durable.
+   */
+  async settle(name: string): Promise<void> {
+    if (this.#settled === name) return
+    await this.#syncFolder()
+    this.#settled = name
   }
 
   async remove(names: readonly string[]): Promise<void> {

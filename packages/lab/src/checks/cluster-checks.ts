@@ -130,5 +130,7 @@ export class ClusterChecks {
 
 /** A member that stops because of its disk does what it should. */
 function isBug(failure: string): boolean {
-  return !/EIO|EROFS|ENOENT|no space left|is damaged|was taken over|no room/.test(failure)
+  const expected =
+    /EIO|EROFS|ENOENT|no space left|is damaged|was taken over|no room|the data folder \S+ is gone|was set back/
+  return !expected.test(failure)
 }

@@ -44,6 +44,11 @@ export class PromiseChecks {
     }
   }
 
+  /** The disk of a member was set back on purpose: what it has promised is lost, and the others have to find that out. */
+  setBack(node: number): void {
+    this.promised.delete(node)
+  }
+
   private of(node: number, term: number): Promised {
     let promised = this.promised.get(node)
     if (!promised) {

@@ -32,6 +32,8 @@ export interface ClusterOptions {
   readonly settings?: MemberSettings
   /** Tokens of another service that this one follows. */
   readonly pairs?: TokenPairs
+  /** Whether members check once a second that their folder is still there; default false. */
+  readonly watchFolders?: boolean
   /** Clocks of the members' machines. */
   readonly machines?: (name: string) => MachineOptions
   readonly onEntry?: (canonical: Canonical) => void
@@ -125,6 +127,15 @@ export class Cluster {
     if (member.process?.alive) throw new Error(`${name} runs`)
     member.wipe()
     return this.newcomer(name)
+  }
+
+  /** Puts an older copy of its disk in the place of what a member has. It is off afterwards. */
+  setBack(name: string, files: ReadonlyMap<string, Uint8Array>): void {
+    const member = this.member(name)
+    member.powerOff()
+    member.disk.setBack(files)
+    const node = member.founding?.node
+    if (node !== undefined) this.checks.promises.setBack(node)
   }
 
   /** A further member, with an empty disk. Start it after it was added. */
@@ -239,6 +250,7 @@ export class Cluster {
     })
     member.lines = options.log
     this.joins(member)
+    member.disk.watched = options.watchFolders === true
     this.members.set(name, member)
     return member
   }

@@ -18,6 +18,8 @@ import type { Happening } from '../world/timeline.js'
 import { type DiskEffect, SimulatedDisk } from './disk/disk.js'
 
 const US_PER_MS = 1000
+/** A member whose history is not that of its cluster has stopped. */
+const CONTRADICTED = /was set back|a majority has gone on without/
 
 /** What all members of a cluster are started with. */
 export type MemberSettings = Omit<ReplicaOptions, 'platform' | 'name' | 'url' | 'founding' | 'release'>
@@ -139,7 +141,7 @@ export class SimulatedMember {
     this.machine.powerOff()
   }
 
-  /** Kills the process; its system writes everything. */
+  /** Kills the process. What it wrote can be read; what it has not synced may still be lost with the power. */
   kill(): void {
     if (!this.process?.alive) return
     this.process.kill()
@@ -211,8 +213,13 @@ export class SimulatedMember {
       if (failure === undefined) return
       this.failure = failure
       this.failures++
+      const end = (): void => {
+        if (process.alive) this.kill()
+      }
+      // What keeps it from starting again is written down first.
+      if (CONTRADICTED.test(failure)) replica.stop(end)
       // The rest of this turn is the member's own; then its program ends.
-      process.soon(() => process.alive && this.kill())
+      else process.soon(end)
     })
     this.off = () => {
       end()

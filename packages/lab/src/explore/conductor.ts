@@ -6,6 +6,7 @@ import { rot } from '../cluster/rot.js'
 import { CALM } from '../world/network/link.js'
 import type { World } from '../world/world.js'
 import { type Fault, faultText, type Weather } from './faults.js'
+import { SetBack } from './set-back.js'
 
 const US_PER_MS = 1000
 /** A member that has stopped by itself is started again after this time, as a supervisor does. */
@@ -30,6 +31,7 @@ export class Conductor {
   private readonly undo = new Set<() => void>()
   private healed = false
   private readonly replacing = new Set<string>()
+  private isSetBack = false
   /** How often each kind has happened, and was not possible. */
   readonly counts = new Map<string, number>()
 
@@ -77,7 +79,8 @@ export class Conductor {
   }
 
   private begin(fault: Fault): void {
-    if (this.healed) return
+    // Whoever remembers stays up until a disk that was set back is found out.
+    if (this.healed || this.isSetBack) return
     const target = this.resolve(fault)
     const to = 'to' in fault ? this.named(fault.to) : ''
     if (target === undefined || to === undefined) return
@@ -122,6 +125,8 @@ export class Conductor {
         return this.takeDown(target, fault.kind)
       case 'effect':
         return this.dieAt(cluster.member(target), fault.nth, fault.what)
+      case 'killUnsynced':
+        return this.killUnsynced(cluster.member(target), fault)
       case 'blackout': {
         const ends = cluster.list.map((member) => this.takeDown(member.name, 'power'))
         return () => {
@@ -219,9 +224,13 @@ export class Conductor {
       case 'rot':
       case 'misdirect':
         return this.damage(fault, member)
+      case 'setBack':
+        return this.setBack(member)
       case 'replace':
         this.replace(member)
         return undefined
+      case 'removeFolder':
+        return this.removeFolder(member)
       default:
         return undefined
     }
@@ -276,6 +285,52 @@ export class Conductor {
     }
   }
 
+  private killUnsynced(
+    member: SimulatedMember,
+    fault: Extract<Fault, { kind: 'killUnsynced' }>,
+  ): (() => void) | undefined {
+    if (!member.running) return undefined
+    let [isOver, isDown] = [false, false]
+    const later = (ms: number, action: () => void): void => {
+      this.stage.world.after(ms * US_PER_MS, 'unsynced', () => {
+        if (!isOver) action()
+      })
+    }
+    const down = (): void => {
+      if (!isDown) this.down.set(member.name, (this.down.get(member.name) ?? 0) + 1)
+      isDown = true
+    }
+    const up = (): void => {
+      if (isDown) this.bringUp(member.name)
+      isDown = false
+    }
+    const dies = (): void => {
+      down()
+      member.kill()
+      later(fault.restartMs, up)
+    }
+    const first = (): void => {
+      down()
+      member.kill()
+      later(fault.restartMs, () => {
+        up()
+        if (fault.againNth !== undefined) member.dieAtEffect(fault.againNth, dies)
+        later(fault.powerAfterMs, () => {
+          member.dieAtEffect(0, () => {})
+          down()
+          member.powerOff()
+          later(fault.restartMs, up)
+        })
+      })
+    }
+    member.dieAtEffect(fault.nth, first, fault.what)
+    return () => {
+      isOver = true
+      member.dieAtEffect(0, () => {})
+      up()
+    }
+  }
+
   private pause(name: string): (() => void) | undefined {
     const { cluster, clients } = this.stage
     const process = cluster.members.get(name)?.process ?? clients.get(name)?.process
@@ -320,6 +375,34 @@ export class Conductor {
       this.stage.world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => {
         if (member.isDamaged) this.replace(member)
       })
+    }
+  }
+
+  /** The member stops by itself when it notices, and is not started again on the empty path: it is replaced. */
+  private removeFolder(member: SimulatedMember): (() => void) | undefined {
+    const { name, disk } = member
+    if (!this.stage.weak.includes(name) || this.replacing.has(name)) return undefined
+    this.down.set(name, (this.down.get(name) ?? 0) + 1)
+    disk.removeFolder()
+    return () => {
+      if (disk.trouble.removed) this.replace(member)
+      this.bringUp(name)
+    }
+  }
+
+  private setBack(member: SimulatedMember): (() => void) | undefined {
+    const { world, cluster, weak } = this.stage
+    if (!member.running || !weak.includes(member.name) || this.replacing.has(member.name)) return undefined
+    const done = (): void => {
+      this.isSetBack = false
+      world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => this.replace(member))
+    }
+    const setBack = new SetBack({ world, cluster, member, done })
+    return () => {
+      if (this.healed || this.isSetBack || this.replacing.has(member.name) || !setBack.isKnown) return
+      this.isSetBack = true
+      this.counts.set('set back', (this.counts.get('set back') ?? 0) + 1)
+      setBack.carryOut()
     }
   }
 

@@ -125,12 +125,42 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
   if (profile === 'holders') return { ...base, ...holdersOf(draw, more, names, clientNames) }
   const families = familiesOf(profile, draw)
   const gaps = profile === 'liveness' ? [100, 200, 300] : [300, 800, 2000, 5000]
-  return { ...base, faults: scheduleOf({ ...base, names, clientNames, families, gaps, draw }) }
+  const faults = scheduleOf({ ...base, names, clientNames, families, gaps, draw })
+  const all = profile === 'calm' ? faults : [...faults, ...setBacksOf(more, base)].sort(byTime)
+  return { ...base, faults: withRemoval(base, all) }
+}
+
+/** Disks that are set back, in some seeds: they need a quiet moment, so there are more of them than are carried out. */
+function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 'safetyMs'>): Fault[] {
+  if (weak.length === 0 || !more.chance(300_000)) return []
+  return Array.from({ length: 1 + more.below(6) }, () => ({
+    kind: 'setBack' as const,
+    atMs: FIRST_FAULT_MS + more.below(safetyMs - FIRST_FAULT_MS),
+    forMs: 200 + more.tail(3000),
+    target: weak[more.below(weak.length)] as string,
+  }))
+}
+
+function byTime(one: Fault, other: Fault): number {
+  return one.atMs - other.atMs
 }
 
 function hashOf(seed: number, name: string): number {
   return new RandomStream(seed, 'weak', name).at(0)
 }
+
+/** Drawn apart from the rest, so that the other faults of a seed stay what they were. */
+function withRemoval({ seed, profile, weak, safetyMs }: Omit<Plan, 'faults'>, faults: Fault[]): Fault[] {
+  const draw = new RandomStream(seed, 'folders', profile)
+  const target = weak[draw.below(Math.max(1, weak.length))]
+  if (!REMOVES_FOLDERS.includes(profile) || target === undefined || !draw.chance(REMOVAL_PPM)) return faults
+  const atMs = FIRST_FAULT_MS + draw.below(Math.max(1, safetyMs - FIRST_FAULT_MS))
+  const removal: Fault = { atMs, forMs: 200 + draw.below(4000), kind: 'removeFolder', target }
+  return [...faults, removal].sort((a, b) => a.atMs - b.atMs)
+}
+
+const REMOVES_FOLDERS: readonly Profile[] = ['swarm', 'storage', 'membership']
+const REMOVAL_PPM = 120_000
 
 const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
   storage: ['crashes', 'boundaries', 'slowDisks', 'brokenDisks', 'damage'],
@@ -140,7 +170,8 @@ const BY_PROFILE: Partial<Record<Profile, readonly Family[]>> = {
 }
 
 function familiesOf(profile: Profile, draw: RandomStream): readonly Family[] {
-  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[])
+  const own: readonly string[] = ['folders', 'rollbacks']
+  const all = BY_PROFILE[profile] ?? (Object.keys(FAMILIES) as Family[]).filter((family) => !own.includes(family))
   // Some seeds have all of them, most have a few: a single kind goes deeper when it is alone.
   if (draw.chance(150_000)) return all
   return all.filter(() => draw.chance(450_000))
@@ -197,6 +228,8 @@ interface Field {
 
 const ROT = ['log', 'log', 'log', 'snapshot', 'newestSnapshot', 'newestSnapshot', 'identity', 'mark'] as const
 const FIRST_FAULT_MS = 1500
+/** So long a member may take to come to the effect at which it dies, and to come back from both deaths. */
+const UNSYNCED_FOR_MS = 5000
 /** A disk that becomes full has this much room left, on average. */
 const FULL_AFTER_BYTES = 20_000
 
@@ -231,6 +264,8 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'effect':
       if (draw.chance(600_000)) return { ...at, kind, target: member(), nth: 1 + draw.below(60) }
       return { ...at, kind, target: member(), nth: 1 + draw.below(8), what: 'written' }
+    case 'killUnsynced':
+      return { ...killUnsynced(draw), atMs, target: member() }
     case 'blackout':
       return { ...at, kind }
     case 'cut':
@@ -266,6 +301,7 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
     case 'rot':
       return { ...at, kind, target: pick(weak), file: pick(ROT) }
     case 'misdirect':
+    case 'setBack':
     case 'replace':
       return { ...at, kind, target: pick(weak) }
     case 'stepWall':
@@ -277,10 +313,26 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
         target: pick([...names, ...clientNames]),
         ppm: draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
       }
+    case 'removeFolder':
+      return { ...at, kind, target: pick(weak) }
     case 'transfer':
       return { ...at, kind, target: pick(names) }
     case 'steal':
       return { ...at, kind }
+  }
+}
+
+/** Mostly between a write and its sync, sometimes between a rename and that of the folder, which is rarer. */
+function killUnsynced(draw: RandomStream): Omit<Extract<Fault, { kind: 'killUnsynced' }>, 'atMs' | 'target'> {
+  const isFolder = draw.chance(350_000)
+  return {
+    kind: 'killUnsynced',
+    forMs: UNSYNCED_FOR_MS,
+    what: isFolder ? 'syncFolder' : 'written',
+    nth: 1 + draw.below(isFolder ? 2 : 8),
+    restartMs: 1 + draw.tail(100),
+    ...(draw.chance(300_000) ? { againNth: 1 + draw.below(12) } : {}),
+    powerAfterMs: 1 + draw.tail(200),
   }
 }
 

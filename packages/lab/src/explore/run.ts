@@ -146,6 +146,7 @@ function clusterOf(plan: Plan, world: World, log: ((line: string) => void) | und
       snapshotBytes: plan.snapshotBytes,
       blockingWrites: plan.blockingWrites,
     },
+    watchFolders: plan.faults.some(({ kind }) => kind === 'removeFolder'),
     machines: (name) => ({ driftPpm: plan.drift[name] ?? 0 }),
     ...(log ? { log: (line: string) => log(`${stamp(world.nowUs)} ${line}`) } : {}),
   })

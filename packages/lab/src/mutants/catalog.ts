@@ -3,12 +3,14 @@ import { CORE_MUTANTS } from './list/core.js'
 import { GUARD_MUTANTS } from './list/guards.js'
 import { RAFT_MUTANTS } from './list/raft.js'
 import { REPLICA_MUTANTS } from './list/replica.js'
+import { STORAGE_MUTANTS } from './list/storage.js'
 import { OPEN_IDS } from './list/open.js'
 import type { Mutant } from './mutant.js'
 
 const ALL: readonly Mutant[] = [
   ...RAFT_MUTANTS,
   ...REPLICA_MUTANTS,
+  ...STORAGE_MUTANTS,
   ...CORE_MUTANTS,
   ...CLIENT_MUTANTS,
   ...GUARD_MUTANTS,

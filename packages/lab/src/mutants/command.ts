@@ -54,7 +54,7 @@ export async function mutantsCommand(args: readonly string[], io: MutantsIo): Pr
     }
   }
   await Promise.all(Array.from({ length: order.workers }, work))
-  const missed = found.filter(({ scenario, seed, simulation }) => !scenario && !seed && !simulation)
+  const missed = found.filter(({ scenario, seed, simulation, test }) => !scenario && !seed && !simulation && !test)
   io.out(`${found.length - missed.length} of ${found.length} mutants found`)
   for (const { id, seeds } of missed) io.out(`not found in ${seeds} seeds: ${id}`)
   return missed.length > 0 ? 1 : 0

@@ -5,7 +5,7 @@ import { InvalidError } from '@leasehold/core'
 import type { Mutant, Patch } from './mutant.js'
 
 /** Everything that runs in the lab. */
-const PACKAGES = ['core', 'raft', 'replica', 'client', 'fence', 'lab'] as const
+export const PACKAGES = ['core', 'raft', 'replica', 'client', 'fence', 'lab'] as const
 
 /** Where the packages are, seen from this file: the same from the sources and from the build. */
 export const PACKAGES_FOLDER = join(import.meta.dirname, '../../..')

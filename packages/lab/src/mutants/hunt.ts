@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Profile } from '../explore/index.js'
 import { copyWith } from './copy.js'
+import { type FailedTest, failedTest } from './direct.js'
 import type { Mutant } from './mutant.js'
 
 /** One scenario or seed that takes longer does not come to an end: that is found, too. */
@@ -38,6 +39,8 @@ export interface Hunted {
   readonly scenario?: { readonly id: string; readonly why: string }
   /** The first seed in which it shows. */
   readonly seed?: { readonly seed: number; readonly why: string }
+  /** The first of its own tests that fails. */
+  readonly test?: FailedTest
   /** The first seed of the consensus core's own simulation in which it shows. */
   readonly simulation?: { readonly seed: number; readonly why: string }
   /** How many seeds were looked at, if none of them showed it. */
@@ -46,13 +49,15 @@ export interface Hunted {
 
 /** Hunts one mutant in a process of its own, with a copy of the packages that has it in. Undefined: the unchanged code. */
 export async function hunt(mutant: Mutant | undefined, order: HuntOrder): Promise<Hunted> {
+  const test = mutant && (await failedTest(mutant))
   const copy = copyWith(mutant)
   try {
     const simulation = mutant?.id.startsWith(CORE) === true ? await simulated(copy.simulation) : undefined
-    // What thousands of short runs of the core alone show in seconds need not be waited for in whole clusters.
-    const shown = simulation === undefined ? order : { ...order, seeds: Math.min(order.seeds, order.seedsFirst) }
+    // What its own tests, or thousands of short runs of the core alone, show in seconds need not be waited for in whole clusters.
+    const shown =
+      simulation || test ? { ...order, scenarios: [], seeds: Math.min(order.seeds, order.seedsFirst) } : order
     const rest = await hunted(mutant?.id ?? 'none', copy.hunter, shown)
-    return simulation === undefined ? rest : { ...rest, simulation }
+    return { ...rest, ...(test && { test }), ...(simulation && { simulation }) }
   } finally {
     copy.remove()
   }

@@ -16,6 +16,8 @@ export interface Mutant {
   /** The bug, for people. */
   readonly bug: string
   readonly patches: readonly Patch[]
+  /** Tests of the function itself, as files below the folder of the packages: one of them must fail. */
+  readonly tests?: readonly string[]
   /** Scenarios that are made for such a bug: they are played first. */
   readonly scenarios?: readonly string[]
   /** The explorer's profile in which its seeds are counted; default `swarm`. */

@@ -1,3 +1,4 @@
+import type { FailedTest } from './direct.js'
 import type { Hunted } from './hunt.js'
 import type { Mutant } from './mutant.js'
 
@@ -53,23 +54,22 @@ const WHY_MAX = 110
 
 /** One row: who finds it, after how much, and the words of the check. */
 export function rowOf(mutant: Mutant, hunted: Hunted): string {
-  const { scenario, seed, seeds, profile, simulation } = hunted
+  const { scenario, seed, seeds, profile, simulation, test } = hunted
   if (simulation && !seed && !scenario) {
-    const cells = [cell(mutant.bug), SIMULATION, seedText(simulation.seed), cell(shortened(simulation.why))]
+    const by = test ? `${testText(test)}; ${SIMULATION}` : SIMULATION
+    const cells = [cell(mutant.bug), by, seedText(simulation.seed), cell(shortened(simulation.why))]
     return `| \`${mutant.id}\` | ${cells.join(' | ')} |`
   }
   const explorer = `explorer, \`${profile}\`${mutant.members === undefined ? '' : `, ${mutant.members} members`}`
-  const by =
-    scenario && seed
-      ? `scenario ${scenario.id}; ${explorer}`
-      : scenario
-        ? `scenario ${scenario.id}`
-        : seed
-          ? explorer
-          : NOBODY
+  const finders = [test && testText(test), scenario && `scenario ${scenario.id}`, seed && explorer]
+  const by = finders.filter((finder) => finder !== undefined).join('; ') || NOBODY
   const after = seed ? seedText(seed.seed) : scenario ? scenarioText(hunted) : `not in ${seeds} seeds`
-  const why = (seed ?? scenario)?.why ?? ''
+  const why = (seed ?? scenario)?.why ?? test?.title ?? ''
   return `| \`${mutant.id}\` | ${cell(mutant.bug)} | ${by} | ${after} | ${cell(shortened(why))} |`
+}
+
+function testText({ file }: FailedTest): string {
+  return `test \`${file}\``
 }
 
 function scenarioText({ seeds, profile }: Hunted): string {

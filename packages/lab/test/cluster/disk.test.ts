@@ -168,4 +168,54 @@ describe('the simulated disk', () => {
     expect(inode.size).toBe(10)
     expect(inode.read(0, 10).every((byte) => byte === 0)).toBe(true)
   })
+
+  it('keeps what a killed process wrote readable, and as unsynced as before: bytes and names', () => {
+    const disk = new SimulatedDisk('d', drawing(LOST))
+    const host = new Host()
+    const mounted = disk.mount(host)
+    const file = made(disk, host, 'a', 2 * SECTOR)
+    mounted.syncFolder()
+    file.write(0, [bytes(SECTOR, 1)], false, () => {})
+    mounted.rename('a', 'b')
+    disk.processDied()
+    disk.faults = { ...disk.faults, kept: 0, loss: 1000 }
+    const next = disk.mount(new Host())
+    expect([next.list(), next.read('b')[0]]).toEqual([['b'], 1])
+    disk.crash()
+    expect([next.list(), next.read('a')[0]]).toEqual([['a'], 0])
+  })
+
+  it('keeps it in a crash once another process has synced it', () => {
+    const disk = new SimulatedDisk('d', drawing(LOST))
+    const host = new Host()
+    const mounted = disk.mount(host)
+    const file = made(disk, host, 'a', 2 * SECTOR)
+    mounted.syncFolder()
+    file.write(0, [bytes(SECTOR, 1)], false, () => {})
+    mounted.rename('a', 'b')
+    disk.processDied()
+    disk.faults = { ...disk.faults, kept: 0, loss: 1000 }
+    const next = disk.mount(new Host())
+    next.syncFolder()
+    next.open('b').writeSync(0, [])
+    disk.crash()
+    expect([next.list(), next.read('b')[0]]).toEqual([['b'], 1])
+  })
+
+  it('may let what a failed sync has lost be read until the power goes: only a new write helps', () => {
+    for (const rewritten of [false, true]) {
+      // The first draw of a failed sync says that pages can still be read, the next ones that they are lost.
+      const disk = new SimulatedDisk('d', drawing(1, LOST, LOST))
+      const host = new Host()
+      const mounted = disk.mount(host)
+      const file = made(disk, host, 'a', 2 * SECTOR)
+      mounted.syncFolder()
+      disk.trouble.failSync = true
+      expect(() => file.writeSync(0, [bytes(2 * SECTOR, 1)])).toThrow('EIO')
+      expect(mounted.read('a').every((byte) => byte === 1)).toBe(true)
+      file.writeSync(0, rewritten ? [bytes(2 * SECTOR, 1)] : [])
+      disk.crash()
+      expect(disk.mount(new Host()).read('a')[0]).toBe(rewritten ? 1 : 0)
+    }
+  })
 })

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import {
   drift,
+  failedTest,
   hunt,
   type HuntOrder,
   MUTANTS,
@@ -78,6 +79,27 @@ describe('the hunt', { timeout: 300_000 }, () => {
       expect((await hunt(mutantOf(id), { ...NOTHING, scenariosFirst: [scenario] })).scenario?.id).toBe(scenario)
     })
   }
+})
+
+describe('the direct tests of a mutant', { timeout: 300_000 }, () => {
+  const mutant = mutantOf('replica/only-higher-term-conflicts')
+
+  it('fail with the bug in, and the first that does is named', async () => {
+    expect(await failedTest(mutant)).toEqual({
+      file: 'replica/test/log/joining.test.ts',
+      title: expect.stringContaining('is void when the entry at its index is of term 1'),
+    })
+  })
+
+  it('pass without it', async () => {
+    expect(await failedTest({ ...mutant, patches: [] })).toBeUndefined()
+  })
+
+  it('must be there', async () => {
+    const gone = { ...mutant, tests: ['replica/test/log/gone.test.ts'] }
+    await expect(failedTest(gone)).rejects.toThrow(/only-higher-term-conflicts: its tests are not there/)
+    expect(await failedTest({ ...mutant, tests: [] })).toBeUndefined()
+  })
 })
 
 describe('npm run mutants', () => {

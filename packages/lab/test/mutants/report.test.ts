@@ -27,6 +27,16 @@ describe('the table of mutants', () => {
     expect(rowOf(two, hunted('raft/two', { simulation }))).toBe(
       '| `raft/two` | two | simulation of the core | 9 seeds | two leaders |',
     )
+    const test = { file: 'core/test/one.test.ts', title: 'one is one' }
+    expect(rowOf(one, hunted('core/one', { test }))).toBe(
+      '| `core/one` | a &lt; b | test `core/test/one.test.ts` | not in 3 seeds | one is one |',
+    )
+    expect(rowOf(one, hunted('core/one', { test, scenario, seed }))).toBe(
+      '| `core/one` | a &lt; b | test `core/test/one.test.ts`; scenario S1; explorer, `swarm` | 1 seed | I2: a \\| b |',
+    )
+    expect(rowOf(two, hunted('raft/two', { test, simulation }))).toBe(
+      '| `raft/two` | two | test `core/test/one.test.ts`; simulation of the core | 9 seeds | two leaders |',
+    )
     expect(rowOf(one, hunted('core/one', {}))).toBe('| `core/one` | a &lt; b | nobody | not in 3 seeds |  |')
   })
 

@@ -1,4 +1,4 @@
-import { sharedDigits } from '@leasehold/core'
+import { commonPrefix } from '@leasehold/core'
 import { outColours } from './colour.js'
 import type { Cell } from './table.js'
 
@@ -7,14 +7,14 @@ const NAMED = /\btoken (\d+)/g
 
 /** Tokens of one column: all digits are printed, and with colours those that all have in common are dim. */
 export function tokenCells(tokens: readonly bigint[]): (token: bigint) => Cell {
-  const shared = sharedDigits(tokens.map(String))
+  const shared = commonPrefix(tokens).length
   return (token) => ({ text: String(token), paint: (text) => dimmed(text, shared) })
 }
 
 /** Dims what the tokens that lines name (`token N`) have in common. */
 export function dimTokens(lines: readonly string[]): string[] {
   const tokens = lines.flatMap((line) => [...line.matchAll(NAMED)].map(([, digits]) => digits as string))
-  const shared = sharedDigits(tokens)
+  const shared = commonPrefix(tokens.map(BigInt)).length
   return lines.map((line) => dimNamed(line, shared))
 }
 
@@ -25,7 +25,7 @@ export class TokenTrail {
   dim(line: string): string {
     const tokens = [...line.matchAll(NAMED)].map(([, digits]) => digits as string)
     if (tokens.length === 0) return line
-    const shared = sharedDigits([...this.#last, ...tokens])
+    const shared = commonPrefix([...this.#last, ...tokens].map(BigInt)).length
     this.#last = tokens
     return dimNamed(line, shared)
   }

@@ -282,6 +282,8 @@ export class Group {
       if (this.isApart(message.from) || this.isApart(message.to)) continue
       if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
       member.raft.step(message)
+      // As the program does once it is durable: its leader may have been replaced meanwhile.
+      if (message.snapshot !== undefined) member.raft.snapshotArrived(message.snapshot)
       this.drain(member)
     }
   }

@@ -5,6 +5,7 @@ import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
 import type { Storage } from '../storage.js'
 import { Applier } from './applier.js'
+import { DeadSessions } from './dead-sessions.js'
 import { Floors } from './floors.js'
 import { Flusher } from './flusher.js'
 import { leaveHangingDisk } from './hanging-disk.js'
@@ -55,8 +56,9 @@ export class Loop {
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
+  readonly peers: Peers
+
   private readonly flusher: Flusher
-  private readonly peers: Peers
   private readonly writer: StateWriter
   private readonly snapshotting: Snapshotting
   private readonly stamps = new Stamps()
@@ -67,7 +69,9 @@ export class Loop {
   /** Configuration entries that somebody waits for. */
   private readonly changes = new Map<number, (result: ChangeResult) => void>()
   private installable: Installable | undefined
-  private localSessionsEnded = false
+  private readonly dead = new DeadSessions()
+  /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
+  private refusedBatch = false
   private running = false
   private closing = false
   private cancelKick: (() => void) | undefined
@@ -105,20 +109,20 @@ export class Loop {
       applier,
       writer: this.writer,
       log: platform.log,
+      committed: () => this.raft.commit,
       taken: (meta, cut) => {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
         log.compact(cut)
+        this.peers.save()
         this.turn()
       },
     })
     this.floors = new Floors({ ...platform, self: identity.node, enabled: settings.clockFloors })
     this.peers = new Peers({
-      network: platform.network,
-      random: platform.random,
-      log: platform.log,
-      cluster: identity.cluster,
-      self: identity.node,
+      settings,
+      identity,
+      raft: this.raft,
       guard,
       step: (received) => {
         this.raft.step(received)
@@ -151,7 +155,7 @@ export class Loop {
 
   /** Something is under way whose end must be waited for. */
   get isWriting(): boolean {
-    return !this.flusher.idle || this.snapshotting.busy
+    return !this.flusher.idle || this.snapshotting.busy || this.peers.isSaving
   }
 
   /** Commands have no outcome yet. */
@@ -192,8 +196,10 @@ export class Loop {
     this.peers.tick()
     if (this.floors.announces(this.raft.leader, this.applier.state.level))
       this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
-    if (this.reads.tick(2 * settings.electionTicks))
+    if (this.reads.tick(2 * settings.electionTicks)) {
+      this.raft.abandonReads()
       this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
+    }
     this.turn()
   }
 
@@ -225,6 +231,7 @@ export class Loop {
     this.snapshotting.halt()
     this.endTenure(refusal)
     this.writer.halt()
+    this.peers.close()
     this.handOutLater()
   }
 
@@ -251,6 +258,7 @@ export class Loop {
         more = this.applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
+        for (const context of effects.readsLost) more = this.reads.lost(context) || more
         if (effects.snapshotWanted) this.snapshotting.take()
         more = this.changeRole() || more
         this.answerReads()
@@ -260,8 +268,8 @@ export class Loop {
       this.running = false
     }
     this.closing = false
-    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && (this.proposals.count > 0 || this.reads.canBegin))
-      this.kick()
+    const more = (this.proposals.count > 0 && !this.refusedBatch) || this.reads.canBegin
+    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && more) this.kick()
     this.handOutLater()
     this.takeSnapshot()
     if (this.halted) return
@@ -286,10 +294,12 @@ export class Loop {
     const { state } = this.applier
     if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return
     this.closing = false
-    const { data, batch } = this.proposals.close(tenure.stamp(now, state.now), this.batchBytes)
+    const at = tenure.stamp(now, state.now)
+    const { data, batch } = this.proposals.close(at, this.batchBytes)
     const index = this.raft.propose([data])
+    this.refusedBatch = index === undefined
     if (index === undefined) this.proposals.reopen(batch)
-    else tenure.waiting.set(index as Index, batch)
+    else tenure.proposed(index as Index, at, batch)
   }
 
   private beginReads(): void {
@@ -347,9 +357,8 @@ export class Loop {
   }
 
   private answer(index: Index, results: readonly Result[]): void {
-    const batch = this.tenure?.waiting.get(index)
+    const batch = this.tenure?.take(index)
     if (!batch) return
-    this.tenure?.waiting.delete(index)
     assert(
       batch.length === results.length,
       () => `${results.length} results for ${batch.length} commands of entry ${index}`,
@@ -389,6 +398,7 @@ export class Loop {
     const opening = this.raft.propose([first.close(clock.stamp(now, base), this.batchBytes).data])
     assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
     this.tenure = new Tenure(term, opening as Index, clock, base)
+    this.refusedBatch = false
     platform.log.info('leads', { term, index: opening })
     return true
   }
@@ -396,14 +406,11 @@ export class Loop {
   private becomeReady(tenure: Tenure): void {
     tenure.ready = true
     this.closing = true
-    this.configure(this.floors.following(this.applier.state.level))
-    if (!this.options.settings.endLocalSessions || this.localSessionsEnded) return
-    // Once per start, before anybody else's command: whoever lived in the process before is dead.
-    this.localSessionsEnded = true
-    const reason = 'its process has ended'
-    for (const session of this.applier.state.localSessions()) {
-      this.proposals.addFirst({ kind: 'closeSession', session, by: 'death', reason })
+    if (this.options.settings.endLocalSessions) {
+      for (const command of this.dead.ends(this.applier.state)) this.proposals.addFirst(command)
     }
+    // In front of everything else that may grant.
+    this.configure(this.floors.following(this.applier.state.level))
   }
 
   private endTenure(refusal: Refused): void {
@@ -429,7 +436,7 @@ export class Loop {
   private armDue(): void {
     this.cancelDue?.()
     this.cancelDue = undefined
-    if (!this.tenure?.ready) return
+    if (!this.tenure?.ready || this.refusedBatch) return
     const due = this.applier.state.nextDue()
     if (due === undefined || this.tenure.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings
@@ -449,25 +456,23 @@ export class Loop {
     this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
   }
 
-  /** A snapshot of the leader has arrived: first it becomes durable, then consensus decides whether it is of use. */
+  /**
+   * A snapshot of the leader has arrived: first it becomes durable, then consensus takes it. Its leader may have been replaced
+   * meanwhile: what is durable is installed all the same, as a restart would do.
+   */
   private takeIn(received: Received): void {
     const { from, leaderTerm, index, term, meta } = received
-    const offer = (installable: Installable | undefined): void => {
-      this.installable = installable
+    this.snapshotting.takeIn(received, (outcome) => {
+      if (outcome === 'failed') return this.peers.installed('failed')
+      this.installable = outcome === 'known' ? undefined : outcome
       const { configuration } = decodeMeta(meta)
       const snapshot = { index, term, configuration }
       this.raft.step(message({ kind: 'snapshot', from, to: this.raft.id, term: leaderTerm, snapshot }))
+      this.raft.snapshotArrived(snapshot)
       this.turn()
       this.installable = undefined
       this.peers.installed('done')
-    }
-    if (index <= this.raft.commit) offer(undefined)
-    else {
-      this.snapshotting.takeIn(received, (installable) => {
-        if (installable) offer(installable)
-        else this.peers.installed('failed')
-      })
-    }
+    })
   }
 
   /** Consensus takes the leader's snapshot in place of log and state. */

@@ -1,9 +1,14 @@
 import { CodecError, type Writer } from '@leasehold/core'
-import type { Message, NodeId } from '@leasehold/raft'
+import type { Message, NodeId, Raft } from '@leasehold/raft'
+import type { Identity } from '../identity.js'
 import { encodeMeta, type MemberInfo } from '../members.js'
-import type { Logger, Network, Random } from '../platform.js'
 import { readMessage, writeMessage } from '../wire/consensus-messages.js'
 import { type PeerKind, PeerFrames } from '../wire/peer-frames.js'
+import { readStatement, writeStatement } from '../wire/statements.js'
+import { AcknowledgedMemory } from './acknowledged.js'
+import { AcknowledgedFile } from './acknowledged-file.js'
+import type { ReplicaSettings } from './options.js'
+import { RollbackGuard } from './rollback-guard.js'
 import {
   type Chunk,
   type ChunkAck,
@@ -19,13 +24,13 @@ import type { StateWish, StateWriter } from './state-writer.js'
 
 /** A refused frame is logged at most once in so many. */
 const LOG_EVERY = 1000
+/** What members have acknowledged is written down this often. */
+const SAVE_EVERY_MS = 10_000
 
 export interface PeersOptions {
-  readonly network: Network
-  readonly random: Random
-  readonly log: Logger
-  readonly cluster: string
-  readonly self: NodeId
+  readonly settings: ReplicaSettings
+  readonly identity: Identity
+  readonly raft: Raft
   /** A message of consensus has arrived. */
   readonly step: (message: Message) => void
   /** Writes down what a peer that is too far behind for the log is sent. */
@@ -51,13 +56,44 @@ export class Peers {
   /** Peers whose snapshot is being written down. */
   private readonly wishes = new Map<NodeId, StateWish>()
   private readonly receiver = new SnapshotReceiver()
+  readonly memory = new AcknowledgedMemory()
+  private readonly file: AcknowledgedFile
+  private readonly rollbackGuard: RollbackGuard
+  private saveAt: number
   private installing: Received | undefined
   private refused = 0
 
   constructor(private readonly options: PeersOptions) {
-    this.frames = new PeerFrames(options.cluster, options.self)
-    options.network.receive((_from, bytes) => options.guard(() => this.receive(bytes)))
-    options.network.onEnded?.((node) => options.guard(() => options.ended(node)))
+    const { settings, identity, raft, guard } = options
+    const { disk, random, log, network, clock } = settings.platform
+    const { memory } = this
+    this.frames = new PeerFrames(identity.cluster, identity.node)
+    this.file = new AcknowledgedFile({ disk, identity, memory, log, guard })
+    this.saveAt = clock.monotonicMs() + SAVE_EVERY_MS
+    this.rollbackGuard = new RollbackGuard({
+      ...{ raft, identity, random, log, memory },
+      electionTicks: settings.electionTicks,
+      send: (to, statement) => this.put('statement', to, 'control', (writer) => writeStatement(writer, statement)),
+    })
+    network.receive((_from, bytes) => guard(() => this.receive(bytes)))
+    network.onEnded?.((node) => guard(() => options.ended(node)))
+  }
+
+  /** A file is being written. */
+  get isSaving(): boolean {
+    return this.file.isSaving
+  }
+
+  /** Writes down what members have acknowledged. */
+  save(): void {
+    const { clock } = this.options.settings.platform
+    this.saveAt = clock.monotonicMs() + SAVE_EVERY_MS
+    this.file.save()
+  }
+
+  /** Writes nothing any more. */
+  close(): void {
+    this.file.close()
   }
 
   /** A snapshot is being taken in; another one has to wait. */
@@ -66,10 +102,15 @@ export class Peers {
   }
 
   setMembers(members: readonly MemberInfo[]): void {
-    const others = members.filter((member) => member.node !== this.options.self && member.peer !== '')
-    this.options.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
+    const { identity, settings } = this.options
+    this.rollbackGuard.setMembers(members)
+    const others = members.filter((member) => member.node !== identity.node && member.peer !== '')
+    settings.platform.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
     for (const to of [...this.senders.keys(), ...this.wishes.keys()]) {
-      if (!others.some((member) => member.node === to)) this.stopTransfer(to)
+      if (others.some((member) => member.node === to)) continue
+      this.stopTransfer(to)
+      // It may still be a member, without an address for now: consensus must not wait for a transfer that is gone.
+      this.options.transferred(to, false)
     }
   }
 
@@ -93,6 +134,9 @@ export class Peers {
 
   tick(): void {
     for (const [to, sender] of this.senders) if (sender.tick() === 'failed') this.end(to, false)
+    this.receiver.tick()
+    this.rollbackGuard.tick()
+    if (this.options.settings.platform.clock.monotonicMs() >= this.saveAt) this.save()
   }
 
   /** This member no longer leads: nobody waits for its snapshots any more. */
@@ -122,7 +166,7 @@ export class Peers {
     const wish: StateWish = {
       written: ({ meta, ...content }) => {
         this.wishes.delete(to)
-        const number = this.options.random.below(2 ** 32)
+        const number = this.options.settings.platform.random.below(2 ** 32)
         const whole = { ...content, meta: encodeMeta(meta) }
         this.senders.set(to, new SnapshotSender(to, number, term, whole, send))
       },
@@ -141,7 +185,10 @@ export class Peers {
     if ('refused' in frame) return this.refuse(frame.refused)
     const { kind, from, body } = frame
     try {
-      if (kind === 'consensus') this.options.step(readMessage(body, from, this.options.self))
+      if (kind === 'consensus') {
+        const message = readMessage(body, from, this.options.identity.node)
+        if (this.rollbackGuard.admits(message)) this.options.step(message)
+      } else if (kind === 'statement') this.rollbackGuard.receive(from, readStatement(body))
       else if (kind === 'snapshotChunk') this.chunk(from, readChunk(body))
       else if (kind === 'snapshotAck') {
         const outcome = this.senders.get(from)?.acked(readChunkAck(body))
@@ -167,10 +214,11 @@ export class Peers {
   }
 
   private put(kind: PeerKind, to: NodeId, lane: 'control' | 'bulk', write: (writer: Writer) => void): void {
-    this.options.network.send(to, lane, this.frames.encode(kind, to, write))
+    this.options.settings.platform.network.send(to, lane, this.frames.encode(kind, to, write))
   }
 
   private refuse(why: string): void {
-    if (this.refused++ % LOG_EVERY === 0) this.options.log.warn('a frame was refused', { why, refused: this.refused })
+    const { log } = this.options.settings.platform
+    if (this.refused++ % LOG_EVERY === 0) log.warn('a frame was refused', { why, refused: this.refused })
   }
 }

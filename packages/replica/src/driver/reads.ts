@@ -38,19 +38,28 @@ export class Reads {
     if (this.waiting.length === 0 || this.asked) return undefined
     this.asked = { context: this.nextContext++, readers: this.waiting }
     this.waiting = []
-    this.ticks = 0
     return this.asked.context
+  }
+
+  /** Consensus has dropped the question of the present round: its readers are asked for again. True if there are any. */
+  lost(context: number): boolean {
+    if (this.asked?.context !== context) return false
+    this.waiting = [...this.asked.readers, ...this.waiting]
+    this.asked = undefined
+    return true
   }
 
   confirm(context: number, index: number): void {
     if (this.asked?.context !== context) return
     this.confirmed.push({ index, readers: this.asked.readers })
     this.asked = undefined
+    this.ticks = 0
   }
 
-  /** Whether the present round has gone without an answer for `ticksMax`. */
+  /** Whether no round has been confirmed for `ticksMax`, though some wait for one: also while none can be asked for. */
   tick(ticksMax: number): boolean {
-    return this.asked !== undefined && ++this.ticks > ticksMax
+    this.ticks = this.asked === undefined && this.waiting.length === 0 ? 0 : this.ticks + 1
+    return this.ticks > ticksMax
   }
 
   /** Those that may run at `applied`, in order. */
@@ -69,6 +78,7 @@ export class Reads {
     this.confirmed = []
     this.asked = undefined
     this.waiting = []
+    this.ticks = 0
     return all
   }
 }

@@ -188,6 +188,15 @@ export class SnapshotReceiver {
   /** Of what has arrived: one part at a time, so that the last one does not take long. */
   private checksum = 0
   private finished: ChunkAck | undefined
+  private quietTicks = 0
+
+  /** Gives up what nobody sends any more: its sender has given up before, or is gone. */
+  tick(): void {
+    if (this.parts.length === 0 || ++this.quietTicks < FAIL_TICKS) return
+    this.parts = []
+    this.from = 0
+    this.transfer = 0
+  }
 
   /** What to answer, and the snapshot when this chunk completes it. `busy`: an earlier one is still being taken in. */
   receive(
@@ -197,6 +206,7 @@ export class SnapshotReceiver {
   ): { readonly ack: ChunkAck | undefined; readonly received?: Received } {
     const { transfer, offset, data, total } = chunk
     const same = from === this.from && transfer === this.transfer
+    this.quietTicks = 0
     if (!same) {
       if (busy || chunk.leaderTerm < this.leaderTerm || offset !== 0) return { ack: undefined }
       if (total > TRANSFER_BYTES_MAX) return { ack: { transfer, offset: 0, result: 'failed' } }

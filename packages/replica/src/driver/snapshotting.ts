@@ -1,5 +1,6 @@
 import { CodecError, LockState } from '@leasehold/core'
-import type { SnapshotMeta } from '@leasehold/raft'
+import type { Index, SnapshotMeta } from '@leasehold/raft'
+import { assert } from '../assert.js'
 import { type ClusterMeta, decodeMeta, encodeMeta } from '../members.js'
 import type { Logger } from '../platform.js'
 import type { SnapshotToSave } from '../snapshots/snapshots.js'
@@ -16,11 +17,19 @@ export interface Installable {
   readonly state: LockState
 }
 
+/**
+ * What became of a leader's snapshot: it is durable and can be installed; `known`: the log covers it already; `failed`: it
+ * cannot be read, or there is no room for it.
+ */
+export type TakenIn = Installable | 'known' | 'failed'
+
 export interface SnapshottingOptions extends SliceOptions {
   readonly storage: Storage
   readonly applier: Applier
   readonly writer: StateWriter
   readonly log: Logger
+  /** The highest index known to be committed. A snapshot up to here brings nothing new. */
+  readonly committed: () => Index
   /** An own snapshot is durable; the log may be cut up to `cut`. */
   readonly taken: (meta: SnapshotMeta, cut: number) => void
 }
@@ -55,11 +64,13 @@ export class Snapshotting {
   take(): void {
     const { storage, applier, writer } = this.options
     if (this.making || this.reading || this.saving || applier.index <= this.last) return
-    applier.bytesSinceSnapshot = 0
+    const bytes = applier.bytesSinceSnapshot
     this.making = {
       written: ({ index, term, meta, state }) => {
         this.making = undefined
         this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
+          // Only now: one that makes way for another, which may fail, must not put off the next.
+          applier.bytesSinceSnapshot -= bytes
           if (full) return this.options.log.warn('no room for a snapshot', { index })
           this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
         })
@@ -68,21 +79,32 @@ export class Snapshotting {
     writer.want(this.making)
   }
 
-  /** Makes a snapshot of the leader durable, after the one that is being written. `then` gets undefined when it cannot. */
-  takeIn(received: Received, then: (installable: Installable | undefined) => void): void {
+  /**
+   * Makes a snapshot of the leader durable, after the one that is being written. Once durable it must be installed in the same
+   * call: a snapshot on the disk that the log does not cover would keep every later one of its index from being taken in.
+   */
+  takeIn(received: Received, then: (outcome: TakenIn) => void): void {
     if (this.saving) {
       this.next = () => this.takeIn(received, then)
       return
     }
-    if (received.index <= this.last) return then(undefined)
+    if (this.isCovered(received)) return then('known')
     this.halt()
     // Read before it is written: what cannot be read must not become the newest snapshot.
     this.read(received, (installable) => {
-      if (!installable) return then(undefined)
+      if (!installable) return then('failed')
+      if (this.isCovered(received)) return then('known')
       const { index, term, meta, state, checksum } = received
       const pieces = { pieces: [state], bytes: state.length, checksum }
-      this.save({ index, term, meta, state: pieces }, (full) => then(full ? undefined : installable))
+      this.save({ index, term, meta, state: pieces }, (full) => then(full ? 'failed' : installable))
     })
+  }
+
+  /** Whether the log has what is in a snapshot. It may have come to that while the snapshot waited for its turn. */
+  private isCovered({ index }: Received): boolean {
+    const committed = this.options.committed()
+    assert(this.last <= committed, () => `snapshot ${this.last} is durable, but only ${committed} is committed`)
+    return index <= committed
   }
 
   /** Drops the snapshot that is being made or read. */

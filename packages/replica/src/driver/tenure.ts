@@ -28,9 +28,20 @@ export class Tenure {
   }
 
   stamp(monotonicMs: number, appliedMs: number): Millis {
-    const at = this.clock.stamp(monotonicMs, appliedMs)
+    return this.clock.stamp(monotonicMs, appliedMs)
+  }
+
+  /** Consensus has taken an entry with this stamp. One that it refuses moves no time: what is due stays due. */
+  proposed(index: Index, at: Millis, batch: readonly Waiting[]): void {
     this.lastStamp = at
-    return at
+    this.waiting.set(index, batch)
+  }
+
+  /** Who waits for an entry, once it is applied. */
+  take(index: Index): readonly Waiting[] | undefined {
+    const batch = this.waiting.get(index)
+    if (batch) this.waiting.delete(index)
+    return batch
   }
 
   /** Whether an entry is wanted only for its stamp. */

@@ -1,10 +1,11 @@
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { type StorageError, Writer } from '@leasehold/core'
 import { assert } from '../assert.js'
-import { type Disk, DiskFullError, type DiskFile, type Done } from '../platform.js'
-import { writeFailed } from '../storage-errors.js'
+import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
+import { FolderLostError, writeFailed } from '../storage-errors.js'
 import { entryBytes } from './entries.js'
-import { encodeFrame, FRAME_HEADER, type FrameBody, filler } from './frame.js'
+import { makeDurable } from './durable.js'
+import { encodeFrame, FRAME_HEADER, type FrameBody } from './frame.js'
 import { checkHardState, joinSnapshot } from './joining.js'
 import { isMark, type Mark, markOf, readMark } from './mark.js'
 import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
@@ -115,7 +116,12 @@ export class Log {
     if (current) {
       this.file = disk.open(current.name)
       this.seed = segmentSeed(options.identity, current)
-      this.repair(recovered, this.file)
+      try {
+        makeDurable(disk, recovered, this.file)
+      } catch (error) {
+        this.file.close()
+        throw error
+      }
     }
     for (const name of recovered.leftovers) disk.remove(name)
     this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () =>
@@ -183,9 +189,9 @@ export class Log {
     const parts = this.split(record)
     const step = (at: number): void => {
       const part = parts[at]
-      if (part === undefined || this.failure) {
+      if (part === undefined || this.failure || this.closed) {
         this.busy = false
-        return done(this.failure)
+        return done(this.failure ?? (part && this.closedMeanwhile))
       }
       this.place(part, (error, placed) => {
         if (!placed) return this.end(error, done)
@@ -271,8 +277,23 @@ export class Log {
       if (error || !this.file) then(error)
       else then(undefined, this.advance(this.file, part, this.encode(part)))
     }
-    if (this.spares.available) roll()
-    else this.spares.wait(roll)
+    const checked = (lost: StorageError | undefined): void => {
+      if (lost) then(lost)
+      else if (this.spares.available) roll()
+      else this.spares.wait(roll)
+    }
+    // A rename in a folder that took the place of this one would do harm there.
+    if (this.disk.check === undefined) checked(undefined)
+    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.closedMeanwhile))
+  }
+
+  private get closedMeanwhile(): StorageError | undefined {
+    return this.closed ? writeFailed(this.disk.path, 'the log was closed') : undefined
+  }
+
+  /** Whether the folder is still this member's, and the file in use still has a name. */
+  check(done: (state: FolderState) => void): void {
+    this.disk.check?.(this.file, done)
   }
 
   /** Makes a spare the current file. */
@@ -352,18 +373,6 @@ export class Log {
       const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }
       return { hardState: last ? hardState : i === 0 ? early : undefined, base: i === 0 ? base : undefined, entries }
     })
-  }
-
-  /** Clears what a torn write left, so that it can never be taken for something later. */
-  private repair(recovered: Recovered, file: DiskFile): void {
-    const { fillFrom, zeroTo, tail } = recovered
-    try {
-      if (fillFrom !== undefined) file.writeSync(fillFrom, [filler(tail - fillFrom)])
-      if (zeroTo !== undefined && zeroTo > tail) file.writeSync(tail, [new Uint8Array(zeroTo - tail)])
-    } catch (error) {
-      file.close()
-      throw writeFailed(`${this.disk.path}/${file.name}`, error)
-    }
   }
 }
 

@@ -3,7 +3,7 @@ import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { allZero } from '../zeros.js'
 import type { Disk } from '../platform.js'
 import { damaged, otherFormat } from '../storage-errors.js'
-import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, findFrame, frameAt } from './frame.js'
+import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, filler, findFrame, frameAt } from './frame.js'
 import { checkMark, readMark } from './mark.js'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
@@ -39,6 +39,12 @@ export function segmentSeed(identity: number, segment: Segment): number {
   return crc32(bytes, identity)
 }
 
+/** The bytes of a frame, and where they stand in their file. */
+export interface PlacedFrame {
+  readonly offset: number
+  readonly bytes: Uint8Array
+}
+
 /** What the log files say. */
 export interface Recovered {
   readonly segments: Segment[]
@@ -50,8 +56,10 @@ export interface Recovered {
   readonly tail: number
   /** Everything of the last segment from here on must be zeroed before the next frame is written; undefined: it is zero. */
   readonly zeroTo: number | undefined
-  /** The last frame's filler was cut off and must be written again from here. */
+  /** The last frame's filler was cut off from here on. */
   readonly fillFrom: number | undefined
+  /** The last frame of every file that has one, by the file's name, with its filler whole. */
+  readonly lastFrames: ReadonlyMap<string, PlacedFrame>
   readonly hardState: HardState | undefined
   readonly entries: Entry[]
   readonly base: { readonly index: Index; readonly term: Term } | undefined
@@ -69,8 +77,9 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
   checkMark(disk, readMark(disk, identity), all)
   const replay = new Replay()
   let segments: Segment[] = []
+  const lastFrames = new Map<string, PlacedFrame>()
   let sequence = all[0]?.firstSequence ?? 1
-  let end: SegmentEnd = { tail: 0, zeroTo: undefined, fillFrom: undefined }
+  let end: SegmentEnd = { tail: 0, zeroTo: undefined, fillFrom: undefined, lastFrame: undefined }
   for (const [position, segment] of all.entries()) {
     if (segment.firstSequence > sequence) {
       // A deletion was interrupted: what is missing here was covered by a snapshot, or the check of the beginning fails.
@@ -92,13 +101,17 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
     }
     sequence = read.sequence
     end = read.end
+    if (end.lastFrame) lastFrames.set(segment.name, end.lastFrame)
   }
   checkBeginning(disk, segments[0], replay, snapshotIndex)
   return {
     segments,
     leftovers: all.filter((segment) => !segments.includes(segment)).map((segment) => segment.name),
     nextSequence: sequence,
-    ...end,
+    tail: end.tail,
+    zeroTo: end.zeroTo,
+    fillFrom: end.fillFrom,
+    lastFrames,
     hardState: replay.hardState,
     entries: replay.entries,
     base: replay.base,
@@ -109,6 +122,7 @@ interface SegmentEnd {
   readonly tail: number
   readonly zeroTo: number | undefined
   readonly fillFrom: number | undefined
+  readonly lastFrame: PlacedFrame | undefined
 }
 
 function readSegment(
@@ -124,13 +138,16 @@ function readSegment(
   const seed = segmentSeed(identity, segment)
   let sequence = firstSequence
   let fillFrom: number | undefined
+  let begin = 0
+  let bodyEnd = 0
   let at = 0
   for (;;) {
     const found = frameAt(bytes, seed, at)
     if (found.kind === 'foreign') throw otherFormat(`${file}, from byte ${at} on,`, found.format, FORMAT_VERSION)
     if (found.kind !== 'valid') {
       const zeroTo = checkEnd(file, bytes, seed, at, sequence, last, found.kind === 'bad' ? found : undefined)
-      return { sequence, end: { tail: at, zeroTo, fillFrom } }
+      const lastFrame = at === 0 ? undefined : { offset: begin, bytes: filled(bytes.slice(begin, at), bodyEnd - begin) }
+      return { sequence, end: { tail: at, zeroTo, fillFrom, lastFrame } }
     }
     if (found.sequence !== sequence) throw damaged(file, at, `frame ${found.sequence} stands where ${sequence} belongs`)
     if (!found.fillerIntact) {
@@ -148,8 +165,16 @@ function readSegment(
     replay.apply(file, at, body)
     for (const entry of body.entries) segment.maxIndex = Math.max(segment.maxIndex, entry.index)
     sequence++
+    begin = at
+    bodyEnd = found.bodyEnd
     at = found.end
   }
+}
+
+/** A frame with the filler that belongs behind its body. */
+function filled(frame: Uint8Array, bodyEnd: number): Uint8Array {
+  frame.set(filler(frame.length - bodyEnd), bodyEnd)
+  return frame
 }
 
 /** Judges what follows the last whole frame of a segment. Returns up to where it must be zeroed, if anywhere. */

@@ -59,6 +59,7 @@ export class Spares {
   /** Runs `then` once a spare is ready, or it is clear that none will be (`full` or `failure`). */
   wait(then: () => void): void {
     assert(this.waiting === undefined, 'two wait for a spare segment')
+    if (this.closed) return then()
     this.waiting = then
     this.prepare()
   }
@@ -72,6 +73,8 @@ export class Spares {
       this.making = false
       if (this.closed) {
         file?.close()
+        // Nothing is ready: who waits comes to its end.
+        this.waiting?.()
         return this.changed()
       }
       this.full = error instanceof DiskFullError

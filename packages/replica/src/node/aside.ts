@@ -1,6 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { folderFailed } from '../storage-errors.js'
+import { syncFolder } from './folders.js'
 import { claimFolder } from './owner.js'
 
 const OWNERS = /^owner[.-]/
@@ -23,26 +24,17 @@ export async function setAside(dir: string, mark: { name: string; text: string }
     fs.writeFileSync(draft, mark.text, { flush: true, mode: 0o600 })
     if (fs.existsSync(join(dir, mark.name))) fs.copyFileSync(join(dir, mark.name), join(aside, mark.name))
     fs.renameSync(draft, join(dir, mark.name))
-    sync(dir)
+    syncFolder(dir)
     for (const entry of fs.readdirSync(dir, { withFileTypes: true })) {
       if (!entry.isFile() || entry.name === mark.name || OWNERS.test(entry.name)) continue
       fs.renameSync(join(dir, entry.name), join(aside, entry.name))
     }
-    sync(aside)
-    sync(dir)
+    syncFolder(aside)
+    syncFolder(dir)
     return aside
   } catch (error) {
     throw folderFailed(dir, error)
   } finally {
     await owner.release()
-  }
-}
-
-function sync(folder: string): void {
-  const fd = fs.openSync(folder, 'r')
-  try {
-    fs.fsyncSync(fd)
-  } finally {
-    fs.closeSync(fd)
   }
 }

@@ -2,7 +2,10 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { assert } from '../assert.js'
-import { type Disk, type DiskFile, DiskFullError, type Done } from '../platform.js'
+import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
+import { FolderLostError } from '../storage-errors.js'
+import { syncFolder, syncPath } from './folders.js'
+import { type FolderOwner, stateOf } from './held-folder.js'
 
 /** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
 const PIECE_BYTES = 1024 * 1024
@@ -15,10 +18,17 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
-  /** @param synced told of every write that was made durable: how long it took */
+  /** The names that lead to the folder are durable; they do not change any more. */
+  private pathSynced = false
+
+  /**
+   * @param synced told of every write that was made durable: how long it took
+   * @param owner knows whether the folder is still its own; without it, only files are checked
+   */
   constructor(
     readonly path: string,
     private readonly synced?: (seconds: number) => void,
+    private readonly owner?: Pick<FolderOwner, 'check'>,
   ) {
     fs.mkdirSync(path, { recursive: true, mode: 0o700 })
   }
@@ -52,10 +62,30 @@ export class NodeDisk implements Disk {
   }
 
   open(name: string): DiskFile {
-    return new NodeDiskFile(name, fs.openSync(this.at(name), 'r+'), this.synced)
+    const fd = fs.openSync(this.at(name), 'r+')
+    return new NodeDiskFile(name, fd, this.synced, fs.fstatSync(fd).nlink > 0)
   }
 
   create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
+    this.unlessLost(done, () =>
+      this.make(name, size, (error, file) => {
+        if (!file) return done(error)
+        const lost = (why: Error): void => {
+          file.close()
+          done(why)
+        }
+        // It has taken its time, and the name may be one in another folder now.
+        this.unlessLost(lost, () => done(undefined, file))
+      }),
+    )
+  }
+
+  private unlessLost(lost: (error: Error) => void, then: () => void): void {
+    if (this.owner === undefined) return then()
+    this.owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state)) : then()))
+  }
+
+  private make(name: string, size: number, done: (error: Error | undefined, file?: NodeDiskFile) => void): void {
     const path = this.at(name)
     fs.open(path, 'wx', 0o600, (openError, fd) => {
       if (openError) return done(isFull(openError) ? new DiskFullError(path, { cause: openError }) : openError)
@@ -66,7 +96,12 @@ export class NodeDisk implements Disk {
       }
       const zero = (offset: number): void => {
         if (offset === size) {
-          fs.fdatasync(fd, (error) => (error ? fail(error) : done(undefined, new NodeDiskFile(name, fd, this.synced))))
+          fs.fdatasync(fd, (error) => {
+            if (error) return fail(error)
+            fs.fstat(fd, (unknown, stats) =>
+              done(undefined, new NodeDiskFile(name, fd, this.synced, !unknown && stats.nlink > 0)),
+            )
+          })
           return
         }
         fs.write(fd, ZEROS, 0, Math.min(PIECE_BYTES, size - offset), offset, (error, written) =>
@@ -86,14 +121,19 @@ export class NodeDisk implements Disk {
   }
 
   syncFolder(): void {
-    // Windows cannot open a folder for syncing, and journals renames by itself.
-    if (process.platform === 'win32') return
-    const fd = fs.openSync(this.path, 'r')
-    try {
-      fs.fsyncSync(fd)
-    } finally {
-      fs.closeSync(fd)
+    syncFolder(this.path)
+    if (this.pathSynced) return
+    syncPath(this.path)
+    this.pathSynced = true
+  }
+
+  check(file: DiskFile | undefined, done: (state: FolderState) => void): void {
+    const checkFile = (state: FolderState): void => {
+      if (state.kind === 'own' && file instanceof NodeDiskFile) file.check(this.path, done)
+      else done(state)
     }
+    if (this.owner) this.owner.check(checkFile)
+    else setImmediate(checkFile, { kind: 'own' })
   }
 
   private at(name: string): string {
@@ -104,12 +144,15 @@ export class NodeDisk implements Disk {
 
 class NodeDiskFile implements DiskFile {
   private busy = false
+  private checking = false
   private closed = false
 
   constructor(
     readonly name: string,
     private readonly fd: number,
     private readonly synced: ((seconds: number) => void) | undefined,
+    /** Whether the file system counts links; where it does not, 0 says nothing. */
+    private readonly hadLinks: boolean,
   ) {}
 
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
@@ -117,7 +160,7 @@ class NodeDiskFile implements DiskFile {
     const begun = sync && this.synced !== undefined ? performance.now() : 0
     const end = (error?: Error | null): void => {
       this.busy = false
-      if (this.closed) fs.closeSync(this.fd)
+      this.closeUnused()
       if (sync) this.synced?.((performance.now() - begun) / 1000)
       done(error ?? undefined)
     }
@@ -153,7 +196,28 @@ class NodeDiskFile implements DiskFile {
   close(): void {
     if (this.closed) return
     this.closed = true
-    if (!this.busy) fs.closeSync(this.fd)
+    this.closeUnused()
+  }
+
+  /** Whether the file still has a name. `done` never runs inside the call. */
+  check(dir: string, done: (state: FolderState) => void): void {
+    if (this.closed || this.checking) {
+      setImmediate(done, { kind: 'own' })
+      return
+    }
+    this.checking = true
+    fs.fstat(this.fd, (error, stats) => {
+      this.checking = false
+      this.closeUnused()
+      if (error) return done(stateOf(error))
+      if (stats.nlink > 0 || !this.hadLinks) return done({ kind: 'own' })
+      done({ kind: 'lost', why: `a log file of ${dir} was deleted while it was in use` })
+    })
+  }
+
+  /** Its number is free for other files only when no call can still use it. */
+  private closeUnused(): void {
+    if (this.closed && !this.busy && !this.checking) fs.closeSync(this.fd)
   }
 
   private begin(): void {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { Limits } from '@leasehold/core'
 import type { FoundingCluster, ReplicaOptions } from '../driver/options.js'
 import type { Logger, Network } from '../platform.js'
@@ -57,21 +58,17 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     synced,
     ...rest
   } = options
-  let replica: Replica | undefined
-  let taken = false
-  const onLost = (): void => {
-    taken = true
-    replica?.abandon(`${dir} was taken over by another process`)
-  }
-  const owner = await claimFolder(dir, { name, takeOver: takeOver ?? false, onLost })
+  const path = resolve(dir)
+  const owner = await claimFolder(path, { name, takeOver: takeOver ?? false, serving: true })
   try {
     const platform = {
-      disk: new NodeDisk(dir, synced),
+      disk: new NodeDisk(path, synced, owner),
       clock: new NodeClock(keepAlive),
       random: new NodeRandom(),
       network: network ?? noNetwork,
       log: log ?? quietLogger,
     }
+    platform.log.info('owns the data folder', { path, owner: owner.number, ...owner.facts })
     const founding = mustExist
       ? undefined
       : {
@@ -83,15 +80,12 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     const release = (done: () => void): void => {
       owner.release().then(done, done)
     }
-    const opened = await new Promise<Replica>((resolve, reject) => {
+    return await new Promise<Replica>((done, reject) => {
       Replica.open(
         { ...rest, name, platform, release, endLocalSessions: cluster === undefined, ...(founding && { founding }) },
-        (error, result) => (result ? resolve(result) : reject(error)),
+        (error, result) => (result ? done(result) : reject(error)),
       )
     })
-    replica = opened
-    if (taken) onLost()
-    return opened
   } catch (error) {
     await owner.release()
     throw folderFailed(dir, error)

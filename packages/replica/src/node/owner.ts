@@ -1,46 +1,29 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import * as fs from 'node:fs'
-import * as net from 'node:net'
-import { hostname, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type * as net from 'node:net'
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
 import { StorageError } from '@leasehold/core'
+import { IDENTITY_FILE } from '../identity.js'
 import { folderFailed } from '../storage-errors.js'
+import { type FolderOwner, HeldFolder } from './held-folder.js'
+import { bootId, highestOf, hostId, type OwnerRecord, ownersOf } from './owner-record.js'
+import { answers, listen, SocketFolder } from './owner-socket.js'
 
-/** Who owns a data folder, as its `owner.<n>` file says. */
-interface OwnerRecord {
-  readonly name: string
-  readonly host: string
-  /** Changes with every start of the machine; '' where it cannot be known. */
-  readonly boot: string
-  /** Where the owner listens while it lives: a name in the folder, or a path. */
-  readonly socket: string
-  /** For people; decides nothing. */
-  readonly pid: number
-}
+export type { FolderOwner } from './held-folder.js'
 
 export interface ClaimOptions {
   /** Tells people who owns the folder. */
   readonly name?: string
   /** Takes the folder from an owner on another machine, of which nobody here can know that it is dead. */
   readonly takeOver?: boolean
-  /** Runs when somebody else has taken the folder over: the member must stop at once. */
-  readonly onLost?: () => void
+  /**
+   * A member is going to serve from this folder: it must not be a copy of a folder whose owner lives. Default false: to look
+   * at a copy is harmless, and does not make it an original.
+   */
+  readonly serving?: boolean
 }
 
-/** The right to write into a data folder. */
-export interface FolderOwner {
-  /** It grows with every owner. */
-  readonly number: number
-  /** Gives the folder back. The next owner needs no permission. */
-  release(): Promise<void>
-}
-
-const OWNER = /^owner\.(\d{1,15})$/
-/** A socket's path has at most 108 bytes on Linux, 104 on macOS. */
-const SOCKET_PATH_MAX = 100
-const CONNECT_TIMEOUT_MS = 2000
-const WATCH_EVERY_MS = 1000
 const CLAIM_ATTEMPTS = 10
 
 /**
@@ -54,7 +37,8 @@ const CLAIM_ATTEMPTS = 10
  *
  * @throws StorageError when the folder has a living owner, or one on another machine, or cannot be written
  */
-export async function claimFolder(dir: string, options: ClaimOptions = {}): Promise<FolderOwner> {
+export async function claimFolder(path: string, options: ClaimOptions = {}): Promise<FolderOwner> {
+  const dir = resolve(path)
   let folder: SocketFolder | undefined
   let server: net.Server | undefined
   try {
@@ -62,10 +46,11 @@ export async function claimFolder(dir: string, options: ClaimOptions = {}): Prom
     folder = new SocketFolder(dir)
     const socket = folder.newName()
     server = await listen(folder.pathOf(socket))
-    const record: OwnerRecord = { name: options.name ?? '', host: hostId(), boot: bootId(), socket, pid: process.pid }
-    const number = await claimNumber(dir, folder, record, options.takeOver ?? false)
+    const nonce = randomBytes(16).toString('hex')
+    const owner = { name: options.name ?? '', host: hostId(), boot: bootId(), socket, pid: process.pid, nonce }
+    const number = await claimNumber(dir, folder, owner, options)
     deleteLower(dir, folder, number)
-    return new HeldFolder(dir, folder, server, number, options.onLost)
+    return new HeldFolder({ dir, number, nonce, sockets: folder, server })
   } catch (error) {
     server?.close()
     folder?.close()
@@ -73,40 +58,98 @@ export async function claimFolder(dir: string, options: ClaimOptions = {}): Prom
   }
 }
 
-async function claimNumber(dir: string, folder: SocketFolder, record: OwnerRecord, takeOver: boolean): Promise<number> {
+type NewOwner = Omit<OwnerRecord, 'path'>
+
+async function claimNumber(dir: string, folder: SocketFolder, owner: NewOwner, options: ClaimOptions): Promise<number> {
+  const here = fs.realpathSync(dir)
   for (let attempt = 0; attempt < CLAIM_ATTEMPTS; attempt++) {
-    const highest = highestOwner(dir)
-    if (highest > 0 && !(await mayTakeFrom(dir, folder, highest, takeOver))) continue
-    if (!createOwner(dir, highest + 1, record)) continue
-    if (highestOwner(dir) === highest + 1) return highest + 1
+    const highest = highestOf(fs.readdirSync(dir))
+    let path = here
+    if (highest > 0) {
+      const last = readOwner(join(dir, `owner.${highest}`), options.takeOver ?? false)
+      if (last === 'gone') continue
+      if (last !== 'unreadable') {
+        await checkDead(dir, folder, last, options.takeOver ?? false)
+        if (options.serving === true) await checkNoCopy(here, highest, last)
+        else path = last.path ?? here
+      }
+    }
+    if (!createOwner(dir, highest + 1, { ...owner, path })) continue
+    if (highestOf(fs.readdirSync(dir)) === highest + 1) return highest + 1
     throw new StorageError(`${dir} was taken by another process a moment ago`, { hint: 'only one of them can have it' })
   }
   throw new StorageError(`${dir}: too many processes want this folder at once`, { hint: 'try again' })
 }
 
-/** Throws when the owner lives, or may. Returns false when its file has gone: look again. */
-async function mayTakeFrom(dir: string, folder: SocketFolder, number: number, takeOver: boolean): Promise<boolean> {
-  const file = join(dir, `owner.${number}`)
-  let owner: OwnerRecord
+/** Throws when the file cannot be read and nobody has said that its owner is dead. */
+function readOwner(file: string, takeOver: boolean): OwnerRecord | 'gone' | 'unreadable' {
   try {
-    owner = JSON.parse(fs.readFileSync(file, 'utf8')) as OwnerRecord
+    return JSON.parse(fs.readFileSync(file, 'utf8')) as OwnerRecord
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false
-    if (takeOver) return true
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'gone'
+    if (takeOver) return 'unreadable'
     throw new StorageError(`${file} cannot be read: ${(error as Error).message}`, {
       cause: error,
       hint: 'when you know that no other process uses this folder: --take-over',
     })
   }
-  const who = `${owner.name || 'a process'} (pid ${owner.pid} on ${owner.host.split('/')[0]})`
+}
+
+/** Throws when the last owner lives, or may. */
+async function checkDead(dir: string, folder: SocketFolder, owner: OwnerRecord, takeOver: boolean): Promise<void> {
   if (owner.boot === bootId()) {
-    if (!(await answers(folder.pathOf(owner.socket)))) return true
-    throw new StorageError(`${dir} is in use by ${who}`, { hint: 'stop it first, or use another folder' })
+    if (!(await answers(folder.pathOf(owner.socket)))) return
+    throw new StorageError(`${dir} is in use by ${textOf(owner)}`, { hint: 'stop it first, or use another folder' })
   }
-  if (owner.host === hostId() || takeOver) return true
-  throw new StorageError(`${dir} belongs to ${who}, and this is ${hostname()}`, {
+  if (owner.host === hostId() || takeOver) return
+  throw new StorageError(`${dir} belongs to ${textOf(owner)}, and this is ${hostname()}`, {
     hint: 'nobody here can know whether that process still runs; when you know that it does not: --take-over',
   })
+}
+
+function textOf({ name, pid, host }: OwnerRecord): string {
+  return `${name || 'a process'} (pid ${pid} on ${host.split('/')[0]})`
+}
+
+/**
+ * Throws when the folder is a copy of another one on this machine whose owner lives: both would be the same member. The
+ * original is known by the nonce of the last owner, or, when it was started again since, by the identity of its member.
+ */
+async function checkNoCopy(here: string, number: number, last: OwnerRecord): Promise<void> {
+  const { path: original, nonce } = last
+  if (original === undefined || original === here) return
+  let owner: OwnerRecord | undefined
+  try {
+    if (fs.realpathSync(original) === here) return
+    const highest = highestOf(fs.readdirSync(original))
+    owner = JSON.parse(fs.readFileSync(join(original, `owner.${highest}`), 'utf8')) as OwnerRecord
+    const isSame = (highest === number && owner.nonce === nonce) || isSameMember(here, original)
+    if (!isSame || owner.boot !== bootId() || !(await isAlive(original, owner.socket))) return
+  } catch (error) {
+    // It has moved, or is of no use: then there is no living original.
+    if (typeof (error as NodeJS.ErrnoException).code === 'string') return
+    if (error instanceof SyntaxError) return
+    throw error
+  }
+  throw new StorageError(`${here} is a copy of ${original}, which is in use by ${textOf(owner)}`, {
+    hint: `two members must not have the same identity; use ${original}, or stop its member before the copy is started. To make another service of it, restore a backup into an empty folder`,
+  })
+}
+
+async function isAlive(dir: string, socket: string): Promise<boolean> {
+  const sockets = new SocketFolder(dir)
+  try {
+    return await answers(sockets.pathOf(socket))
+  } finally {
+    sockets.close()
+  }
+}
+
+function isSameMember(one: string, other: string): boolean {
+  const files = [one, other].map((dir) => join(dir, IDENTITY_FILE))
+  if (!files.every((file) => fs.existsSync(file))) return false
+  const [a, b] = files.map((file) => fs.readFileSync(file))
+  return a !== undefined && b !== undefined && a.equals(b)
 }
 
 /** Creates the file whole, or not at all because it is there. */
@@ -135,19 +178,8 @@ function createOwner(dir: string, number: number, record: OwnerRecord): boolean 
   }
 }
 
-function owners(dir: string): number[] {
-  return fs.readdirSync(dir).flatMap((name) => {
-    const match = OWNER.exec(name)
-    return match ? [Number(match[1])] : []
-  })
-}
-
-function highestOwner(dir: string): number {
-  return Math.max(0, ...owners(dir))
-}
-
 function deleteLower(dir: string, folder: SocketFolder, number: number): void {
-  for (const lower of owners(dir)) {
+  for (const lower of ownersOf(fs.readdirSync(dir))) {
     if (lower >= number) continue
     const file = join(dir, `owner.${lower}`)
     try {
@@ -158,118 +190,4 @@ function deleteLower(dir: string, folder: SocketFolder, number: number): void {
     }
     fs.rmSync(file, { force: true })
   }
-}
-
-class HeldFolder implements FolderOwner {
-  private readonly watch: NodeJS.Timeout
-  private released = false
-
-  constructor(
-    private readonly dir: string,
-    private readonly folder: SocketFolder,
-    private readonly server: net.Server,
-    readonly number: number,
-    onLost: (() => void) | undefined,
-  ) {
-    this.watch = setInterval(() => {
-      if (this.isHighest()) return
-      clearInterval(this.watch)
-      onLost?.()
-    }, WATCH_EVERY_MS)
-    this.watch.unref()
-  }
-
-  async release(): Promise<void> {
-    if (this.released) return
-    this.released = true
-    clearInterval(this.watch)
-    await new Promise<void>((resolve) => this.server.close(() => resolve()))
-    this.folder.close()
-  }
-
-  /** A folder that cannot be read right now says nothing. */
-  private isHighest(): boolean {
-    try {
-      return highestOwner(this.dir) <= this.number
-    } catch {
-      return true
-    }
-  }
-}
-
-/** Where the sockets of a folder's owners are: in the folder, so that every container that shares it finds them. */
-class SocketFolder {
-  private readonly fd: number | undefined
-  private readonly base: string | undefined
-
-  constructor(dir: string) {
-    const long = Buffer.byteLength(join(dir, 'owner-0123456789abcdef.sock')) > SOCKET_PATH_MAX
-    if (process.platform === 'win32' || (long && process.platform !== 'linux')) return
-    // A path that is too long is shortened by the open folder.
-    if (long) this.fd = fs.openSync(dir, 'r')
-    this.base = this.fd === undefined ? dir : `/proc/self/fd/${this.fd}`
-  }
-
-  newName(): string {
-    const name = `owner-${randomBytes(8).toString('hex')}.sock`
-    if (process.platform === 'win32') return `\\\\.\\pipe\\leasehold-${name}`
-    return this.base === undefined ? join(tmpdir(), `leasehold-${name}`) : name
-  }
-
-  pathOf(socket: string): string {
-    return this.base !== undefined && !socket.includes('/') ? `${this.base}/${socket}` : socket
-  }
-
-  close(): void {
-    if (this.fd !== undefined) fs.closeSync(this.fd)
-  }
-}
-
-function listen(path: string): Promise<net.Server> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer((connection) => connection.destroy())
-    server.once('error', reject)
-    server.listen(path, () => {
-      server.unref()
-      resolve(server)
-    })
-  })
-}
-
-/** Whether somebody listens. Only a clear refusal means that nobody does. */
-function answers(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
-    const connection = net.connect(path)
-    const end = (alive: boolean): void => {
-      clearTimeout(timer)
-      connection.destroy()
-      resolve(alive)
-    }
-    const timer = setTimeout(() => end(true), CONNECT_TIMEOUT_MS)
-    connection.once('connect', () => end(true))
-    connection.once('error', (error: NodeJS.ErrnoException) =>
-      end(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
-    )
-  })
-}
-
-function hostId(): string {
-  let machine = ''
-  try {
-    machine = fs.readFileSync('/etc/machine-id', 'utf8').trim()
-  } catch {
-    // Not every system has one; the name must do.
-  }
-  return `${hostname()}/${machine}`
-}
-
-function bootId(): string {
-  try {
-    if (process.platform === 'linux') return fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-    if (process.platform === 'darwin')
-      return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim()
-  } catch {
-    // Unknown: equal on the same machine, so that the socket decides.
-  }
-  return `unknown/${hostId()}`
 }

@@ -2,7 +2,7 @@ import { crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/cor
 import type { Index, Term } from '@leasehold/raft'
 import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
-import { DamagedError, damaged, otherFormat, writeFailed } from '../storage-errors.js'
+import { DamagedError, damaged, FolderLostError, otherFormat, writeFailed } from '../storage-errors.js'
 
 /**
  * A snapshot file: header, meta, state, checksum of everything before it; what follows is slack of a preallocated file.
@@ -165,6 +165,21 @@ export class Snapshots {
       if (!error && options.reserve) this.prepare()
       done(error)
     }
+    this.checkFolder(end, () => this.place(snapshot, end))
+  }
+
+  /** What is at the path now may be the folder of another member, in which nothing may be replaced or deleted. */
+  private checkFolder(end: (error: Error | undefined) => void, then: () => void): void {
+    if (this.disk.check === undefined) return then()
+    this.disk.check(undefined, (state) => {
+      if (state.kind === 'lost') this.failure ??= new FolderLostError(state)
+      if (this.failure) end(this.failure)
+      else if (this.closed) end(writeFailed(this.disk.path, 'the member has stopped'))
+      else then()
+    })
+  }
+
+  private place(snapshot: SnapshotToSave, end: (error: Error | undefined) => void): void {
     const bytes = fileBytes(snapshot)
     if (this.reserve && this.reserve.size >= bytes) {
       const { name } = this.reserve
@@ -199,9 +214,14 @@ export class Snapshots {
     if (!file) return end(this.failure)
     file.write(0, encode(snapshot), true, (error) => {
       file.close()
-      if (error) this.fail(name, error)
-      else this.guard(name, () => this.publish(name, snapshot))
-      end(this.failure)
+      if (error) {
+        this.fail(name, error)
+        return end(this.failure)
+      }
+      this.checkFolder(end, () => {
+        this.guard(name, () => this.publish(name, snapshot))
+        end(this.failure)
+      })
     })
   }
 

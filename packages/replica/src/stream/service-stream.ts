@@ -152,8 +152,11 @@ export class ServiceStream<State> {
     }
     const refused = this.#peer.authenticate?.(hello)
     if (refused) return this.#endWith(refused)
-    const { cluster, epoch, member: name, role, leaderUrl } = member.status
-    if (role === 'stopped') return this.#endWith(refusal('unreachable', 'this member has stopped'))
+    const { cluster, epoch, member: name, role, leaderUrl, failure, failureHint } = member.status
+    if (role === 'stopped') {
+      const why = failure === undefined ? '' : `: ${failure}`
+      return this.#endWith(refusal('unreachable', `this member has stopped${why}`, failureHint))
+    }
     if (hello.epoch > epoch) {
       return this.#endWith(
         refusal('no-quorum', `this member is of epoch ${epoch}, older than the client's ${hello.epoch}`),

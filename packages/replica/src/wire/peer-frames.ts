@@ -7,7 +7,14 @@ import type { NodeId } from '@leasehold/raft'
  */
 export const PEER_VERSION = 1
 
-export const PEER_KINDS = { consensus: 1, snapshotChunk: 2, snapshotAck: 3, stateHash: 4, featureLevel: 5 } as const
+export const PEER_KINDS = {
+  consensus: 1,
+  snapshotChunk: 2,
+  snapshotAck: 3,
+  stateHash: 4,
+  statement: 5,
+  featureLevel: 6,
+} as const
 export type PeerKind = keyof typeof PEER_KINDS
 
 const NAMES = new Map<number, PeerKind>(Object.entries(PEER_KINDS).map(([name, number]) => [number, name as PeerKind]))

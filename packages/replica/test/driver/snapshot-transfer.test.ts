@@ -119,6 +119,26 @@ describe('transfer of a snapshot', () => {
     expect(receiver.receive(3, second[2] as Chunk, false).received?.index).toBe(2)
   })
 
+  it('is not given up for one of an earlier leader that comes late', () => {
+    const receiver = new SnapshotReceiver()
+    const first = (transfer: number, leaderTerm: number): Chunk => ({
+      ...{ transfer, leaderTerm, index: 9, term: 3, metaBytes: 0, checksum: 0 },
+      ...{ total: 1000, offset: 0, data: new Uint8Array(400) },
+    })
+    expect(receiver.receive(3, first(8, 5), false).ack).toEqual({ transfer: 8, offset: 400, result: 'more' })
+    expect(receiver.receive(2, first(7, 4), false)).toEqual({ ack: undefined })
+    expect(receiver.receive(3, first(8, 5), false).ack).toEqual({ transfer: 8, offset: 400, result: 'more' })
+    expect(receiver.receive(2, first(9, 5), false).ack).toEqual({ transfer: 9, offset: 400, result: 'more' })
+  })
+
+  it('is not ended by an answer to another one', () => {
+    const sender = new SnapshotSender(2, 77, 5, content(9, 1000), () => {})
+    for (const result of ['done', 'failed'] as const) {
+      expect(sender.acked({ transfer: 76, offset: 0, result })).toBeUndefined()
+      expect(sender.acked({ transfer: 77, offset: 0, result })).toBe(result)
+    }
+  })
+
   it('with a wrong checksum is refused as a whole', () => {
     const receiver = new SnapshotReceiver()
     const chunks: Chunk[] = []

@@ -3,7 +3,7 @@ import { crc32, LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { Applier } from '../../src/driver/applier.js'
 import type { Received } from '../../src/driver/snapshot-transfer.js'
-import { Snapshotting } from '../../src/driver/snapshotting.js'
+import { Snapshotting, type TakenIn } from '../../src/driver/snapshotting.js'
 import { StateWriter } from '../../src/driver/state-writer.js'
 import { encodeMeta } from '../../src/members.js'
 import { quietLogger } from '../../src/quiet.js'
@@ -80,7 +80,7 @@ describe('a snapshot that is made in slices', () => {
   })
 
   it('is one at a time, and makes way for one of the leader', () => {
-    const { clock, disk, applier, snapshotting, meta, storage } = parts()
+    const { clock, disk, applier, snapshotting, meta, storage, raft } = parts()
     const { state } = applier
     applier.bytesSinceSnapshot = 1_000_000
     snapshotting.maybeTake(1)
@@ -93,8 +93,8 @@ describe('a snapshot that is made in slices', () => {
     const other = LockState.restore(state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
     let installed = 0
-    snapshotting.takeIn(receivedOf(other.snapshot(), meta), (installable) => {
-      installed = installable?.received.index ?? -1
+    snapshotting.takeIn(receivedOf(other.snapshot(), meta), (outcome) => {
+      installed = typeof outcome === 'object' ? outcome.received.index : -1
     })
     expect(state.machine.hash.watch).toBeUndefined()
     // It is read in slices, between which entries are applied and no other one is begun.
@@ -109,6 +109,7 @@ describe('a snapshot that is made in slices', () => {
     expect(installed).toBe(500)
     expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
     // After it, own ones are taken again.
+    raft.committed = 501
     applier.install(LockState.restore(other.snapshot()), 500, 1)
     apply(applier, { kind: 'steal', hold: 4 as never, actor: '', reason: '' })
     const wanted = applier.state.snapshot()
@@ -120,33 +121,100 @@ describe('a snapshot that is made in slices', () => {
   })
 })
 
+describe('a snapshot that made way for one of the leader', () => {
+  it('is made soon after, if that one cannot be kept', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts()
+    applier.bytesSinceSnapshot = 1_000_000
+    snapshotting.maybeTake(500_000)
+    expect(applier.state.machine.hash.watch).toBeDefined()
+    const outcomes: unknown[] = []
+    snapshotting.takeIn(receivedOf(applier.state.snapshot().subarray(0, -1), meta), (one) => outcomes.push(one))
+    while (clock.runOne(clock.now + 100));
+    expect(outcomes).toEqual(['failed'])
+    snapshotting.maybeTake(500_000)
+    while (clock.runOne(clock.now + 100));
+    disk.run()
+    expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([applier.index])
+    expect(applier.bytesSinceSnapshot).toBe(0)
+  })
+})
+
 describe('a snapshot of the leader', () => {
   it('that cannot be read is not kept, and the next one is taken in', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     const other = LockState.restore(applier.state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
-    const outcomes: (number | undefined)[] = []
+    const outcomes: unknown[] = []
     const takeIn = (state: Uint8Array): void => {
-      snapshotting.takeIn(receivedOf(state, meta), (installable) => outcomes.push(installable?.received.index))
+      snapshotting.takeIn(receivedOf(state, meta), (outcome) => outcomes.push(indexOf(outcome)))
       while (clock.runOne(clock.now + 100));
       disk.run()
     }
     takeIn(other.snapshot().subarray(0, -1))
-    expect([outcomes, files(disk)]).toEqual([[undefined], []])
+    expect([outcomes, files(disk)]).toEqual([['failed'], []])
     takeIn(other.snapshot())
-    expect(outcomes).toEqual([undefined, 500])
+    expect(outcomes).toEqual(['failed', 500])
     expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
+  })
+
+  it('is not written when the log covers it: before it is read, after that, and after the write of another one', () => {
+    const at = (when: 'before' | 'read' | 'written') => {
+      const { clock, disk, meta, applier, snapshotting, raft } = parts()
+      const outcomes: unknown[] = []
+      if (when === 'written') {
+        snapshotting.take()
+        while (clock.runOne(clock.now + 100));
+        expect(snapshotting.busy).toBe(true)
+      }
+      if (when === 'before') raft.committed = 500
+      snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(indexOf(outcome)))
+      raft.committed = 500
+      while (clock.runOne(clock.now + 100));
+      disk.run()
+      return [outcomes, files(disk).map((name) => readSnapshot(disk, name).index === applier.index)]
+    }
+    expect(at('before')).toEqual([['known'], []])
+    expect(at('read')).toEqual([['known'], []])
+    expect(at('written')).toEqual([['known'], [true]])
+  })
+
+  it('for which there is no room is taken in once there is', () => {
+    const { clock, disk, meta, applier, snapshotting } = parts(100)
+    const outcomes: unknown[] = []
+    const takeIn = (): void => {
+      snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(indexOf(outcome)))
+      while (clock.runOne(clock.now + 100));
+      disk.run()
+    }
+    disk.room = 0
+    takeIn()
+    expect([outcomes, files(disk)]).toEqual([['failed'], []])
+    disk.room = 10_000_000
+    takeIn()
+    expect(outcomes).toEqual(['failed', 500])
+  })
+
+  it('must be installed when it is durable: the next one would find that it is not', () => {
+    const { clock, disk, meta, snapshotting } = parts()
+    const state = LockState.create({ epoch: 1 }).snapshot()
+    const takeIn = (): void => snapshotting.takeIn(receivedOf(state, meta), () => {})
+    takeIn()
+    while (clock.runOne(clock.now + 100));
+    disk.run()
+    expect(takeIn).toThrow(/snapshot 500 is durable, but only 51 is committed/)
   })
 
   it('is dropped when the member stops while it is read', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     const outcomes: unknown[] = []
-    snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (installable) => outcomes.push(installable))
+    snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(outcome))
     expect([clock.pending, snapshotting.busy]).toEqual([1, false])
     snapshotting.halt()
     expect([clock.pending, outcomes, files(disk)]).toEqual([0, [], []])
   })
 })
+
+const indexOf = (outcome: TakenIn): unknown => (typeof outcome === 'object' ? outcome.received.index : outcome)
 
 /** As it arrives from the leader. */
 function receivedOf(state: Uint8Array, meta: Parameters<typeof encodeMeta>[0]): Received {
@@ -176,7 +244,7 @@ function apply(applier: Applier, command: Command): void {
 }
 
 /** What of a member makes snapshots, with some holds. */
-function parts() {
+function parts(reserveBytes = 4096) {
   const disk = new SimDisk()
   const clock = new SimClock()
   const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
@@ -186,7 +254,7 @@ function parts() {
   found(disk, identity, { index: 0, term: 0, meta: encodeMeta(meta), state: state.snapshot() }, () => {})
   disk.run()
   let storage: Storage | undefined
-  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes: 4096, changed() {} }
+  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes, changed() {} }
   openStorage(disk, options, (_error, opened) => {
     storage = opened
   })
@@ -199,6 +267,16 @@ function parts() {
   const guard = (action: () => void): void => action()
   const slices = { clock, guard, sliceBytes: 16 }
   const writer = new StateWriter({ ...slices, applier, meta: () => meta })
-  const snapshotting = new Snapshotting({ ...slices, storage, applier, writer, log: quietLogger, taken() {} })
-  return { disk, clock, applier, meta, storage, snapshotting }
+  const raft = { committed: applier.index as number }
+  const committed = (): number => raft.committed
+  const snapshotting = new Snapshotting({
+    ...slices,
+    storage,
+    applier,
+    writer,
+    log: quietLogger,
+    committed,
+    taken() {},
+  })
+  return { disk, clock, applier, meta, storage, snapshotting, raft }
 }

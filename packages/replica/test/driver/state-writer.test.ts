@@ -2,6 +2,7 @@ import { type Command, type Index, LockState, type Millis } from '@leasehold/cor
 import { describe, expect, it } from 'vitest'
 import { Applier } from '../../src/driver/applier.js'
 import { type StateWish, StateWriter, type WrittenState } from '../../src/driver/state-writer.js'
+import type { ClusterMeta } from '../../src/members.js'
 import { acquire, SimClock } from '../support/world.js'
 
 const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
@@ -22,8 +23,9 @@ function writerOf(holds: number, sliceBytes = 1) {
   const hold = (): void => apply(acquire(1 as never, next, `l${next++}`))
   for (let i = 0; i < holds; i++) hold()
   const guard = (action: () => void): void => action()
-  const writer = new StateWriter({ clock, guard, sliceBytes, applier, meta: () => meta })
-  return { clock, writer, hold, state: applier.state }
+  const cluster = { meta: meta as ClusterMeta }
+  const writer = new StateWriter({ clock, guard, sliceBytes, applier, meta: () => cluster.meta })
+  return { clock, writer, hold, state: applier.state, cluster }
 }
 
 function wishOf(): StateWish & { readonly got: WrittenState[]; halts: number } {
@@ -40,6 +42,20 @@ function wishOf(): StateWish & { readonly got: WrittenState[]; halts: number } {
 const bytesOf = (written: WrittenState | undefined): Buffer => Buffer.concat(written?.state.pieces ?? [])
 
 describe('the state, written down for several', () => {
+  it('comes with the members of its own entry, not with those that were changed while it was written', () => {
+    const { clock, writer, hold, cluster } = writerOf(20)
+    const [first, second] = [wishOf(), wishOf()]
+    writer.want(first)
+    clock.runOne(clock.now + 100)
+    hold()
+    const later: ClusterMeta = { ...meta, configuration: { ...configuration, voters: [1, 2, 3] } }
+    cluster.meta = later
+    writer.want(second)
+    while (clock.runOne(clock.now + 100));
+    expect(first.got[0]?.meta).toEqual(meta)
+    expect(second.got[0]?.meta).toEqual(later)
+  })
+
   it('is never older than a wish: who comes while it is written gets the next one, together with others', () => {
     const { clock, writer, hold, state } = writerOf(20)
     const [first, second, third] = [wishOf(), wishOf(), wishOf()]

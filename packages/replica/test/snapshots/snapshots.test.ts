@@ -39,6 +39,17 @@ describe('snapshots', () => {
     expect(open(disk).loaded).toEqual(snapshot(12))
   })
 
+  it('go on after a restart: the older of the two goes first, and the log is cut to the one that stays', () => {
+    const disk = new SimDisk()
+    const before = open(disk)
+    for (const index of [5, 9]) save(disk, before, snapshot(index))
+    const snapshots = open(disk)
+    expect(snapshots.cut).toBe(5)
+    save(disk, snapshots, snapshot(12))
+    expect(snapshots.cut).toBe(9)
+    expect(files(disk).map((name) => Number(name.slice(9, 25)))).toEqual([9, 12])
+  })
+
   it('larger than the reserve are written too, and the reserve grows', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)

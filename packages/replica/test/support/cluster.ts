@@ -5,6 +5,7 @@ import type { MemberInfo } from '../../src/members.js'
 import type { Network } from '../../src/platform.js'
 import { quietLogger } from '../../src/quiet.js'
 import { Replica } from '../../src/replica.js'
+import { PEER_KINDS } from '../../src/wire/peer-frames.js'
 import { SimDisk, seeded } from './sim-disk.js'
 import { SimClock } from './world.js'
 
@@ -28,10 +29,14 @@ export class Cluster {
   /** Those that the cluster was founded with; whoever joins later is given the same list. */
   readonly founders: readonly MemberInfo[]
   readonly choose: (limit: number) => number
+  /** Sent so far. */
+  frames = 0
   lossPercent = 0
   delayMaxMs = 5
   /** Directed links that are cut, as `from>to`. */
   readonly cut = new Set<string>()
+  /** Members of a version that knows nothing of statements. */
+  readonly older = new Set<Site>()
   /** Members whose disks complete nothing for now. */
   readonly stalled = new Set<Site>()
   private readonly clock = new SimClock()
@@ -104,6 +109,14 @@ export class Cluster {
     site.replica = undefined
     site.handler = undefined
     site.disk.crash(this.choose)
+  }
+
+  /** Only the process ends: what it wrote can be read, and is as unsynced as before. */
+  kill(site: Site): void {
+    site.life++
+    site.replica = undefined
+    site.handler = undefined
+    site.disk.kill()
   }
 
   isolate(site: Site): void {
@@ -193,6 +206,8 @@ export class Cluster {
         if (this.cut.has(link) || this.choose(100) < this.lossPercent) return
         const target = this.sites.find(({ info }) => info.node === to)
         if (!target) return
+        if (frame[1] === PEER_KINDS.statement && (this.older.has(site) || this.older.has(target))) return
+        this.frames++
         const { life } = target
         const copies = this.lossPercent > 0 && this.choose(20) === 0 ? 2 : 1
         for (let n = 0; n < copies; n++) {

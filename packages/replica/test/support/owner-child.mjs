@@ -2,10 +2,16 @@
 import { claimFolder } from '../../dist/node/owner.js'
 
 const [dir, takeOver] = process.argv.slice(2)
-const onLost = () => console.log('LOST')
 try {
-  const owner = await claimFolder(dir, { name: 'child', takeOver: takeOver === 'take-over', onLost })
+  const owner = await claimFolder(dir, { name: 'child', takeOver: takeOver === 'take-over' })
   console.log(`OWNED ${owner.number}`)
+  const watch = setInterval(() => {
+    owner.check(({ kind }) => {
+      if (kind !== 'lost') return
+      clearInterval(watch)
+      console.log('LOST')
+    })
+  }, 500)
   process.stdin.once('data', async () => {
     await owner.release()
     console.log('RELEASED')

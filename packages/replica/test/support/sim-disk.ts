@@ -23,9 +23,13 @@ interface Inode {
 
 type Task = () => void
 
+/** Thrown by whatever would change the disk when the process is dead. */
+export class KilledError extends Error {}
+
 /**
  * A disk in memory that fails the way disks do. Writes reach `durable` only by a sync; a crash keeps any subset of the
- * unsynced sectors, and any prefix of the unsynced folder changes. Completions run when the test calls `run`.
+ * unsynced sectors, and of the unsynced folder changes any prefix or any subset. A kill keeps all of them readable, and
+ * unsynced. Completions run when the test calls `run`.
  */
 export class SimDisk implements Disk {
   readonly path = 'sim'
@@ -33,14 +37,19 @@ export class SimDisk implements Disk {
   room = Number.POSITIVE_INFINITY
   /** The n-th sync from now on fails (1: the next); the dirty data is gone, and a later sync succeeds. */
   failSync = 0
+  /** After a failed sync the data can still be read, and looks clean: no later sync writes it. */
+  failedSyncKeepsPages = false
   /** The n-th write from now on fails. */
   failWrite = 0
+  /** The process is killed right before its n-th change of the disk from now on (1: the next); then call `kill`. */
+  dieAt = 0
   syncs = 0
   private folder = new Map<string, Inode>()
   private durableFolder = new Map<string, Inode>()
   private folderChanges: ((folder: Map<string, Inode>) => void)[] = []
   private tasks: Task[] = []
   private generation = 0
+  private dead = false
 
   /** Runs pending completions, and those that they cause. */
   run(limit = 100_000): void {
@@ -60,12 +69,26 @@ export class SimDisk implements Disk {
     return task !== undefined
   }
 
-  /** Power loss: pending completions never come; unsynced sectors and folder changes survive as `choose` says. */
-  crash(choose: (limit: number) => number): void {
+  /** Only the process ends: pending completions never come, and nothing more is synced; everything written can be read. */
+  kill(): void {
     this.generation++
     this.tasks = []
+    this.dead = false
+    this.dieAt = 0
+  }
+
+  /** Whether a power cut could take anything away. */
+  get unsynced(): boolean {
+    return this.folderChanges.length > 0 || [...this.folder.values()].some((inode) => inode.dirty.size > 0)
+  }
+
+  /** Power loss: pending completions never come; unsynced sectors and folder changes survive as `choose` says. */
+  crash(choose: (limit: number) => number): void {
+    this.kill()
+    const inOrder = choose(2) === 0
     const kept = choose(this.folderChanges.length + 1)
-    for (const change of this.folderChanges.slice(0, kept)) change(this.durableFolder)
+    const survive = this.folderChanges.filter((_, i) => (inOrder ? i < kept : choose(2) === 1))
+    for (const change of survive) change(this.durableFolder)
     this.folderChanges = []
     this.folder = new Map(this.durableFolder)
     for (const inode of new Set(this.folder.values())) {
@@ -90,6 +113,11 @@ export class SimDisk implements Disk {
     inode.current = bytes.slice()
     inode.durable = bytes.slice()
     inode.dirty.clear()
+  }
+
+  /** Changes what can be read, and not what is on the medium; no sync will write it. */
+  pretend(name: string, bytes: Uint8Array): void {
+    this.inode(name).current = bytes.slice()
   }
 
   clone(): SimDisk {
@@ -124,6 +152,7 @@ export class SimDisk implements Disk {
       if (this.folder.has(name)) return done(new Error(`${name} exists`))
       if (this.room < size) return done(new DiskFullError(name))
       this.room -= size
+      if (this.dies()) return
       const inode = { durable: new Uint8Array(size), current: new Uint8Array(size), dirty: new Set<number>() }
       this.change((folder) => folder.set(name, inode))
       done(undefined, this.handle(name, inode))
@@ -132,6 +161,7 @@ export class SimDisk implements Disk {
 
   rename(from: string, to: string): void {
     const inode = this.inode(from)
+    this.live()
     this.change((folder) => {
       folder.delete(from)
       folder.set(to, inode)
@@ -139,11 +169,14 @@ export class SimDisk implements Disk {
   }
 
   remove(name: string): void {
+    this.inode(name)
+    this.live()
     this.room += this.inode(name).current.length
     this.change((folder) => folder.delete(name))
   }
 
   syncFolder(): void {
+    this.live()
     for (const change of this.folderChanges) change(this.durableFolder)
     this.folderChanges = []
   }
@@ -173,6 +206,7 @@ export class SimDisk implements Disk {
       write: (offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done) => {
         if (busy) throw new Error(`second write to ${name}`)
         busy = true
+        if (this.dies()) return
         try {
           this.put(inode, offset, chunks)
         } catch (error) {
@@ -182,6 +216,7 @@ export class SimDisk implements Disk {
           })
         }
         this.later(() => {
+          if (sync && this.dies()) return
           busy = false
           let failure: Error | undefined
           try {
@@ -194,11 +229,23 @@ export class SimDisk implements Disk {
       },
       writeSync: (offset: number, chunks: readonly Uint8Array[]) => {
         if (busy) throw new Error(`second write to ${name}`)
+        this.live()
         this.put(inode, offset, chunks)
+        this.live()
         this.sync(inode)
       },
       close: () => {},
     }
+  }
+
+  /** Counts a change. True: the process is dead. */
+  private dies(): boolean {
+    if (this.dieAt > 0 && --this.dieAt === 0) this.dead = true
+    return this.dead
+  }
+
+  private live(): void {
+    if (this.dies()) throw new KilledError('killed')
   }
 
   private put(inode: Inode, offset: number, chunks: readonly Uint8Array[]): void {
@@ -215,8 +262,8 @@ export class SimDisk implements Disk {
   private sync(inode: Inode): void {
     this.syncs++
     if (this.failSync > 0 && --this.failSync === 0) {
-      // The kernel marks the pages clean: what was written is lost, and nobody will say so again.
-      for (const sector of inode.dirty) copySector(inode.durable, inode.current, sector)
+      // The kernel marks the pages clean: what was written is lost, at once or with the power, and no later sync fails.
+      if (!this.failedSyncKeepsPages) for (const sector of inode.dirty) copySector(inode.durable, inode.current, sector)
       inode.dirty.clear()
       throw new Error('EIO: sync failed')
     }

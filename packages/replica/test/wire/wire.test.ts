@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { type Entry, type Message, MESSAGE_KINDS } from '@leasehold/raft'
 import { describe, expect, it } from 'vitest'
 import { readMessage, writeMessage } from '../../src/wire/consensus-messages.js'
+import { AcknowledgedMemory } from '../../src/driver/acknowledged.js'
 import { PeerFrames } from '../../src/wire/peer-frames.js'
+import { readStatement, writeStatement } from '../../src/wire/statements.js'
 
 const CLUSTER = 'c1'.repeat(16)
 const nat = fc.maxSafeNat()
@@ -55,6 +57,24 @@ describe('frames between members', () => {
         if ('refused' in frame) throw new Error(frame.refused)
         expect(frame).toMatchObject({ kind: 'consensus', from: 7 })
         expect(readMessage(frame.body, frame.from, 9)).toEqual(sent)
+      }),
+    )
+  })
+
+  it('bring every statement about the common history over as it was', () => {
+    const id = fc.record({ index: nat, term: nat })
+    const committed = fc.record({ index: nat, term: nat, checksum: fc.nat({ max: 2 ** 32 - 1 }) })
+    const statement = fc.record({ asks: nat, answers: nat, committed, last: committed, evidence: committed })
+    const entries = fc.uniqueArray(fc.tuple(nat, id), { selector: ([node]) => node, maxLength: 5 })
+    fc.assert(
+      fc.property(statement, entries, (sent, acknowledged) => {
+        const memory = new AcknowledgedMemory()
+        for (const [node, entry] of acknowledged) memory.note(node, entry)
+        const bytes = sender.encode('statement', 9, (writer) => writeStatement(writer, { ...sent, memory }))
+        const frame = receiver.decode(bytes)
+        if ('refused' in frame) throw new Error(frame.refused)
+        const kept = acknowledged.filter(([, { index, term }]) => term > 0 || index > 0)
+        expect(readStatement(frame.body)).toEqual({ ...sent, acknowledged: kept })
       }),
     )
   })

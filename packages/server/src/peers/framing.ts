@@ -6,6 +6,8 @@ export const FRAME_ASK = 1
 export const FRAME_ANSWER = 2
 /** The first frame of a connection for the replica: who sends, and where it listens. */
 export const FRAME_SENDER = 3
+/** The only frame back on such a connection: the receiver takes nothing from this sender. */
+export const FRAME_REFUSED = 4
 
 /** Largest frame of the replica: a chunk of a snapshot or a batch of entries. */
 export const REPLICA_FRAME_BYTES_MAX = 64 * 1024 * 1024
@@ -63,6 +65,27 @@ export function decodeSender(bytes: Uint8Array): Sender | undefined {
   const node = Number(buffer.readBigUInt64LE())
   if (!Number.isSafeInteger(node) || node < 1) return undefined
   return { node, address: buffer.toString('utf8', NODE_BYTES) }
+}
+
+/** Longest address in a refusal. */
+const REFUSAL_BYTES_MAX = 512
+
+/** What a sender takes: why it is refused. Older versions read nothing on their own connections. */
+export const SENDER_FRAMES: FrameBounds = { [FRAME_REFUSED]: REFUSAL_BYTES_MAX }
+
+/**
+ * Which run of its process a sender is goes in a second frame of the same kind, in the place of the address: older versions
+ * take it for an address that they cannot use, and pass over it.
+ */
+const INSTANCE = /^instance=([0-9a-f]{16})$/
+
+export function encodeInstance(node: number, instance: string): Buffer {
+  return encodeSender({ node, address: `instance=${instance}` })
+}
+
+/** Undefined: the frame says where the sender listens, not which run it is. */
+export function instanceOf({ address }: Sender): string | undefined {
+  return INSTANCE.exec(address)?.[1]
 }
 
 /** Cuts what arrives into frames; a frame that is too long or of another kind ends the connection. */

@@ -1,6 +1,15 @@
 import type { Socket } from 'node:net'
 import type { Dialer } from './dial.js'
-import { encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead, type Sender } from './framing.js'
+import {
+  encodeInstance,
+  encodeSender,
+  FRAME_REPLICA,
+  FRAME_SENDER,
+  frameHead,
+  readFrames,
+  type Sender,
+  SENDER_FRAMES,
+} from './framing.js'
 
 const BACKOFF_FIRST_MS = 25
 const BACKOFF_MAX_MS = 1000
@@ -31,7 +40,9 @@ export class Lane {
     private readonly port: number,
     private readonly queueBytesMax: number,
     /** Said first on every connection. */
-    private readonly sender: Sender | undefined,
+    private readonly sender: (Sender & { readonly instance: string }) | undefined,
+    /** The peer takes nothing from this process; the text is the address of the instance that it listens to. */
+    private readonly refused: (other: string) => void,
     /** The connection has ended, and nobody listens there any more: the peer's process is gone. */
     private readonly ended?: () => void,
   ) {}
@@ -75,11 +86,14 @@ export class Lane {
       const { queue } = this
       this.queue = []
       this.queued = 0
-      if (this.sender !== undefined) this.write(encodeSender(this.sender), FRAME_SENDER)
+      if (this.sender !== undefined) {
+        this.write(encodeSender(this.sender), FRAME_SENDER)
+        this.write(encodeInstance(this.sender.node, this.sender.instance), FRAME_SENDER)
+      }
       for (const frame of queue) this.write(frame)
     })
-    // The peer never speaks on our connection; reading notices its end.
-    socket.resume()
+    // The peer says nothing here but that it refuses; reading notices its end.
+    readFrames(socket, SENDER_FRAMES, (_kind, content) => this.refused(Buffer.from(content).toString('utf8')))
     let refused = false
     socket.once('error', (error: NodeJS.ErrnoException) => {
       refused = error.code === 'ECONNREFUSED'

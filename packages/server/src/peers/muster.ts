@@ -1,4 +1,4 @@
-import { existsSync, fsyncSync, mkdirSync, openSync, closeSync, readFileSync, renameSync, writeSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
 import { InvalidError, LEVEL_FLOOR, LEVEL_MAX } from '@leasehold/core'
@@ -10,7 +10,7 @@ import {
   mintCluster,
   mintNode,
 } from '@leasehold/replica'
-import { DamagedError, folderIdentity, setAside, wasAlwaysAlone } from '@leasehold/replica/node'
+import { DamagedError, folderIdentity, makeFolder, setAside, wasAlwaysAlone, writeWhole } from '@leasehold/replica/node'
 import { askForPlace, readQuestion, RepairDesk, type RepairingMember } from './repair.js'
 import { encodeStanding, type FoundingRecord, type Standing, standingAt } from './standing.js'
 import type { TcpPeers } from './transport.js'
@@ -82,17 +82,16 @@ export function keptFounding(dir: string): FoundingRecord | undefined {
 
 /** Resolves when this folder may begin as a member: at once if it has begun before. Rejects when `signal` aborts. */
 export async function muster(options: MusterOptions): Promise<FoundingCluster & { readonly epoch: number }> {
-  mkdirSync(options.dir, { recursive: true, mode: 0o700 })
+  makeFolder(options.dir)
   if (!options.list.has(options.name)) {
     throw new InvalidError(`--cluster does not list ${options.name}`, {
       hint: 'every member is started with the same full list',
     })
   }
   let kept = keptOf(options)
-  if (kept === undefined) {
-    kept = { node: mintNode(RANDOM) }
-    writeKept(options.dir, kept)
-  }
+  kept ??= { node: mintNode(RANDOM) }
+  // Written again even when it was read: whoever wrote it may have been killed before it was durable, and others are told of it.
+  writeKept(options.dir, kept)
   const { node, lost } = kept
   let mine: FoundingRecord | undefined = kept.founding
   options.peers.onQuestion(async () => encodeStanding(standingOf(options, kept, mine)))
@@ -220,7 +219,17 @@ export function answerAsMember(
     const repair = readQuestion(question)
     if (repair !== undefined) return await desk.answer(repair)
     const members = member.members.map((one) => one.node)
-    return encodeStanding({ name, node, url, list: canonical(list), epoch: founding.epoch, founding, members })
+    const { instance } = peers
+    return encodeStanding({
+      name,
+      node,
+      url,
+      list: canonical(list),
+      epoch: founding.epoch,
+      instance,
+      founding,
+      members,
+    })
   })
 }
 
@@ -239,8 +248,10 @@ function placesOf(list: ReadonlyMap<string, string>, answers: ReadonlyMap<string
 }
 
 function standingOf(options: MusterOptions, { node, lost }: Kept, founding: FoundingRecord | undefined): Standing {
-  const { name, url, list, epoch = 1 } = options
-  const standing = { name, node, url, list: canonical(list), epoch, level: LEVEL_MAX, ...(lost && { lost }) }
+  const { name, url, list, epoch = 1, peers } = options
+  const { instance } = peers
+  const level = LEVEL_MAX
+  const standing = { name, node, url, list: canonical(list), epoch, level, instance, ...(lost && { lost }) }
   return founding === undefined
     ? standing
     : { ...standing, founding, members: founding.founders.map((one) => one.node) }
@@ -326,19 +337,7 @@ function readKept(dir: string): Kept | undefined {
 
 /** Durable when it returns. */
 function writeKept(dir: string, kept: Kept): void {
-  const file = join(dir, FILE)
-  const sync = (path: string, write?: string): void => {
-    const fd = openSync(path, write === undefined ? 'r' : 'w')
-    try {
-      if (write !== undefined) writeSync(fd, write)
-      fsyncSync(fd)
-    } finally {
-      closeSync(fd)
-    }
-  }
-  sync(`${file}.tmp`, `${JSON.stringify(kept)}\n`)
-  renameSync(`${file}.tmp`, file)
-  sync(dir)
+  writeWhole(join(dir, FILE), [new TextEncoder().encode(`${JSON.stringify(kept)}\n`)])
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

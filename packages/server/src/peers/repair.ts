@@ -3,7 +3,7 @@ import type { MemberInfo } from '@leasehold/replica'
 import { type ClusterMember, ClusterDesk } from '../cluster.js'
 import type { Dialer } from './dial.js'
 import { standingAt } from './standing.js'
-import { askPeer } from './transport.js'
+import { askPeer } from './ask.js'
 
 /*
  * How a member that lost its data comes back by itself (the repair). It is empty, so it has a new node number: a member

@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import type { MemberInfo } from '@leasehold/replica'
 import type { Dialer } from './dial.js'
-import { askPeer } from './transport.js'
+import { askPeer } from './ask.js'
 
 const ASK_TIMEOUT_MS = 2000
 
@@ -25,6 +25,8 @@ export interface Standing {
   readonly epoch: number
   /** The highest feature level that it knows; older versions leave it out: 1. */
   readonly level?: number
+  /** Which run of the process it is; older versions do not say. */
+  readonly instance?: string
   /** Of a member of a cluster. */
   readonly founding?: FoundingRecord
   /** It had data that was lost: no cluster may begin with it. */

@@ -1,20 +1,26 @@
+import { randomBytes } from 'node:crypto'
 import type { Server, Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Network } from '@leasehold/replica'
 import {
-  ANSWER_FRAMES,
   decodeSender,
   FRAME_ANSWER,
   FRAME_ASK,
+  FRAME_REFUSED,
   FRAME_REPLICA,
   FRAME_SENDER,
   frameHead,
+  instanceOf,
   readFrames,
   type Sender,
   SERVED_FRAMES,
 } from './framing.js'
+import { type Address, parseAddress } from './ask.js'
 import { type Dialer, plainDialer } from './dial.js'
+import { Gate } from './gate.js'
+import { type Instance, Instances } from './instances.js'
 import { Lane } from './lane.js'
+import { standingAt } from './standing.js'
 
 /** Heartbeats and votes wait behind nothing else; a few of them are enough. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
@@ -24,21 +30,6 @@ const CONNECTIONS_MAX = 256
 export const FIRST_FRAME_TIMEOUT_MS = 10_000
 /** Senders that are no peers as far as this member knows, and that it answers all the same. */
 const STRANGERS_MAX = 16
-
-export interface Address {
-  readonly host: string
-  readonly port: number
-}
-
-/** `HOST:PORT`, also `[::1]:PORT`. @throws InvalidError */
-export function parseAddress(text: string, what = 'an address'): Address {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text)
-  const port = Number(match?.[3])
-  if (match === null || port > 65_535) {
-    throw new InvalidError(`${what} is HOST:PORT, not ${JSON.stringify(text.slice(0, 100))}`)
-  }
-  return { host: (match[1] ?? match[2]) as string, port }
-}
 
 /** The two ways to one peer. */
 interface Lanes {
@@ -62,14 +53,23 @@ export class TcpPeers implements Network {
   private readonly lanes = new Map<number, Lanes>()
   /** Where senders listen that are no peers as far as this member knows; the newest last. */
   private readonly strangers = new Map<number, Lanes>()
-  private self: Sender | undefined
+  private self: (Sender & { readonly instance: string }) | undefined
   private readonly sockets = new Set<Socket>()
+  /** Minted at every start. */
+  readonly instance = randomBytes(8).toString('hex')
+  private readonly instances: Instances
+  /** Incoming connections whose sender has said which instance it is. */
+  private readonly callers = new Map<Socket, Instance>()
+  private refused: ((other: string) => void) | undefined
+  /** A refusal that came before anybody listened for it. */
+  private refusal: string | undefined
 
   private readonly server: Server
 
   private constructor(readonly dialer: Dialer) {
     this.server = dialer.server((socket) => this.accept(socket))
     this.server.maxConnections = CONNECTIONS_MAX
+    this.instances = new Instances((address) => standingAt(dialer, address))
   }
 
   /** @throws UnavailableError when the address cannot be listened on */
@@ -102,12 +102,15 @@ export class TcpPeers implements Network {
     socket.once('close', () => {
       clearTimeout(silent)
       this.sockets.delete(socket)
+      this.callers.delete(socket)
     })
     socket.on('error', () => {})
+    const gate = new Gate((frame) => this.handler?.(0, frame))
+    let sender: Sender | undefined
     readFrames(socket, SERVED_FRAMES, (kind, content) => {
       clearTimeout(silent)
-      if (kind === FRAME_REPLICA) this.handler?.(0, content)
-      else if (kind === FRAME_SENDER) this.met(content)
+      if (kind === FRAME_REPLICA) gate.pass(content)
+      else if (kind === FRAME_SENDER) sender = this.hear(socket, gate, sender, decodeSender(content))
       else if (kind === FRAME_ASK && this.answer !== undefined) {
         this.answer(content).then(
           (answer) => {
@@ -122,11 +125,53 @@ export class TcpPeers implements Network {
 
   /** Says who this member is, and where the others reach it. To be called before the first frame is sent. */
   introduce(self: Sender): void {
-    this.self = self
+    this.self = { ...self, instance: this.instance }
   }
 
-  private met(content: Uint8Array): void {
-    const sender = decodeSender(content)
+  /** Runs when a peer refuses this process, because another one with the same node number lives at the address `other`. */
+  onRefused(handler: (other: string) => void): void {
+    this.refused = handler
+    if (this.refusal !== undefined) handler(this.refusal)
+  }
+
+  /** Takes one frame about the sender of a connection. Returns who it is. */
+  private hear(socket: Socket, gate: Gate, sender: Sender | undefined, said: Sender | undefined): Sender | undefined {
+    const instance = said && instanceOf(said)
+    if (said === undefined || instance === undefined) {
+      this.met(said)
+      return said ?? sender
+    }
+    // A second instance is told apart by its node number: who is no peer has none that counts.
+    const known = this.lanes.get(said.node)?.address
+    if (sender?.node === said.node && known !== undefined)
+      this.admit(socket, gate, { node: said.node, instance, address: sender.address }, known)
+    return sender
+  }
+
+  private admit(socket: Socket, gate: Gate, caller: Instance, known: string): void {
+    this.callers.set(socket, caller)
+    if (this.instances.isAdmitted(caller)) return
+    gate.close()
+    void this.instances.admit(caller, known).then((other) => {
+      if (socket.destroyed) return
+      if (other === undefined) {
+        this.dropOthers(caller)
+        gate.open()
+        return
+      }
+      const content = Buffer.from(other)
+      socket.write(frameHead(FRAME_REFUSED, content.length))
+      socket.end(content)
+    })
+  }
+
+  /** What an instance before this one has not yet said is not heard any more. */
+  private dropOthers({ node, instance }: Instance): void {
+    for (const [socket, caller] of this.callers)
+      if (caller.node === node && caller.instance !== instance) socket.destroy()
+  }
+
+  private met(sender: Sender | undefined): void {
     if (sender === undefined || this.lanes.has(sender.node)) return
     const { node, address } = sender
     const known = this.strangers.get(node)
@@ -150,10 +195,14 @@ export class TcpPeers implements Network {
   private open(address: string, ended?: () => void): Lanes | undefined {
     try {
       const { host, port } = parseAddress(address)
+      const refused = (other: string): void => {
+        this.refusal ??= other
+        this.refused?.(other)
+      }
       return {
         address,
-        control: new Lane(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, ended),
-        bulk: new Lane(this.dialer, host, port, BULK_QUEUE_BYTES, this.self),
+        control: new Lane(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, refused, ended),
+        bulk: new Lane(this.dialer, host, port, BULK_QUEUE_BYTES, this.self, refused),
       }
     } catch (error) {
       if (error instanceof InvalidError) return undefined
@@ -176,6 +225,7 @@ export class TcpPeers implements Network {
 
   /** @throws InvalidError for an address that is none */
   setPeers(peers: ReadonlyMap<number, string>): void {
+    this.instances.keepOnly(new Set(peers.keys()))
     for (const [node, lanes] of this.lanes) {
       if (peers.get(node) === lanes.address) continue
       closeLanes(lanes)
@@ -207,37 +257,4 @@ export class TcpPeers implements Network {
 function closeLanes({ control, bulk }: Lanes): void {
   control.close()
   bulk.close()
-}
-
-/** Asks the member at `address` one question. @throws UnavailableError */
-export async function askPeer(
-  dialer: Dialer,
-  address: string,
-  question: Uint8Array,
-  timeoutMs: number,
-): Promise<Uint8Array> {
-  const { host, port } = parseAddress(address)
-  return await new Promise<Uint8Array>((resolve, reject) => {
-    const socket = dialer.dial(host, port)
-    const fail = (cause?: unknown): void => {
-      socket.destroy()
-      const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
-      reject(new UnavailableError(`no answer from the member at ${address}`, { cause, hint }))
-    }
-    const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
-    socket.once('error', fail)
-    socket.once('close', () => {
-      clearTimeout(timer)
-      fail()
-    })
-    socket.once(dialer.ready, () => {
-      socket.write(frameHead(FRAME_ASK, question.length))
-      socket.write(question)
-    })
-    readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
-      clearTimeout(timer)
-      resolve(content)
-      socket.destroy()
-    })
-  })
 }

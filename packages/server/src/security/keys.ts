@@ -2,6 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
+import { syncFolder } from '@leasehold/replica/node'
 import { z } from 'zod'
 import type { Principal } from './principal.js'
 import { formatRule, parseRule } from './rules.js'
@@ -94,9 +95,7 @@ function writeKeys(file: string, keys: readonly KeyEntry[]): void {
   try {
     fs.writeFileSync(draft, `${JSON.stringify({ version: 1, keys }, undefined, 2)}\n`, { mode: 0o600, flush: true })
     fs.renameSync(draft, file)
-    const folder = fs.openSync(dirname(file), 'r')
-    fs.fsyncSync(folder)
-    fs.closeSync(folder)
+    syncFolder(dirname(file))
   } catch (cause) {
     fs.rmSync(draft, { force: true })
     throw new StorageError(`cannot write ${file}: ${(cause as Error).message}`, { cause })

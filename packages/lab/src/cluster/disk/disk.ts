@@ -1,4 +1,4 @@
-import { type Disk, type DiskFile, DiskFullError, type Done } from '@leasehold/replica'
+import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '@leasehold/replica'
 import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './faults.js'
 import { Folder } from './folder.js'
 import { Inode, SECTOR } from './inode.js'
@@ -41,6 +41,11 @@ export class SimulatedDisk {
   trouble: DiskTrouble = noTrouble()
   /** Bytes that fit: a file that is made or grows is cut off at this byte. Writes inside a file need no room. */
   capacity = Number.POSITIVE_INFINITY
+  /**
+   * Whether members check that the folder is still there. Only where it may be removed: each check takes its time, and
+   * would change every run.
+   */
+  watched = false
   /** Something on it has changed by itself, so that a member may refuse to start with it. */
   altered = false
   readonly folder = new Folder()
@@ -89,11 +94,12 @@ export class SimulatedDisk {
     }
   }
 
-  /** Only the process has died: the system still writes everything. */
+  /**
+   * Only the process has died: everything that it wrote can be read, and what it did not sync is still unsynced, names in the
+   * folder included. A crash may take it away until another process syncs it.
+   */
   processDied(): void {
     this.held = []
-    for (const inode of this.folder.names.values()) inode.sync()
-    this.folder.sync()
   }
 
   /** Everything is gone. */
@@ -105,9 +111,29 @@ export class SimulatedDisk {
     this.altered = false
   }
 
+  /** The folder is deleted under the member, or its mount goes away: nothing of it comes back. */
+  removeFolder(): void {
+    for (const name of [...this.folder.names.keys()]) this.folder.unlink(name)
+    this.folder.sync()
+    this.trouble.removed = true
+  }
+
   /** A copy of every file, for backups and for looking at. */
   files(): ReadonlyMap<string, Uint8Array> {
     return new Map([...this.folder.names].map(([name, inode]) => [name, inode.bytes.slice(0, inode.size)]))
+  }
+
+  /** A copy of every file is put in the place of what is there: the disk is what it was when the copy was made. */
+  setBack(files: ReadonlyMap<string, Uint8Array>): void {
+    for (const name of [...this.folder.names.keys()]) this.folder.unlink(name)
+    for (const [name, bytes] of files) {
+      const inode = new Inode(bytes.length)
+      inode.write(0, bytes)
+      inode.sync()
+      this.folder.link(name, inode)
+    }
+    this.folder.sync()
+    this.altered = true
   }
 
   /** Changes one bit of a file whose name fits. Returns the name, or undefined when there is none. */
@@ -150,10 +176,14 @@ export class SimulatedDisk {
     return this.draw.below(count)
   }
 
-  /** Dirty pages that could not be written are dropped: some have reached the platter, the others are lost. */
+  /**
+   * Dirty pages that could not be written are given up: some have reached the platter, the others are lost. Some systems
+   * drop them at once, others let them be read and take them for clean.
+   */
   dropPages(inode: Inode): void {
     this.counts.failures++
-    inode.settle(() => this.draw.below(1000) < this.faults.loss)
+    const readable = this.draw.below(2) === 1
+    inode.drop(() => this.draw.below(1000) < this.faults.loss, readable)
   }
 }
 
@@ -175,12 +205,24 @@ function lastByte({ bytes, size }: Inode): number {
 
 class Mounted implements Disk {
   readonly path: string
+  readonly check?: (file: DiskFile | undefined, done: (state: FolderState) => void) => void
 
   constructor(
     private readonly disk: SimulatedDisk,
     private readonly host: DiskHost,
   ) {
     this.path = disk.path
+    if (disk.watched) this.check = (_file, done) => this.look(done)
+  }
+
+  private look(done: (state: FolderState) => void): void {
+    const { disk, host } = this
+    disk.later(host, () => {
+      if (!disk.trouble.removed) return done({ kind: 'own' })
+      // From here on the member has nothing more to say.
+      host.failed?.()
+      done({ kind: 'lost', why: `the data folder ${disk.path} is gone` })
+    })
   }
 
   list(): string[] {
@@ -216,6 +258,7 @@ class Mounted implements Disk {
     const { disk, host } = this
     if (!host.effect('create')) return
     const fail = (error: Error): void => disk.later(host, () => done(error))
+    if (disk.trouble.removed) return fail(new DiskError('ENOENT', `${disk.path}/${name}`))
     if (disk.trouble.readOnly) return fail(new DiskError('EROFS', name))
     if (disk.folder.names.has(name)) return fail(new DiskError('EEXIST', name))
     const { room } = disk

@@ -39,8 +39,18 @@ export interface DiskTrouble {
   stuck: boolean
   /** The next read of a file gives bytes of another place. */
   misdirect: boolean
+  /** The folder is not at its path any more; files that are open can be used as before. */
+  removed: boolean
 }
 
 export function noTrouble(): DiskTrouble {
-  return { failSync: false, failWrite: false, readOnly: false, slow: false, stuck: false, misdirect: false }
+  return {
+    failSync: false,
+    failWrite: false,
+    readOnly: false,
+    slow: false,
+    stuck: false,
+    misdirect: false,
+    removed: false,
+  }
 }

@@ -12,6 +12,11 @@ export class Inode {
   /** Size that is on the platter. */
   private durableSize: number
   private readonly old = new Map<number, Uint8Array>()
+  /**
+   * What is on the platter of sectors that a failed sync has left readable, and clean for the system: no later sync writes
+   * them, only a new write does. A crash takes them away.
+   */
+  private readonly lost = new Map<number, Uint8Array>()
   /** To be used again: there is one write and one sync after another. */
   private readonly spare: Uint8Array[] = []
   /** A bit of it has changed by itself. */
@@ -24,7 +29,7 @@ export class Inode {
   }
 
   get dirty(): boolean {
-    return this.old.size > 0 || this.size !== this.durableSize
+    return this.old.size > 0 || this.lost.size > 0 || this.size !== this.durableSize
   }
 
   /** A file of `size` zero bytes is being made: until it is synced, a crash may leave any part of it. */
@@ -54,16 +59,27 @@ export class Inode {
     this.durableSize = this.size
   }
 
-  /**
-   * Puts sectors back as they are on the platter: those for which `lost` says so. The others have reached it.
-   * Also what a failed sync does, when the system drops the pages that it could not write.
-   */
+  /** A crash: puts sectors back as they are on the platter, those for which `lost` says so. The others have reached it. */
   settle(lost: () => boolean): void {
+    for (const [sector, before] of this.lost) this.bytes.set(before, sector * SECTOR)
+    this.lost.clear()
+    this.drop(lost, false)
+  }
+
+  /**
+   * A failed sync: the system gives up the pages that it could not write, those for which `lost` says so. `readable`: what
+   * was written can still be read, until a crash.
+   */
+  drop(lost: () => boolean, readable: boolean): void {
     if (this.size !== this.durableSize && lost()) {
       this.bytes.fill(0, this.durableSize, this.size)
       this.size = this.durableSize
     }
-    for (const [sector, before] of this.old) if (lost()) this.bytes.set(before, sector * SECTOR)
+    for (const [sector, before] of this.old) {
+      if (!lost()) continue
+      if (readable) this.lost.set(sector, before.slice())
+      else this.bytes.set(before, sector * SECTOR)
+    }
     this.sync()
   }
 
@@ -76,6 +92,12 @@ export class Inode {
 
   private keep(sector: number): void {
     if (this.old.has(sector)) return
+    const platter = this.lost.get(sector)
+    if (platter) {
+      this.lost.delete(sector)
+      this.old.set(sector, platter)
+      return
+    }
     const start = sector * SECTOR
     const end = Math.min(start + SECTOR, this.bytes.length)
     const before = end - start === SECTOR ? (this.spare.pop() ?? new Uint8Array(SECTOR)) : new Uint8Array(end - start)

@@ -257,4 +257,15 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     profile: 'membership',
     patches: [['core', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
   },
+  {
+    name: 'retirement-never-cleared',
+    bug: 'A member that has lost its vote once is taken for retiring for ever, also when it has the vote again',
+    tests: ['raft/test/reconfigure.test.ts', 'raft/test/arrived-snapshots.test.ts'],
+    profile: 'membership',
+    patches: [
+      ['dispatch', 'if (message.commit >= core.retiringAt)', 'if (message.commit < 0)'],
+      ['reconfigure', 'if (isVoter)\n        core.retiringAt = 0;', 'if (isVoter)\n        core.retiringAt += 0;'],
+      ['core', 'this.retiringAt = 0;\n        this.tracked', 'this.tracked'],
+    ],
+  },
 ])

@@ -34,6 +34,13 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     ],
   },
   {
+    name: 'lost-folder-ignored',
+    bug: 'A member whose data folder is gone keeps acknowledging',
+    scenarios: ['D17'],
+    profile: 'storage',
+    patches: [['driver/folder-watch', 'throw new FolderLostError(state);', 'return;']],
+  },
+  {
     name: 'torn-tail-is-damage',
     bug: 'A torn last record keeps the member from starting',
     scenarios: ['D2b'],
@@ -92,6 +99,30 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
         'placed.file.write(placed.offset, [placed.bytes], false,',
       ],
     ],
+  },
+  {
+    name: 'no-sync-at-open',
+    bug: 'What is read at the start counts without a sync, although an unsynced write of a killed process can be read',
+    scenarios: ['D16', 'D16n'],
+    profile: 'storage',
+    patches: [
+      ['storage', 'syncFound(disk);', ''],
+      ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
+    ],
+  },
+  {
+    name: 'tail-synced-not-rewritten',
+    bug: 'The last frame is synced at the start and not written again: after a failed sync it only looks as if it were on the disk',
+    scenarios: ['D16f'],
+    profile: 'storage',
+    patches: [['log/durable', 'file.writeSync(last.offset, [last.bytes]);', 'file.writeSync(0, []);']],
+  },
+  {
+    name: 'names-not-synced-at-open',
+    bug: 'The folder is not synced at the start, although a killed process can have left a rename unsynced',
+    scenarios: ['D16n'],
+    profile: 'storage',
+    patches: [['storage', 'disk.syncFolder();', '']],
   },
   {
     name: 'snapshot-not-synced',
@@ -206,8 +237,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'tenure.waiting.set(index, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.waiting.set(index, batch.map((one) => ({ ...one, answer() { } })));",
+        'tenure.proposed(index, at, batch);',
+        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
@@ -215,6 +246,20 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
         'foresee(data, index) {\n        return this.state.constructor.restore(this.state.snapshot()).apply(decodeEntry(data), index).results;\n    }\n    since(from) {\n        return this.history.since(from);',
       ],
     ],
+  },
+  {
+    name: 'no-acknowledged-check',
+    bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
+    scenarios: ['D20'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
+  },
+  {
+    name: 'no-history-check',
+    bug: 'A member that hears of another committed history than its own does not compare the two',
+    scenarios: ['D20f'],
+    profile: 'storage',
+    patches: [['driver/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {']],
   },
   {
     name: 'gap-not-told',

@@ -46,4 +46,35 @@ export const LEADERS_ROWS: readonly Scenario[] = [
       running: 5,
     },
   },
+  {
+    id: 'P15b',
+    title: 'The leader is replaced while a follower is still writing its snapshot',
+    reference: 'a snapshot that is durable is installed, whoever leads',
+    text: 'N3 was away for long and is sent a snapshot, which its slow disk takes 3 s to write. Meanwhile N2 takes over and loses sight of N1 before anything of its term is committed: it needs N3, which has to install what it wrote for N1.',
+    system: cluster({ settings: { snapshotBytes: 4096 } }),
+    clients: {
+      C1: [
+        { do: 'wait', until: 1.5 },
+        { do: 'client', action: 'loop', lock: 'busy', count: 200, hold: 0.005 },
+      ],
+      C2: [
+        { do: 'wait', until: 30 },
+        { do: 'client', action: 'take', wait: '30s' },
+      ],
+    },
+    faults: [
+      { at: 0.5, do: 'system', action: 'transfer', to: 'N1' },
+      { at: 1, do: 'system', action: 'down', who: 'N3', for: 15 },
+      { at: 16.03, do: 'system', action: 'disk', trouble: 'slow', ms: 3000, who: 'N3', for: 8 },
+      { at: 16.3, do: 'system', action: 'transfer', to: 'N2' },
+      { at: 16.319, do: 'cut', from: 'N1', to: ['N2', 'N3'], for: 30 },
+    ],
+    until: 60,
+    expect: {
+      ...QUIET,
+      facts: { C1: { loop: { done: 200 } }, C2: { take: { outcome: 'granted', at: { atMost: 31 } } } },
+      running: 3,
+      lag: { atMost: 5 },
+    },
+  },
 ]

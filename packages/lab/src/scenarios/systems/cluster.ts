@@ -22,6 +22,8 @@ interface Spec {
   /** Clocks break the bound: nothing is promised about times, and only guards protect. */
   readonly clocksOutOfBound?: boolean
   /** Messages of a client that get lost. */
+  /** Whether members check that their folder is still there: for scenarios that remove one. */
+  readonly watchFolders?: boolean
   readonly drops?: Readonly<Record<string, readonly Drop[]>>
   /** Members that a client knows of at first; default: all. */
   readonly urls?: Readonly<Record<string, readonly string[]>>
@@ -39,6 +41,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     ...(spec.settings ? { settings: spec.settings } : {}),
     ...(spec.limits ? { limits: spec.limits } : {}),
     ...(spec.epoch ? { epoch: spec.epoch } : {}),
+    ...(spec.watchFolders ? { watchFolders: true } : {}),
     machines: (name) => ({ driftPpm: drift[name] ?? 0 }),
     onEntry: (canonical) => facts.entry(canonical),
     log: (line) => facts.line(line),

@@ -23,7 +23,7 @@ export function enginesCommand(): Command {
   engines
     .command('sql')
     .addArgument(new Argument('<engine>', 'which keeps the lock state').choices(['postgres']))
-    .description('print the migration for lock state in a database')
+    .description('print the migration for lock state in a database, which also upgrades tables of an older version')
     .option('--schema <name>', 'another schema than leasehold')
     .option(
       '--epoch <n>',
@@ -31,7 +31,7 @@ export function enginesCommand(): Command {
       numberOf('epoch', 1, EPOCH_MAX),
     )
     .option('--json', 'print JSON')
-    .addHelpText('after', '\nExample:\n  $ leasehold engines sql postgres | psql "$DATABASE_URL"')
+    .addHelpText('after', '\nExample:\n  $ leasehold engines sql postgres | psql -1 -v ON_ERROR_STOP=1 "$DATABASE_URL"')
     .action(async (engine: string, { json, ...options }: SqlOptions) => {
       const { postgresSql } = await import('@leasehold/engines/postgres')
       const sql = postgresSql(options)

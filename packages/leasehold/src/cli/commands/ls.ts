@@ -77,8 +77,8 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
     const length = queues.get(name) ?? 0
     return length === 0 ? '0' : { text: String(length), paint: outColours.cyan }
   }
-  const tokenCell = tokenCells(found.held.flatMap((row) => row.locks.map(({ token }) => token)))
   const sessions = new Map(found.sessions.map((session) => [session.id, session]))
+  const tokenCell = tokenCells(found.held.flatMap((row) => row.locks.map((lock) => lock.token)))
   const rows: [string, ...Cell[]][] = found.held.flatMap((row) =>
     row.locks.map((lock): [string, ...Cell[]] => {
       const slot = lock.slot === undefined ? '' : ` #${lock.slot}`

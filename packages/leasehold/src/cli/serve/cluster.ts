@@ -80,6 +80,12 @@ export async function joinCluster(
       }
     }
     const began = async (member: Replica): Promise<void> => {
+      peers.onRefused((other) => {
+        member.abandon(
+          `another process with the node number of ${name} (${founding.node}) runs at ${other}: the other members refuse this one`,
+          `is ${options.data} a copy of a data folder, or mounted twice? A member has one folder and one process; a new one starts with an empty folder, and is added or started with --repair`,
+        )
+      })
       foundingIsOver(options.data)
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const { id, founders, floor, level } = founding

@@ -208,7 +208,8 @@ async function ready(member: Member): Promise<void> {
   for (;;) {
     const ok = await new Promise<boolean>((done) => member.read((view) => done(!('refused' in view))))
     if (ok) return
-    if (member.status.failure !== undefined) throw new StorageError(member.status.failure)
+    const failure = failureOf(member.status)
+    if (failure !== undefined) throw failure
     if (performance.now() > end) throw new UnavailableError('the member has no leader', { code: 'no-quorum' })
     await new Promise((done) => setTimeout(done, READY_RETRY_MS))
   }
@@ -257,10 +258,20 @@ async function handOver(member: Member): Promise<void> {
 /** Rejects when the member stops by itself. */
 function failed(member: Member): Promise<never> {
   return new Promise((_, reject) => {
-    member.onStatus(({ role, failure }) => {
-      if (role === 'stopped' && failure !== undefined) reject(new StorageError(failure))
-    })
+    const tell = (status: MemberStatus): void => {
+      const failure = failureOf(status)
+      if (status.role === 'stopped' && failure !== undefined) reject(failure)
+    }
+    member.onStatus(tell)
+    // It may have stopped before anybody listened.
+    tell(member.status)
   })
+}
+
+function failureOf({ failure, failureHint }: MemberStatus): StorageError | undefined {
+  return failure === undefined
+    ? undefined
+    : new StorageError(failure, failureHint === undefined ? {} : { hint: failureHint })
 }
 
 /** The signals that stop the service; a second one does not wait. */

@@ -1,18 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { writeFailed } from '../../storage-errors.js'
-
-/** Makes what was created, renamed or removed in a folder durable. */
-export function syncFolder(folder: string): void {
-  // Windows cannot open a folder for syncing, and journals renames by itself.
-  if (process.platform === 'win32') return
-  const fd = fs.openSync(folder, 'r')
-  try {
-    fs.fsyncSync(fd)
-  } finally {
-    fs.closeSync(fd)
-  }
-}
+import { syncFolder } from '../folders.js'
 
 /**
  * Writes a file that is there whole, or not at all; durable when it returns. Only its owner may read it.
@@ -32,6 +21,21 @@ export function writeWhole(file: string, pieces: Iterable<Uint8Array>): void {
     syncFolder(dirname(file))
   } catch (error) {
     fs.rmSync(draft, { force: true })
+    throw writeFailed(file, error)
+  }
+}
+
+/** Makes durable what is in a file, and its name: a process that was killed may have left both unsynced. @throws StorageError */
+export function syncWhole(file: string): void {
+  try {
+    const fd = fs.openSync(file, 'r+')
+    try {
+      fs.fsyncSync(fd)
+    } finally {
+      fs.closeSync(fd)
+    }
+    syncFolder(dirname(file))
+  } catch (error) {
     throw writeFailed(file, error)
   }
 }

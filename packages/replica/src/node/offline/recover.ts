@@ -9,7 +9,8 @@ import { NodeRandom } from '../random.js'
 import { type Backup, backupHeader, backupPieces, readBackup } from './backup-file.js'
 import { checkEpoch, type KnownEpoch } from './epochs.js'
 import { examineFolder } from './examine.js'
-import { syncFolder, writeWhole } from './files.js'
+import { syncFolder } from '../folders.js'
+import { syncWhole, writeWhole } from './files.js'
 import type { Steps } from './steps.js'
 import { type MovedHold, raise } from './raise.js'
 import { foundRaised } from './restore.js'
@@ -38,7 +39,7 @@ export interface RecoverReport {
 
 const BEFORE = /^before-epoch-(\d{1,5})$/
 /** What belongs to a member's life; spare and reserve files go on into the next. The identity is moved last. */
-const OLD = /^(log|snapshot)-|^muster\.json$/
+const OLD = /^(log|snapshot)-|^(muster\.json|acknowledged|contradicted)$/
 
 /**
  * Makes a service of one, in a higher epoch and with a new identity, of the folder of a member whose cluster has lost its
@@ -54,6 +55,7 @@ export async function recoverFolder(options: RecoverOptions): Promise<RecoverRep
     const disk = new NodeDisk(dir)
     const file = join(dir, RECOVERING)
     const begun = existsSync(file) ? readBackup(file) : undefined
+    if (begun) syncWhole(file)
     const known = begun ? [{ epoch: begun.header.epoch, from: 'the folder' }] : knownEpochs(disk)
     const epoch = checkEpoch(options.epoch, known)
     if (begun && begun.header.raiseTo !== epoch) {
@@ -120,13 +122,14 @@ function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undef
 function setAside(dir: string, to: string, cluster: string): void {
   const disk = new NodeDisk(dir)
   const identity = readIdentity(disk)
-  if (identity?.cluster !== cluster) return
   mkdirSync(to, { recursive: true, mode: 0o700 })
   const move = (names: readonly string[]): void => {
     for (const name of names) renameSync(join(dir, name), join(to, name))
     syncFolder(to)
     syncFolder(dir)
   }
+  // An earlier call may have been killed between its last move and the sync.
+  if (identity?.cluster !== cluster) return move([])
   move(disk.list().filter((name) => OLD.test(name)))
   move([IDENTITY_FILE])
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
 import { checkMemberName } from '../../driver/options.js'
@@ -6,11 +6,12 @@ import { IDENTITY_FILE } from '../../identity.js'
 import { writeFailed } from '../../storage-errors.js'
 import { found, RESTORING } from '../../storage.js'
 import { NodeDisk } from '../disk.js'
+import { makeFolder, syncFolder } from '../folders.js'
 import { claimFolder } from '../owner.js'
 import { NodeRandom } from '../random.js'
 import { readBackup } from './backup-file.js'
 import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './epochs.js'
-import { appendDurably, syncFolder } from './files.js'
+import { appendDurably } from './files.js'
 import { type MovedHold, type Raised, raise } from './raise.js'
 import type { Steps } from './steps.js'
 
@@ -60,7 +61,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const known = [{ epoch: header.epoch, from: 'the backup' }, ...notedEpochs(file), ...folderEpochs(dir)]
   const epoch = checkEpoch(options.epoch, known)
   refuseUsed(dir)
-  mkdirSync(dir, { recursive: true, mode: 0o700 })
+  makeFolder(dir)
   const owner = await claimFolder(dir, { name })
   try {
     refuseUsed(dir)

@@ -18,13 +18,16 @@ type Own = Fault & { readonly do: 'system' }
 /**
  * Faults that only a cluster knows. `who` is a member or `leader`; `for` in seconds.
  *
- * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect, for?}; `full` after `room` more bytes.
+ * - `disk` {trouble: failSync | failWrite | readOnly | slow | stuck | full | misdirect | removed, for?}; `full` after `room`
+ *   more bytes.
  * - `rot` {file: log | snapshot | newestSnapshot | identity | mark}: one bit on the platter.
  * - `format` {file: log | snapshot | identity, format}: a later version has written that on the disk of a member that is down.
  * - `expire` {who}: the credentials of a client end. `allow` {who, acquire, read}: prefixes; what it may do from now on.
- * - `blackout` {for}: all members lose power. `down` {for, how: power | kill}. `dieAtEffect` {nth, for, what?};
- *   `what`: one of the names in `EffectName`, such as `written`, which leaves a part of a write.
+ * - `blackout` {for}: all members lose power. `down` {for, how: power | kill, powerAfter?}: with `powerAfter`, power is
+ *   cut so long after its new start. `dieAtEffect` {nth, for, what?, how?, powerAfter?}; `what`: one of the names in
+ *   `EffectName`, such as `written`, which leaves a part of a write, or with `how` kill a whole one that is not synced.
  * - `reset` {who}: the connections of a client break.
+ * - `copyDisk` {who}: a copy of the disk is kept. `setBack` {who, for}: the power goes, and the copy is what it starts with.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
  *   `restore` {epoch}, `foundAgain` (on emptied disks): what operators do.
  */
@@ -40,7 +43,16 @@ export function clusterActions(
   const down = (one: SimulatedMember, fault: Own): void => {
     if (fault.how === 'kill') one.kill()
     else one.powerOff()
-    later(fault, () => one.start())
+    later(fault, () => {
+      one.start()
+      const { powerAfter } = fault
+      if (typeof powerAfter !== 'number') return
+      world.after(Math.round(powerAfter * 1_000_000), 'power', () => {
+        world.timeline.add({ kind: 'fault', who: one.name, text: 'loses power' })
+        one.powerOff()
+        later(fault, () => one.start())
+      })
+    })
   }
   const change = (what: Parameters<Cluster['change']>[0]): void => {
     cluster.change(what, (problem) => {
@@ -50,6 +62,7 @@ export function clusterActions(
     })
   }
   let backup: Uint8Array | undefined
+  const copies = new Map<string, ReadonlyMap<string, Uint8Array>>()
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
   const actions: Record<string, (fault: Own) => void> = {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
@@ -83,6 +96,17 @@ export function clusterActions(
       const one = member(fault)
       one.powerOff()
       adds.set(one.name, cluster.replaceDisk(one.name))
+    },
+    copyDisk: (fault) => {
+      const { name, disk: one } = member(fault)
+      copies.set(name, one.files())
+    },
+    setBack: (fault) => {
+      const one = member(fault)
+      const copy = copies.get(one.name)
+      if (!copy) throw new Error(`there is no copy of the disk of ${one.name}`)
+      cluster.setBack(one.name, copy)
+      later(fault, () => one.start())
     },
     add: (fault) => {
       const name = String(fault.who)
@@ -146,6 +170,9 @@ function disk({ disk: one }: SimulatedMember, fault: Own, later: (action: () => 
       return
     case 'misdirect':
       trouble.misdirect = true
+      return
+    case 'removed':
+      one.removeFolder()
       return
     case 'readOnly':
       trouble.readOnly = true

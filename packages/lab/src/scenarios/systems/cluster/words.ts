@@ -82,11 +82,15 @@ export function troubleOf(fault: Own): string | undefined {
     case 'down':
       return `${fault.how === 'kill' ? 'is killed, and is away' : 'loses power'}${during}`
     case 'dieAtEffect':
-      return `is to go down${during}, at effect ${text(fault.nth)} from now`
+      return `is to ${fault.how === 'kill' ? 'be killed' : 'go down'}${during}, at effect ${text(fault.nth)} from now`
     case 'reset':
       return 'its connections break'
     case 'transfer':
       return 'is asked to lead'
+    case 'copyDisk':
+      return 'its disk is copied'
+    case 'setBack':
+      return 'loses power, and gets the older copy of its disk'
     case 'replaceDisk':
       return 'gets an empty disk'
     case 'configure':
@@ -110,6 +114,7 @@ const DISK: Readonly<Record<string, string>> = {
   slow: 'its disk is slow',
   stuck: 'its disk is stuck',
   full: 'its disk is full',
+  removed: 'its data folder is removed',
 }
 
 function wanted(step: Act): string {

@@ -1,0 +1,34 @@
+import { FLOOR_PER_MS, floorAt, StorageError } from '@leasehold/core'
+import { type EpochRecord, serialOf } from './layout.js'
+
+/** Serials that lag the floor of the clock by less than a second are left alone, so that not every connection writes. */
+const LAG_MAX = 1_000 * FLOOR_PER_MS
+/** Version of the epoch record: 2 has a base. */
+const RECORD_FORMAT = 2
+
+/**
+ * The base that serials need so that they start above those of an etcd that was lost, or of the revisions that a restored one
+ * lost; undefined: the present base will do. A revision is all that a restored etcd forgets, so only the clock can tell.
+ */
+export function baseFor(base: number, revision: number, wallMs: number): number | undefined | 'implausible' {
+  const floor = floorAt(wallMs)
+  if (floor === undefined) return 'implausible'
+  if (serialOf({ base }, revision) + LAG_MAX >= floor) return undefined
+  return floor - serialOf({ base: 0 }, revision)
+}
+
+export function recordCluster(clusterId: bigint): string {
+  return `${clusterId}/${RECORD_FORMAT}`
+}
+
+/** The id of the etcd cluster that the record was written in. @throws StorageError for a record of a newer version */
+export function clusterOf({ cluster }: EpochRecord): string {
+  const [id = '', format = '1'] = cluster.split('/')
+  if (Number(format) <= RECORD_FORMAT) return id
+  throw new StorageError(
+    `the epoch record in etcd has format ${format}, and this version knows up to ${RECORD_FORMAT}`,
+    {
+      hint: 'upgrade this client to the version of the others',
+    },
+  )
+}

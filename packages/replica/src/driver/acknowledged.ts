@@ -1,0 +1,77 @@
+import type { Reader, Writer } from '@leasehold/core'
+import type { Index, NodeId, Term } from '@leasehold/raft'
+
+/** A place in the history of the cluster. */
+export interface EntryId {
+  readonly index: Index
+  readonly term: Term
+}
+
+/** An entry, and the checksum of its content; 0: not known, such as of one that is compacted. */
+export interface CheckedEntry extends EntryId {
+  readonly checksum: number
+}
+
+/** Members beyond this are not remembered, so that the memory fits into its file and into a frame. */
+const MEMBERS_MAX = 100
+
+/** Index 0: there is none. */
+export const NO_ENTRY: CheckedEntry = { index: 0, term: 0, checksum: 0 }
+
+/** Whether `one` comes later than `other`: a later term outweighs any index, as in elections. */
+export function isLater(one: EntryId, other: EntryId): boolean {
+  return one.term > other.term || (one.term === other.term && one.index > other.index)
+}
+
+export function writeEntryId(writer: Writer, { index, term }: EntryId): void {
+  writer.varuint(index)
+  writer.varuint(term)
+}
+
+/** @throws CodecError */
+export function readEntryId(reader: Reader): EntryId {
+  return { index: reader.varuint(), term: reader.varuint() }
+}
+
+/**
+ * Per member of this cluster, the highest entry that it has acknowledged and that is committed. Such an entry is never
+ * truncated, so the member has it, or a snapshot behind it, for as long as it has its node number. What it acknowledged
+ * and what was not committed is not here: that may be truncated.
+ *
+ * Node numbers and cluster ids are minted anew by a repair, a removal followed by an addition, a recover and a restore, so
+ * nothing here ever speaks about such a member's new life.
+ */
+export class AcknowledgedMemory {
+  private readonly entries = new Map<NodeId, EntryId>()
+  /** Raised with each change. */
+  version = 0
+
+  get(node: NodeId): EntryId | undefined {
+    return this.entries.get(node)
+  }
+
+  note(node: NodeId, entry: EntryId): void {
+    const known = this.entries.get(node)
+    if (!isLater(entry, known ?? NO_ENTRY) || (known === undefined && this.entries.size >= MEMBERS_MAX)) return
+    this.entries.set(node, entry)
+    this.version++
+  }
+
+  /** Forgets everything about members that are gone: their numbers are not used again. */
+  retain(nodes: ReadonlySet<NodeId>): void {
+    for (const node of this.entries.keys()) if (!nodes.has(node) && this.entries.delete(node)) this.version++
+  }
+
+  write(writer: Writer): void {
+    writer.varuint(this.entries.size)
+    for (const [node, entry] of this.entries) {
+      writer.varuint(node)
+      writeEntryId(writer, entry)
+    }
+  }
+}
+
+/** What {@link AcknowledgedMemory.write} wrote. @throws CodecError */
+export function readAcknowledged(reader: Reader): (readonly [NodeId, EntryId])[] {
+  return Array.from({ length: reader.count(3) }, () => [reader.varuint(), readEntryId(reader)] as const)
+}

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A socket's path has at most 108 bytes on Linux, 104 on macOS. */
+const SOCKET_PATH_MAX = 100
+const CONNECT_TIMEOUT_MS = 2000
+
+/** Where the sockets of a folder's owners are: in the folder, so that every container that shares it finds them. */
+export class SocketFolder {
+  private readonly fd: number | undefined
+  private readonly base: string | undefined
+
+  constructor(dir: string) {
+    const long = Buffer.byteLength(join(dir, 'owner-0123456789abcdef.sock')) > SOCKET_PATH_MAX
+    if (process.platform === 'win32' || (long && process.platform !== 'linux')) return
+    // A path that is too long is shortened by the open folder.
+    if (long) this.fd = fs.openSync(dir, 'r')
+    this.base = this.fd === undefined ? dir : `/proc/self/fd/${this.fd}`
+  }
+
+  newName(): string {
+    const name = `owner-${randomBytes(8).toString('hex')}.sock`
+    if (process.platform === 'win32') return `\\\\.\\pipe\\leasehold-${name}`
+    return this.base === undefined ? join(tmpdir(), `leasehold-${name}`) : name
+  }
+
+  pathOf(socket: string): string {
+    return this.base !== undefined && !socket.includes('/') ? `${this.base}/${socket}` : socket
+  }
+
+  close(): void {
+    if (this.fd !== undefined) fs.closeSync(this.fd)
+  }
+}
+
+export function listen(path: string): Promise<net.Server> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer((connection) => connection.destroy())
+    server.once('error', reject)
+    server.listen(path, () => {
+      server.unref()
+      resolve(server)
+    })
+  })
+}
+
+/** Whether somebody listens. Only a clear refusal means that nobody does. */
+export function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = net.connect(path)
+    const end = (alive: boolean): void => {
+      clearTimeout(timer)
+      connection.destroy()
+      resolve(alive)
+    }
+    const timer = setTimeout(() => end(true), CONNECT_TIMEOUT_MS)
+    connection.once('connect', () => end(true))
+    connection.once('error', (error: NodeJS.ErrnoException) =>
+      end(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'),
+    )
+  })
+}

@@ -1,0 +1,51 @@
+import { InvalidError, UnavailableError } from '@leasehold/core'
+import type { Dialer } from './dial.js'
+import { ANSWER_FRAMES, FRAME_ASK, frameHead, readFrames } from './framing.js'
+
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** `HOST:PORT`, also `[::1]:PORT`. @throws InvalidError */
+export function parseAddress(text: string, what = 'an address'): Address {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text)
+  const port = Number(match?.[3])
+  if (match === null || port > 65_535) {
+    throw new InvalidError(`${what} is HOST:PORT, not ${JSON.stringify(text.slice(0, 100))}`)
+  }
+  return { host: (match[1] ?? match[2]) as string, port }
+}
+
+/** Asks the member at `address` one question. @throws UnavailableError */
+export async function askPeer(
+  dialer: Dialer,
+  address: string,
+  question: Uint8Array,
+  timeoutMs: number,
+): Promise<Uint8Array> {
+  const { host, port } = parseAddress(address)
+  return await new Promise<Uint8Array>((resolve, reject) => {
+    const socket = dialer.dial(host, port)
+    const fail = (cause?: unknown): void => {
+      socket.destroy()
+      const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
+      reject(new UnavailableError(`no answer from the member at ${address}`, { cause, hint }))
+    }
+    const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
+    socket.once('error', fail)
+    socket.once('close', () => {
+      clearTimeout(timer)
+      fail()
+    })
+    socket.once(dialer.ready, () => {
+      socket.write(frameHead(FRAME_ASK, question.length))
+      socket.write(question)
+    })
+    readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
+      clearTimeout(timer)
+      resolve(content)
+      socket.destroy()
+    })
+  })
+}
