@@ -19,7 +19,7 @@ export const HOUSE = {
     imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab'],
     machine: true,
   },
-  console: { imports: ['client', 'lab'], machine: [] },
+  console: { imports: ['client', 'core', 'lab'], machine: [] },
 }
 
 /** Packages without runtime dependencies: whatever they import must be a sister package or Node's. */

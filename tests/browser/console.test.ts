@@ -59,6 +59,14 @@ describeWith('Chromium', 'the console', () => {
       times.push(performance.now() - start)
       expect(await row(page, name).innerText()).toMatch(new RegExp(`worker-a[^]*${hold.token}[^]*(40|3\\d) s`))
     }
+    await shoot(page, 'locks-tokens')
+    const cells = await page.locator('.cell-token .token').all()
+    const whole = await Promise.all(cells.map((cell) => cell.innerText()))
+    const soft = await Promise.all(cells.map((cell) => cell.locator('.soft').innerText()))
+    expect(whole).toHaveLength(3)
+    for (const token of whole) expect(token).toMatch(/^\d{15}$/)
+    expect(new Set(soft).size).toBe(1)
+    expect(new Set(whole.map((token) => token[soft[0]?.length ?? 0])).size).toBeGreaterThan(1)
     // The best of three: other work on this machine is not what this is about.
     expect(Math.min(...times)).toBeLessThan(1_000)
     await page.getByRole('searchbox').fill('billing/2')

@@ -95,10 +95,40 @@ describe('the judge of histories', () => {
 
   test('sees tokens that go back, or are given twice', () => {
     const back = recorded('fenced-mutex', [grant(5, 1, 2, 'x'), release, grant(4, 5, 6, 'y')])
-    expect(judgeTokens(back)).toEqual(['a: token 4 was given after 5'])
+    expect(judgeTokens(back)).toEqual(['lock a: token 4 was granted to y (exclusive), after token 5 to x (exclusive)'])
     expect(judgeHistories(back)[0]?.problem).toContain('not-linearizable')
     const twice = recorded('permits', [grant(5, 1, 4, 'x'), grant(5, 2, 3, 'y')])
-    expect(judgeTokens(twice)).toContain('a: token 5 was given twice')
+    expect(judgeTokens(twice)).toEqual(['lock a: token 5 was granted twice, to x (exclusive) and to y (exclusive)'])
+  })
+})
+
+describe('the judge of tokens', () => {
+  const shared = (token: number, from: number, owner: string): Operation => ({
+    ...grant(token, from, from + 1, owner),
+    mode: 'shared',
+  })
+
+  test('accepts one token of a shared generation, and rejects it with an exclusive hold between', () => {
+    expect(judgeTokens(recorded('rw', [shared(5, 1, 'x'), shared(5, 3, 'y')]))).toEqual([])
+    const between = [shared(5, 1, 'x'), grant(6, 3, 4, 'y'), shared(5, 5, 'z')]
+    expect(judgeTokens(recorded('rw', between))).toEqual([
+      'lock a: token 5 was granted to z (shared), after token 6 to y (exclusive)',
+    ])
+  })
+
+  test('rejects a token of a shared and an exclusive hold', () => {
+    expect(judgeTokens(recorded('rw', [shared(5, 1, 'x'), grant(5, 1, 4, 'y')])).join()).toContain('granted twice')
+  })
+
+  test('knows holds that are only noted', () => {
+    const notes = [1, 2].map((at) => ({ note: 'kept' as const, lock: 'a', id: '7', process: `c${at}`, at }))
+    expect(judgeTokens(recorded('rw', [], notes))).toEqual([
+      'lock a: token 7 was granted twice, to c1 (exclusive) and to c2 (exclusive)',
+    ])
+    const later = [grant(6, 3, 4, 'x'), grant(8, 5, 6, 'y')]
+    expect(judgeTokens(recorded('fenced-mutex', later, notes.slice(0, 1)))).toEqual([
+      'lock a: token 6 was granted to x (exclusive), after token 7 to c1 (exclusive)',
+    ])
   })
 })
 
@@ -166,7 +196,7 @@ describe('the judge of events', () => {
 
   test('sees a token that goes back, a slot twice, and one permit too many', () => {
     const back = [held('1.1.0', 1n, 'exclusive', 5n), freed('1.2.0', 1n), held('1.3.0', 2n, 'exclusive', 4n)]
-    expect(judged(...back).join()).toContain('token 4 after 5')
+    expect(judged(...back).join()).toContain('token 4 was granted to hold 2 (exclusive, incarnation 1), after token 5')
     const twice = judged(held('1.1.0', 1n, { permits: 1 }, 1n, 0), held('1.2.0', 2n, { permits: 1 }, 2n, 0)).join()
     expect(twice).toContain('have slot 0')
     expect(twice).toContain('one too many of 1')

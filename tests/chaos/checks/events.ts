@@ -1,3 +1,5 @@
+import type { Mode } from '@leasehold/core'
+import { TokenPairs } from '@leasehold/lab'
 import type { WatchEvent } from 'leasehold'
 
 interface LockNow {
@@ -6,7 +8,8 @@ interface LockNow {
     bigint,
     { readonly exclusive: boolean; readonly token: bigint; readonly slot: number | undefined; readonly size: number }
   >
-  newest: bigint
+  /** Token of the last shared generation. */
+  generation: bigint
 }
 
 /**
@@ -17,6 +20,7 @@ export class EventJudge {
   readonly problems: string[] = []
   events = 0
   readonly #locks = new Map<string, LockNow>()
+  readonly #pairs = new TokenPairs()
   #cursor: readonly number[] = [0, 0, 0]
 
   /** Events were missed: the holds are told anew, and only the order of tokens and cursors is judged across the gap. */
@@ -55,15 +59,26 @@ export class EventJudge {
       }
     }
     if (lock.holds.size >= mine.size) say(`${id} is one too many of ${mine.size}`)
-    if (!isJoining && mine.token <= lock.newest) say(`token ${mine.token} after ${lock.newest}`)
-    if (mine.token > lock.newest) lock.newest = mine.token
+    const { name, token, mode } = held
+    const fault = this.#pairs.granted({
+      lock: name,
+      token,
+      mode,
+      hold: `hold ${id}`,
+      incarnation: this.#cursor[0] ?? 0,
+    })
+    if (fault !== undefined) say(fault.text)
+    if (held.mode === 'shared') {
+      if (!isJoining && token === lock.generation) say(`token ${token} of a generation that has ended`)
+      lock.generation = token
+    }
     lock.holds.set(id, mine)
   }
 
   #lock(name: string): LockNow {
     let lock = this.#locks.get(name)
     if (lock === undefined) {
-      lock = { holds: new Map(), newest: 0n }
+      lock = { holds: new Map(), generation: 0n }
       this.#locks.set(name, lock)
     }
     return lock
@@ -72,13 +87,13 @@ export class EventJudge {
 
 interface Held {
   readonly name: string
-  readonly mode: unknown
+  readonly mode: Mode
   readonly token: bigint
   readonly slot?: number | undefined
 }
 
 function describe({ mode, token, slot }: Held) {
-  const size = typeof mode === 'object' ? (mode as { permits: number }).permits : Number.POSITIVE_INFINITY
+  const size = typeof mode === 'object' ? mode.permits : Number.POSITIVE_INFINITY
   return { exclusive: mode === 'exclusive', token, slot, size }
 }
 

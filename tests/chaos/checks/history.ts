@@ -1,4 +1,4 @@
-import { checkHistory, modelNamed, type Operation } from '@leasehold/lab'
+import { checkHistory, judgeTokenGrants, modelNamed, type Operation, type TimedGrant } from '@leasehold/lab'
 import type { Judge, Recorded } from '../work/journal.js'
 
 const BUDGET_MS = 60_000
@@ -58,42 +58,30 @@ function withEnds(judge: Judge, all: readonly Operation[]): readonly Operation[]
 }
 
 /**
- * Over all clients, without a search: exclusive tokens of a lock are never given twice, and a grant that was asked for after
- * another was known has a greater one.
+ * Over all clients, without a search: no token of a lock is granted twice, except within a shared generation, and a grant
+ * that was asked for after another was known has a greater one.
  */
-export function judgeTokens({ operations }: Recorded): string[] {
-  const problems: string[] = []
-  for (const judge of ['fenced-mutex', 'permits'] as const) {
-    const all = (operations.get(judge) ?? []).filter(({ op, outcome }) => op === 'acquire' && outcome === 'ok')
-    for (const lock of new Set(all.map(({ key }) => key))) {
-      const grants = all.filter(({ key }) => key === lock)
-      const tokens = new Set<bigint>()
-      for (const { token } of grants) {
-        if (tokens.has(token as bigint)) problems.push(`${lock}: token ${token} was given twice`)
-        tokens.add(token as bigint)
-      }
-      problems.push(...disorder(lock, grants))
+export function judgeTokens({ operations, notes }: Recorded): string[] {
+  const grants: TimedGrant[] = []
+  for (const [judge, all] of operations) {
+    if (judge === 'register') continue
+    for (const { op, outcome, key, token, owner, process, mode, permits, invokedAt, returnedAt } of all) {
+      if (op !== 'acquire' || outcome !== 'ok' || token === undefined) continue
+      grants.push({
+        lock: key,
+        token: BigInt(token),
+        mode: permits === undefined ? (mode ?? 'exclusive') : { permits },
+        hold: owner ?? process,
+        askedAt: invokedAt,
+        knownAt: returnedAt as number,
+      })
     }
   }
-  return problems
-}
-
-function disorder(lock: string, grants: readonly Operation[]): string[] {
-  const returned = grants.toSorted((a, b) => (a.returnedAt as number) - (b.returnedAt as number))
-  const invoked = grants.toSorted((a, b) => a.invokedAt - b.invokedAt)
-  const problems: string[] = []
-  let known = 0n
-  let next = 0
-  for (const grant of invoked) {
-    for (
-      let other = returned[next];
-      other !== undefined && (other.returnedAt as number) < grant.invokedAt;
-      other = returned[next]
-    ) {
-      if ((other.token as bigint) > known) known = other.token as bigint
-      next++
-    }
-    if ((grant.token as bigint) <= known) problems.push(`${lock}: token ${grant.token} was given after ${known}`)
+  // Only the ends of these acquires are noted. The id of an exclusive hold is its token.
+  for (const note of notes) {
+    if (note.note !== 'kept' && note.note !== 'long') continue
+    const { lock, id, process: hold, at: knownAt } = note
+    grants.push({ lock, token: BigInt(id), mode: 'exclusive', hold, askedAt: Number.NEGATIVE_INFINITY, knownAt })
   }
-  return problems
+  return judgeTokenGrants(grants).map(({ text }) => text)
 }

@@ -1,3 +1,4 @@
+import { commonPrefix } from '@leasehold/core'
 import { useRef } from 'preact/hooks'
 import type { JSX } from 'preact'
 import { length, span, timeOfDay, took } from '../model/durations.js'
@@ -42,6 +43,7 @@ export function LockPage({ name }: { name: string }): JSX.Element {
 
 function Holds({ row }: { row: LockRow }): JSX.Element {
   const { name, holds, queue } = row
+  const shared = commonPrefix(holds.map(({ lock }) => lock.token).map(BigInt)).length
   return (
     <Section title={holds.length > 1 ? 'Holders' : 'Holder'} note={holds.length > 1 ? holds.length : undefined}>
       {holds.length === 0 && (
@@ -62,7 +64,7 @@ function Holds({ row }: { row: LockRow }): JSX.Element {
           </div>
           <dl class="facts">
             <Fact what="token">
-              <Token value={hold.lock.token} />
+              <Token value={hold.lock.token} shared={shared} />
             </Fact>
             <Fact what="mode">{modeText(hold.lock.mode, hold.lock.slot)}</Fact>
             <Fact what="held for">
@@ -187,6 +189,7 @@ function useHeldBefore({ holds }: LockRow): readonly HeldBefore[] {
 function History({ row }: { row: LockRow }): JSX.Element {
   const before = useHeldBefore(row)
   const grants = grantsOf(row.name, events.value, before).slice(0, GRANTS_SHOWN)
+  const shared = commonPrefix(grants.map(({ token }) => token).map(BigInt)).length
   const since = `since ${timeOfDay(listeningSince.value)}${listening.value ? '' : ', not listening now'}`
   return (
     <Section title="Grants" note={since}>
@@ -195,7 +198,7 @@ function History({ row }: { row: LockRow }): JSX.Element {
       ) : (
         <ol class="grants">
           {grants.map((grant) => (
-            <Grant key={grant.hold} grant={grant} />
+            <Grant key={grant.hold} grant={grant} shared={shared} />
           ))}
         </ol>
       )}
@@ -208,14 +211,14 @@ function clockOf(moment: number): number {
   return Date.now() - (performance.now() - moment)
 }
 
-function Grant({ grant }: { grant: GrantSeen }): JSX.Element {
+function Grant({ grant, shared }: { grant: GrantSeen; shared: number }): JSX.Element {
   const { token, client, from, to, end, by } = grant
   const began = from === undefined ? 'before' : timeOfDay(from)
   const lasted = from === undefined ? '' : to === undefined ? span(clockOf(now.value) - from) : took(to - from)
   return (
     <li data-end={end ?? 'held'}>
       <span class="number soft">{began}</span>
-      <Token value={token} />
+      <Token value={token} shared={shared} />
       <span class="client">{client || <span class="soft">a client without a name</span>}</span>
       <span class="number">{lasted}</span>
       <span>

@@ -1,3 +1,4 @@
+import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JSX } from 'preact'
@@ -75,6 +76,7 @@ function None(): JSX.Element {
 function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
   const shown = found.slice(0, drawn.value)
   const partial = picture.value?.partial === true
+  const shared = commonPrefix(shown.flatMap(({ holds: [first] }) => first?.lock.token ?? []).map(BigInt)).length
   return (
     <>
       <table class="locks" aria-label="Locks">
@@ -94,7 +96,7 @@ function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
         </thead>
         <tbody>
           {shown.map((row) => (
-            <Row key={row.name} row={row} />
+            <Row key={row.name} row={row} shared={shared} />
           ))}
         </tbody>
       </table>
@@ -115,7 +117,7 @@ function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
   )
 }
 
-function Row({ row }: { row: LockRow }): JSX.Element {
+function Row({ row, shared }: { row: LockRow; shared: number }): JSX.Element {
   const { name, holds, queue, delays } = row
   const [first] = holds
   const kind = kindOf(row)
@@ -134,7 +136,7 @@ function Row({ row }: { row: LockRow }): JSX.Element {
         {holds.length > 1 && <span class="more">+{holds.length - 1}</span>}
       </td>
       <td class="cell-token" data-label="token">
-        {first === undefined ? <span class="soft">–</span> : <Token value={first.lock.token} />}
+        {first === undefined ? <span class="soft">–</span> : <Token value={first.lock.token} shared={shared} />}
       </td>
       <td class="cell-age right" data-label="held for">
         {first === undefined ? <span class="soft">–</span> : <Since moment={first.since} />}

@@ -1,3 +1,4 @@
+import { commonPrefix } from '@leasehold/core'
 import { computed } from '@preact/signals'
 import type { JSX } from 'preact'
 import { registers, registersRefused } from '../state/registers.js'
@@ -15,6 +16,7 @@ const rows = computed(() => {
 /** The small values that the service keeps. */
 export function RegistersPage(): JSX.Element {
   const found = rows.value
+  const shared = commonPrefix((found ?? []).map(({ version }) => version).map(BigInt)).length
   return (
     <>
       <div class="head">
@@ -54,7 +56,7 @@ export function RegistersPage(): JSX.Element {
                   </a>
                 </th>
                 <td data-label="version">
-                  <Token value={version} />
+                  <Token value={version} shared={shared} />
                 </td>
                 <td data-label="fenced by">
                   {lock === undefined ? <span class="soft">no lock</span> : <LockLink name={lock} />}

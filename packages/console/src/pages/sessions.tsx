@@ -1,3 +1,4 @@
+import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { length } from '../model/durations.js'
@@ -56,6 +57,7 @@ export function SessionsPage(): JSX.Element {
 
 function Table({ found }: { found: readonly SessionRow[] }): JSX.Element {
   const shown = found.slice(0, drawn.value)
+  const shared = commonPrefix(shown.map(({ session }) => session).map(BigInt)).length
   return (
     <>
       <table class="sessions" aria-label="Sessions">
@@ -78,7 +80,7 @@ function Table({ found }: { found: readonly SessionRow[] }): JSX.Element {
         </thead>
         <tbody>
           {shown.map((row) => (
-            <Row key={row.session} row={row} />
+            <Row key={row.session} row={row} shared={shared} />
           ))}
         </tbody>
       </table>
@@ -93,7 +95,7 @@ function Table({ found }: { found: readonly SessionRow[] }): JSX.Element {
   )
 }
 
-function Row({ row }: { row: SessionRow }): JSX.Element {
+function Row({ row, shared }: { row: SessionRow; shared: number }): JSX.Element {
   const names = lockNames.value.get(row.session) ?? []
   return (
     <tr>
@@ -101,7 +103,7 @@ function Row({ row }: { row: SessionRow }): JSX.Element {
         {row.client === '' ? <span class="soft">unnamed</span> : <Client client={row.client} session={null} />}
       </th>
       <td data-label="session">
-        <Token value={row.session} />
+        <Token value={row.session} shared={shared} />
       </td>
       <td data-label="holds" class="cell-names">
         {row.holds === 0 ? <span class="soft">none</span> : <span class="number">{row.holds}</span>}

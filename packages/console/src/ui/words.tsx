@@ -1,16 +1,19 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { hrefOf } from '../state/route.js'
 
-/** How many last digits of an id differ in practice; the others are the epoch and look alike. */
+/** Digits of an id that stand out where it is alone. */
 const LAST_DIGITS = 6
 
-/** A token or id. Its last digits are what people compare. */
-export function Token({ value }: { value: string }): JSX.Element {
-  const cut = Math.max(0, value.length - LAST_DIGITS)
+/**
+ * A token or id, whole, so that it can be selected and copied. `shared`: how many digits it has in common with the others of
+ * its column; the rest stands out. Alone, the last digits do.
+ */
+export function Token({ value, shared = 0 }: { value: string; shared?: number }): JSX.Element {
+  const soft = shared > 0 ? shared : Math.max(0, value.length - LAST_DIGITS)
   return (
     <span class="token">
-      {cut > 0 && <span class="soft">{value.slice(0, cut)}</span>}
-      {value.slice(cut)}
+      {soft > 0 && <span class="soft">{value.slice(0, soft)}</span>}
+      {value.slice(soft)}
     </span>
   )
 }

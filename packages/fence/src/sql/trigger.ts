@@ -36,7 +36,8 @@ BEGIN
   SELECT g.token INTO v_mark FROM ${guard} AS g WHERE g.resource = p_resource FOR UPDATE;
   IF v_mark > v_token THEN
     RAISE EXCEPTION 'stale token % for the resource %', v_token, p_resource USING ERRCODE = '${STALE_STATE}',
-      DETAIL = json_build_object('resource', p_resource, 'token', v_token::text, 'mark', v_mark::text)::text;
+      DETAIL = json_build_object('resource', p_resource, 'token', v_token::text, 'mark', v_mark::text)::text,
+      HINT = 'the hold is over and a later holder has opened the resource, or the lock service was founded again or restored with lower tokens';
   END IF;
   IF v_mark IS DISTINCT FROM v_token THEN
     RAISE EXCEPTION 'a write to % before the resource % was opened', p_table, p_resource

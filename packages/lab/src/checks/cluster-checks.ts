@@ -1,4 +1,4 @@
-import type { Limits, LockState } from '@leasehold/core'
+import { type Limits, LockState } from '@leasehold/core'
 import { inspect, type Replica } from '@leasehold/replica'
 import { BeliefChecks } from './beliefs.js'
 import { type Canonical, CommittedLog } from './committed.js'
@@ -9,13 +9,18 @@ import { RegisterChecks } from './registers.js'
 import { PromiseChecks } from './promises.js'
 import { RequestChecks } from './requests.js'
 import { SessionChecks } from './sessions.js'
+import type { TokenPairs } from './token-pairs.js'
 import { Violations } from './violation.js'
 import { WatchChecks } from './watches.js'
 
 export interface ClusterChecksOptions {
   readonly nowMs: () => number
   readonly epoch: number
+  /** The state that the service is founded with; default: an empty one of this epoch, without a floor. */
+  readonly founding?: LockState
   readonly limits?: Partial<Limits>
+  /** Tokens of other services, where this one follows them. */
+  readonly pairs?: TokenPairs
   /** Hears of every entry, when the first member has applied it. */
   readonly onEntry?: (canonical: Canonical) => void
 }
@@ -39,10 +44,10 @@ export class ClusterChecks {
   private readonly onEntry: ((canonical: Canonical) => void) | undefined
 
   constructor(options: ClusterChecksOptions) {
-    const { nowMs, epoch, limits } = options
+    const { nowMs, epoch, limits, founding = LockState.create(limits ? { epoch, limits } : { epoch }) } = options
     this.onEntry = options.onEntry
     this.violations = new Violations(nowMs)
-    this.grants = new GrantChecks(this.violations, epoch)
+    this.grants = new GrantChecks(this.violations, epoch, options.pairs)
     this.queues = new QueueChecks(this.violations, this.grants, (name) => {
       return (this.log.state.machine.locks.get(name)?.delays?.size ?? 0) > 0
     })
@@ -53,7 +58,7 @@ export class ClusterChecks {
     this.beliefs = new BeliefChecks(this.violations, nowMs)
     this.watches = new WatchChecks(this.violations)
     this.promises = new PromiseChecks(this.violations)
-    this.log = new CommittedLog(this.violations, limits ? { epoch, limits } : { epoch }, (one) => this.entry(one))
+    this.log = new CommittedLog(this.violations, founding, (one) => this.entry(one))
   }
 
   /** Entries that were checked. */
@@ -61,9 +66,9 @@ export class ClusterChecks {
     return this.log.last
   }
 
-  /** The service goes on from a backup, under a higher epoch: a new log begins after it. */
+  /** The service begins again, from a backup under a higher epoch or from nothing: a new log begins after it. */
   restored(state: LockState, base: { readonly index: number; readonly term: number }): void {
-    this.grants.restored(state.epoch)
+    this.grants.restored(state)
     this.queues.restored()
     this.requests.restored()
     this.registers.restored()

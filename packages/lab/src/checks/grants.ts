@@ -1,30 +1,44 @@
-import { type Event, type HeldLock, type HoldId, type Token, tokenOf } from '@leasehold/core'
+import { type Event, type HeldLock, type HoldId, type LockState, tokenOf } from '@leasehold/core'
+import { TokenPairs } from './token-pairs.js'
 import type { Violations } from './violation.js'
 
 interface Standing {
-  /** Greatest token that was ever granted. */
-  last: bigint
+  /** Token of the last shared generation. */
+  generation: bigint
   readonly holds: Map<HoldId, HeldLock>
 }
 
 /**
- * Who holds what, and the tokens of all time, from nothing but the events that watchers see: it shares no code with the
+ * Who holds what, from nothing but the events that watchers see, and the tokens of all time: it shares no code with the
  * lock state that it judges.
  */
 export class GrantChecks {
   private readonly locks = new Map<string, Standing>()
   private moved: Map<string, bigint> = new Map()
   grants = 0
+  private incarnation: number
 
   constructor(
     private readonly violations: Violations,
     private epoch: number,
-  ) {}
+    /** Of all services that follow each other. */
+    readonly pairs = new TokenPairs(),
+  ) {
+    this.incarnation = pairs.begins()
+  }
 
-  /** The service was restored: all holds are over, tokens stay. */
-  restored(epoch: number): void {
-    this.epoch = epoch
-    for (const standing of this.locks.values()) standing.holds.clear()
+  /**
+   * The service begins again, from a backup or from nothing: all holds are over, tokens stay. The persistent holds that
+   * `state` has were granted again with new tokens.
+   */
+  restored(state: LockState): void {
+    this.epoch = state.epoch
+    this.incarnation = this.pairs.begins()
+    for (const standing of this.locks.values()) {
+      standing.holds.clear()
+      standing.generation = 0n
+    }
+    for (const { id, held } of state.machine.holds.values()) for (const lock of held) this.held(id, lock)
   }
 
   /** The events of one entry. */
@@ -54,14 +68,24 @@ export class GrantChecks {
     if (lock.mode === 'shared' && others.some((other) => other.mode !== 'shared'))
       say('I1', 'shared beside an exclusive hold')
     if (typeof lock.mode === 'object') this.permit(lock, others, say)
-    if (lock.mode === 'shared' && others.length > 0) {
-      const generation = tokenOf(this.epoch, (others[0] as HeldLock).token)
-      if (token !== generation) say('I2', `token ${token} in the generation of ${generation}`)
-    } else if (lock.mode === 'shared' && this.moved.get(lock.name) === token) {
-      // The only reader has moved: the generation goes on.
-    } else if (token <= standing.last) say('I2', `token ${token} after ${standing.last}`)
-    if (token > standing.last) standing.last = token
+    if (lock.mode === 'shared') {
+      const [other] = others
+      const generation = other && tokenOf(this.epoch, other.token)
+      // When the only reader has moved, its generation goes on.
+      const ended = generation === undefined && this.moved.get(lock.name) !== token && token === standing.generation
+      if (generation !== undefined && token !== generation)
+        say('I2', `token ${token} in the generation of ${generation}`)
+      else if (ended) say('I2', `token ${token} of a generation that has ended`)
+      else this.paired(hold, lock, token)
+      standing.generation = token
+    } else this.paired(hold, lock, token)
     standing.holds.set(hold, lock)
+  }
+
+  private paired(hold: HoldId, { name, mode }: HeldLock, token: bigint): void {
+    const { incarnation } = this
+    const fault = this.pairs.granted({ lock: name, token, mode, hold: `hold ${hold}`, incarnation })
+    if (fault) this.violations.report(fault.rule === 'twice' ? 'I15' : 'I2', fault.text)
   }
 
   private permit(lock: HeldLock, others: readonly HeldLock[], say: (invariant: 'I1', text: string) => void): void {
@@ -75,13 +99,13 @@ export class GrantChecks {
     const standing = this.standing(lock.name)
     if (!standing.holds.delete(hold))
       this.violations.report('I1', `lock ${lock.name}: hold ${hold} is freed, and did not hold`)
-    if (moved) this.moved.set(lock.name, tokenOf(this.epoch, lock.token) as Token)
+    if (moved) this.moved.set(lock.name, tokenOf(this.epoch, lock.token))
   }
 
   private standing(name: string): Standing {
     let standing = this.locks.get(name)
     if (!standing) {
-      standing = { last: -1n, holds: new Map() }
+      standing = { generation: 0n, holds: new Map() }
       this.locks.set(name, standing)
     }
     return standing

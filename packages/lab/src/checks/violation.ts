@@ -14,6 +14,7 @@ export const INVARIANTS = {
   I12: 'with a healthy majority a new acquire succeeds',
   I13: 'members with the same entries have the same state',
   I14: 'who waits is served in turn, and as soon as the lock is free',
+  I15: 'no token of a lock is granted twice, by whatever service that follows another one',
   L1: 'a term has one leader',
   L2: 'a committed entry never changes',
   L3: 'a member never applies backwards or leaves an entry out',

@@ -1,8 +1,18 @@
-import type { Limits, LockState } from '@leasehold/core'
-import { inspect, type MembershipChange, mintCluster, mintNode, type Replica, type StreamHub } from '@leasehold/replica'
+import { floorAt, LEVEL_MAX, type Limits, LockState, type Serial } from '@leasehold/core'
+import {
+  type FoundingCluster,
+  inspect,
+  type MembershipChange,
+  mintCluster,
+  mintNode,
+  type Replica,
+  type StreamHub,
+} from '@leasehold/replica'
 import type { Canonical } from '../checks/committed.js'
 import { ClusterChecks } from '../checks/cluster-checks.js'
+import type { TokenPairs } from '../checks/token-pairs.js'
 import { serveStreams, type StreamObserver } from '../world/bindings/connector.js'
+import { worldWallMs } from '../world/bindings/replica-platform.js'
 import type { MachineOptions } from '../world/machine.js'
 import type { Process } from '../world/process.js'
 import type { World } from '../world/world.js'
@@ -20,6 +30,8 @@ export interface ClusterOptions {
   readonly identity?: string
   readonly limits?: Partial<Limits>
   readonly settings?: MemberSettings
+  /** Tokens of another service that this one follows. */
+  readonly pairs?: TokenPairs
   /** Whether members check once a second that their folder is still there; default false. */
   readonly watchFolders?: boolean
   /** Clocks of the members' machines. */
@@ -56,28 +68,23 @@ export class Cluster {
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
-  private id: string
-  private founders: ReturnType<typeof foundersOf>
+  private record: Required<Omit<FoundingCluster, 'node'>>
 
   constructor(
     readonly world: World,
     private readonly options: ClusterOptions = {},
   ) {
-    const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry } = options
+    const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry, pairs } = options
     this.epoch = epoch
+    this.record = this.mint(names)
     this.checks = new ClusterChecks({
       nowMs: () => world.nowUs / 1000,
       epoch,
+      founding: this.foundingState(),
       ...(limits ? { limits } : {}),
+      ...(pairs ? { pairs } : {}),
       ...(onEntry ? { onEntry } : {}),
     })
-    const draws = world.stream('cluster', options.identity ?? 'identity')
-    const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
-    this.id = mintCluster(random)
-    this.founders = foundersOf(
-      names,
-      names.map(() => mintNode(random)),
-    )
     for (const name of names) this.make(name)
   }
 
@@ -151,24 +158,65 @@ export class Cluster {
       member.powerOff()
       member.wipe()
     }
-    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
-    const random = { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
     const member = this.member(name)
-    const founders = [{ node: mintNode(random), name, peer: name, url: member.url }]
-    this.id = mintCluster(random)
-    this.founders = founders
-    member.founding = { id: this.id, node: (founders[0] as { node: number }).node, founders }
-    restoreTo(member, member.founding, backup, epoch, (state) => {
+    this.record = this.mint([name])
+    this.joins(member)
+    restoreTo(member, member.founding as FoundingCluster, backup, { epoch, floor: this.floor() }, (state) => {
       this.checks.restored(state, { index: state.index, term: 1 })
       member.start()
     })
   }
 
+  /** Founds the service again, on emptied disks: it has the same names and the same epoch, and knows nothing. */
+  foundAgain(): void {
+    for (const member of this.list) {
+      member.powerOff()
+      member.wipe()
+    }
+    this.record = this.mint([...this.members.keys()])
+    this.checks.restored(this.foundingState(), { index: 0, term: 0 })
+    for (const member of this.list) {
+      this.joins(member)
+      member.start()
+    }
+  }
+
+  /** What all founders agree on: ids that no other service has, and where tokens start. */
+  private mint(names: readonly string[]): typeof this.record {
+    const random = this.random()
+    const id = mintCluster(random)
+    const founders = foundersOf(
+      names,
+      names.map(() => mintNode(random)),
+    )
+    return { id, founders, floor: this.floor(), level: LEVEL_MAX }
+  }
+
+  private random() {
+    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
+    return { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
+  }
+
+  private floor(): Serial {
+    const { clockFloors } = { ...LAB_SETTINGS, ...this.options.settings }
+    return clockFloors ? (floorAt(worldWallMs(this.world.nowUs)) as Serial) : (0 as Serial)
+  }
+
+  private foundingState(): LockState {
+    const { epoch, limits } = { limits: undefined, ...this.options, epoch: this.epoch }
+    const { floor, level } = this.record
+    return LockState.create({ epoch, level, floor: floor as Serial, ...(limits ? { limits } : {}) })
+  }
+
+  private joins(member: SimulatedMember): void {
+    const founder = this.record.founders.find((one) => one.name === member.name)
+    if (founder) member.founding = { ...this.record, node: founder.node }
+  }
+
   private newcomer(name: string): MembershipChange & { kind: 'add' } {
     const member = this.member(name)
-    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
-    const node = mintNode({ bytes: (length) => draws.bytes(length), below: (limit) => draws.below(limit) })
-    member.founding = { id: this.id, node, founders: this.founders }
+    const node = mintNode(this.random())
+    member.founding = { ...this.record, node }
     return { kind: 'add', member: { name, node, peer: name, url: member.url } }
   }
 
@@ -201,9 +249,8 @@ export class Cluster {
       opened: (one, replica, hub) => this.opened(one, replica, hub),
     })
     member.lines = options.log
+    this.joins(member)
     member.disk.watched = options.watchFolders === true
-    const founder = this.founders.find((one) => one.name === name)
-    if (founder) member.founding = { id: this.id, node: founder.node, founders: this.founders }
     this.members.set(name, member)
     return member
   }

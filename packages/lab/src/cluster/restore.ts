@@ -1,4 +1,4 @@
-import { LockState } from '@leasehold/core'
+import { LEVEL_MAX, LockState, type Serial } from '@leasehold/core'
 import { encodeMeta, type FoundingCluster, Snapshots, writeIdentity } from '@leasehold/replica'
 import type { SimulatedMember } from './member.js'
 
@@ -6,13 +6,14 @@ const US_PER_MS = 1000
 
 /**
  * Makes an empty disk that of a service of one, which goes on from a backup of the state under a higher epoch: the
- * snapshot first, then the identity, with the code that members write theirs with.
+ * snapshot first, then the identity, with the code that members write theirs with. `floor`: no counter value up to it is
+ * granted; 0 without floors.
  */
 export function restoreTo(
   member: SimulatedMember,
   founding: FoundingCluster,
   backup: Uint8Array,
-  epoch: number,
+  { epoch, floor }: { readonly epoch: number; readonly floor: Serial },
   done: (state: LockState) => void,
 ): void {
   const { world } = member.machine
@@ -20,7 +21,7 @@ export function restoreTo(
     after: (delayMs, action) => void world.after(Math.ceil(delayMs * US_PER_MS), 'restore', action),
     effect: () => true,
   })
-  const { state } = LockState.restore(backup).withEpoch(epoch)
+  const { state } = LockState.restore(backup).withEpoch(epoch, { floor, level: LEVEL_MAX })
   const { id, node, founders } = founding
   const configuration = { voters: [node], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
   const meta = encodeMeta({ cluster: id, configuration, members: founders })

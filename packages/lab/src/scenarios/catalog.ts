@@ -6,6 +6,7 @@ import { CONSENSUS_ROWS } from './rows/p-consensus.js'
 import { DISK_ROWS } from './rows/d-disk.js'
 import { WATCH_ROWS } from './rows/w-watch.js'
 import { ACCESS_ROWS } from './rows/w-access.js'
+import { FLOOR_ROWS } from './rows/f-floors.js'
 import { LEADERS_ROWS } from './rows/p-leaders.js'
 import { P21_ROWS } from './rows/p21.js'
 import { Q10_ROWS } from './rows/q10.js'
@@ -88,6 +89,7 @@ export const SCENARIOS: readonly Scenario[] = [
   ...P21_ROWS,
   ...LEADERS_ROWS,
   ...ACCESS_ROWS,
+  ...FLOOR_ROWS,
 ]
 
 /** Ids are compared without regard to case. */

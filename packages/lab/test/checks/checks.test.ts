@@ -1,4 +1,4 @@
-import type { Event, HeldLock } from '@leasehold/core'
+import { type Event, type HeldLock, LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { BeliefChecks } from '../../src/checks/beliefs.js'
 import { CommittedLog } from '../../src/checks/committed.js'
@@ -42,11 +42,31 @@ describe('the checks can say no', () => {
 
   it('I2: tokens that do not grow', () => {
     expect(grants(held(2, 'exclusive'), freed(2, 'exclusive'), held(1, 'exclusive'))).toEqual(['I2'])
-    expect(grants(held(2, 'exclusive'), freed(2, 'exclusive'), held(3, 'exclusive', 2))).toEqual(['I2'])
     expect(grants(held(1, 'shared', 1), held(2, 'shared', 1))).toEqual([])
     expect(grants(held(1, 'shared', 1), held(2, 'shared', 2))).toEqual(['I2'])
     expect(grants(held(1, 'shared', 1), freed(1, 'shared', 'released', 1), held(2, 'shared', 1))).toEqual(['I2'])
     expect(grants(held(1, 'shared', 1), freed(1, 'shared', 'moved', 1), held(2, 'shared', 1))).toEqual([])
+  })
+
+  it('I15: a token that is granted twice', () => {
+    expect(grants(held(2, 'exclusive'), freed(2, 'exclusive'), held(3, 'exclusive', 2))).toEqual(['I15'])
+    expect(grants(held(2, 'exclusive'), freed(2, 'exclusive'), held(2, 'exclusive'))).toEqual(['I15'])
+  })
+
+  it('I15: a token that is granted again by a service that was founded again or restored', () => {
+    const again = (mode: HeldLock['mode'], floor = 0, epoch = 1) =>
+      broken((violations) => {
+        const checks = new GrantChecks(violations, 1)
+        checks.entry([held(7, mode)])
+        checks.restored(LockState.create({ epoch }))
+        checks.entry([held(floor + 7, mode)])
+      })
+    expect(again('exclusive')).toEqual(['I15'])
+    expect(again('shared')).toEqual(['I15'])
+    expect(again({ permits: 2 })).toContain('I15')
+    expect(again('exclusive', -1)).toEqual(['I2'])
+    expect(again('exclusive', 1)).toEqual([])
+    expect(again('exclusive', 0, 2)).toEqual([])
   })
 
   it('I4: a session that ends too early', () => {

@@ -16,6 +16,20 @@ describe('every scenario ends as its definition expects', () => {
   }
 })
 
+describe('without floors, services that follow each other', () => {
+  it.each([
+    ['F1o', [/^I15: lock L: token \d+ was granted twice, to hold 2 \(exclusive, incarnation 1\) and to hold 2 /]],
+    ['F2o', [/^I15: lock kept: token \d+ was granted twice/, /^I15: lock L: token \d+ was granted twice/]],
+    ['P21e', [/^I2: lock L: token \d+ was granted to hold 2 .* after token/, /^I2: lock L: token/]],
+  ])('break the order of tokens in %s, and no other invariant', async (id, texts) => {
+    const scenario = scenarioOf(id)
+    if (scenario === undefined) throw new Error(`no ${id}`)
+    const { violations } = await runScenario(scenario)
+    const invariants = violations.filter(({ rule }) => rule === 'invariant').map(({ text }) => text)
+    expect(invariants).toEqual(texts.map((text) => expect.stringMatching(text)))
+  })
+})
+
 describe('the catalog', () => {
   it('has every id once, in any case', () => {
     const ids = SCENARIOS.map(({ id }) => id.toLowerCase())

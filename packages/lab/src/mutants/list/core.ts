@@ -248,8 +248,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       ],
       [
         'state/snapshot',
-        'yield* each(reader, 1, (r) => readDelay(r, machine));',
-        'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    yield* each(reader, 1, (r) => readDelay(r, machine));',
+        'yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
+        'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
       ],
     ],
   },
@@ -323,5 +323,17 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
         'if (hold === undefined || held === undefined)\n        return undefined;\n    if (hold.session === undefined || hold.session.id !== command.session) {',
       ],
     ],
+  },
+  {
+    name: 'floor-ignored',
+    bug: 'The counter is not raised to a floor, so a service that is founded again grants its tokens again',
+    scenarios: ['F1'],
+    patches: [['state/machine', 'if (floor > this.counter)', 'if (floor > this.counter && floor < 0)']],
+  },
+  {
+    name: 'restored-without-floor',
+    bug: 'A raised epoch begins at 0, so a backup that is restored twice moves its persistent holds to the same tokens',
+    scenarios: ['F2'],
+    patches: [['state/epoch', 'if (floor !== undefined)', 'if (floor !== undefined && floor < 0)']],
   },
 ])

@@ -52,7 +52,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     one.checks.beliefs.enabled = false
   }
   one.start()
-  const second = spec.successor && successor(world, names.length, spec.successor.epoch)
+  const second = spec.successor && successor(one, names.length, spec.successor.epoch)
   const clusterOf = (client: string): Cluster => (spec.successor?.clients.includes(client) && second ? second : one)
   const clients = new Map<string, ClusterClient>()
   const batons = new Map<string, string>()
@@ -113,9 +113,10 @@ export function cluster(world: World, spec: Spec): LockSystem {
   }
 }
 
-function successor(world: World, members: number, epoch: number): Cluster {
+function successor({ checks, world }: Cluster, members: number, epoch: number): Cluster {
   const names = Array.from({ length: members }, (_, i) => `M${i + 1}`)
-  const second = new Cluster(world, { names, epoch, identity: 'successor' })
+  const { pairs } = checks.grants
+  const second = new Cluster(world, { names, epoch, pairs, identity: 'successor' })
   for (const member of second.list) member.disk.faults = QUIET_DISK
   second.start()
   return second

@@ -4,11 +4,16 @@ import type { Process } from '../process.js'
 /** What a wall clock that was never set shows when a world begins: 2026-12-01T00:00:00Z. */
 const WORLD_BEGINS_MS = 1_796_083_200_000
 
+/** What wall clocks of a world show that nobody has set. */
+export function worldWallMs(nowUs: number): number {
+  return WORLD_BEGINS_MS + Math.floor(nowUs / 1000)
+}
+
 /** The member's clock: its machine's monotonic one, in whole milliseconds. */
 export function replicaClock(process: Process): Clock {
   return {
     monotonicMs: () => Math.floor(process.machine.clockUs('monotonic') / 1000),
-    wallMs: () => WORLD_BEGINS_MS + Math.floor(process.machine.clockUs('wall') / 1000),
+    wallMs: () => worldWallMs(process.machine.clockUs('wall')),
     after: (delayMs, callback) => process.after(delayMs * 1000, callback),
   }
 }

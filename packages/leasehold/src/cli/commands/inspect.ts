@@ -5,6 +5,7 @@ import { duration, print, printJson } from '../output.js'
 import { after, dataText, heldJson, type Listing, listing, modeText, pendingJson } from '../rows.js'
 import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
 import { cut, harmless } from '../text.js'
+import { dimTokens } from '../tokens.js'
 
 /** `inspect NAME`: everything about one lock. */
 export function inspectCommand(): Command {
@@ -19,7 +20,7 @@ export function inspectCommand(): Command {
       if (options.live === true) return await live(options, view(name))
       const found = await withLocks(options, (locks) => listing(locks, { name }))
       if (options.json === true) return printJson(json(name, found))
-      print([harmless(name), ...description(name, found, 0)].join('\n'))
+      print([harmless(name), ...dimTokens(description(name, found, 0))].join('\n'))
     })
 }
 
@@ -28,7 +29,9 @@ function view(name: string): View {
     title: `leasehold inspect ${name}`,
     query: { name },
     lines: ({ found }, agoMs, width) =>
-      description(name, found, agoMs).map((line) => (Number.isFinite(width) ? painted(cut(line, width)) : line)),
+      Number.isFinite(width)
+        ? dimTokens(description(name, found, agoMs).map((line) => cut(line, width))).map(painted)
+        : description(name, found, agoMs),
     summary: ({ found: { held, pending } }) => (held.length === 0 ? 'free' : `held, queue of ${pending.length}`),
     json: ({ found }) => json(name, found),
   }

@@ -1,5 +1,4 @@
 import { Command } from 'commander'
-import { commonPrefix } from '@leasehold/core'
 import type { SessionRow } from '../../locks.js'
 import { outColours } from '../colour.js'
 import type { Picture } from '../live/follow.js'
@@ -8,6 +7,7 @@ import { duration, note, print, printJson, table } from '../output.js'
 import { after, heldJson, type Listing, listing, modeText, pendingJson } from '../rows.js'
 import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
 import { type Cell, type Heading, tableLines } from '../table.js'
+import { tokenCells } from '../tokens.js'
 
 const HEADINGS: readonly Heading[] = [
   'LOCK',
@@ -78,7 +78,7 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
     return length === 0 ? '0' : { text: String(length), paint: outColours.cyan }
   }
   const sessions = new Map(found.sessions.map((session) => [session.id, session]))
-  const common = commonPrefix(found.held.flatMap((row) => row.locks.map((lock) => lock.token)))
+  const tokenCell = tokenCells(found.held.flatMap((row) => row.locks.map((lock) => lock.token)))
   const rows: [string, ...Cell[]][] = found.held.flatMap((row) =>
     row.locks.map((lock): [string, ...Cell[]] => {
       const slot = lock.slot === undefined ? '' : ` #${lock.slot}`
@@ -88,7 +88,7 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
         name,
         modeText(lock.mode) + slot,
         row.client,
-        tokenCell(lock.token, common),
+        tokenCell(lock.token),
         duration(row.ageMs + agoMs),
         left,
         queueOf(name),
@@ -101,12 +101,6 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
     rows.push([name, 'delay', '-', '-', '-', duration(after(remainingMs, agoMs)), queueOf(name)])
   }
   return rows.sort(([a], [b]) => a.localeCompare(b, 'en'))
-}
-
-/** A token in full; the digits that all tokens of the column begin with are dimmed, so that the others stand out. */
-function tokenCell(token: bigint, common: string): Cell {
-  const paint = (text: string): string => outColours.dim(text.slice(0, common.length)) + text.slice(common.length)
-  return { text: String(token), paint: common === '' ? (text) => text : paint }
 }
 
 /** What is left of a lease, in the colour of how it stands. */

@@ -11,6 +11,7 @@ import { print, printJson } from '../output.js'
 import { type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service.js'
 import { harmless } from '../text.js'
 import { tableLines } from '../table.js'
+import { dimTokens, TokenTrail } from '../tokens.js'
 
 /** Events that the live table remembers; more than a tall terminal has lines. */
 const KEPT = 500
@@ -56,10 +57,11 @@ type Where = { readonly prefix?: string; readonly from?: string }
 
 async function lines(locks: Locks, where: Where, { json }: Options): Promise<void> {
   const off = onConnection(locks, noteConnection)
+  const trail = new TokenTrail()
   try {
     for await (const event of locks.watch(where)) {
       if (json === true) printJson(event)
-      else print(sentence(event))
+      else print(trail.dim(sentence(event)))
     }
   } finally {
     off()
@@ -150,7 +152,7 @@ class LiveEvents {
     const body =
       this.#count === 0
         ? [outColours.dim('nothing has happened yet')]
-        : tableLines(EVENT_HEADINGS, this.#kept.slice(-room).map(eventCells), columns)
+        : dimTokens(tableLines(EVENT_HEADINGS, this.#kept.slice(-room).map(eventCells), columns))
     return [
       headLine(this.#title, summary, urlOf(this.#options), columns),
       '',

@@ -29,7 +29,7 @@ type Own = Fault & { readonly do: 'system' }
  * - `reset` {who}: the connections of a client break.
  * - `copyDisk` {who}: a copy of the disk is kept. `setBack` {who, for}: the power goes, and the copy is what it starts with.
  * - `transfer` {to}, `add`, `promote`, `remove`, `replaceDisk`, `configure` {level, limits}, `backup`,
- *   `restore` {epoch}: what operators do.
+ *   `restore` {epoch}, `foundAgain` (on emptied disks): what operators do.
  */
 export function clusterActions(
   world: World,
@@ -127,6 +127,10 @@ export function clusterActions(
       cluster.restore(name, backup, Number(fault.epoch))
       for (const { name: other } of cluster.list) if (other !== name) adds.set(other, cluster.replaceDisk(other))
     },
+    foundAgain: () => {
+      adds.clear()
+      cluster.foundAgain()
+    },
     configure: (fault) => {
       const { level, limits } = fault as { level?: number; limits?: Partial<Limits> }
       const command = { kind: 'configure', ...(level ? { level } : {}), ...(limits ? { limits } : {}) } as const
@@ -151,7 +155,7 @@ export function clusterActions(
 /** Members for whom no name is given are the leader; some of what is done is about nobody. */
 function aboutOf(fault: Own, resolve: (who: string) => string): string {
   if (fault.action === 'transfer') return resolve(String(fault.to))
-  if (['blackout', 'configure', 'backup'].includes(fault.action)) return ''
+  if (['blackout', 'configure', 'backup', 'foundAgain'].includes(fault.action)) return ''
   return resolve(fault.who ?? 'leader')
 }
 

@@ -99,6 +99,8 @@ export function troubleOf(fault: Own): string | undefined {
       return 'a backup is taken'
     case 'restore':
       return `gets the backup, as the first of a service of epoch ${text(fault.epoch)}`
+    case 'foundAgain':
+      return 'all disks are emptied, and the service is founded again'
     default:
       return undefined
   }
