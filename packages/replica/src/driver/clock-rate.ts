@@ -1,5 +1,6 @@
 import { Reader } from '@leasehold/core'
 import type { Entry, Term } from '@leasehold/raft'
+import type { Logger } from '../platform.js'
 
 /** Rates are compared over windows of this length, by this member's clock. */
 export const RATE_WINDOW_MS = 10_000
@@ -49,6 +50,13 @@ export class ClockRate {
       this.window.leastAtMs = nowMs
     }
     return percent
+  }
+
+  /** Notes the entries, and warns once per term when the leader's clock runs faster. */
+  compare(term: Term, entries: readonly Entry[], nowMs: number, log: Logger): void {
+    const percent = this.note(term, entries, nowMs)
+    if (percent === undefined) return
+    log.warn('the clock of the leader runs faster than the one here: sessions may end too early', { percent, term })
   }
 
   private begin(term: Term): void {

@@ -11,7 +11,7 @@ import { Flusher } from './flusher.js'
 import { leaveHangingDisk } from './hanging-disk.js'
 import { LeaderClock } from './leader-clock.js'
 import { guarded } from './listeners.js'
-import { type ChangeResult, type MembershipChange, planChange } from './membership.js'
+import { type ChangeResult, type MembershipChange, PendingChanges } from './membership.js'
 import type { ReplicaSettings } from './options.js'
 import { Peers } from './peers.js'
 import { Proposals, refused } from './proposals.js'
@@ -28,8 +28,6 @@ import { Tenure } from './tenure.js'
 const IN_FLIGHT_MAX = 256
 /** Most bytes of commands in one entry, unless a log file is small. */
 const BATCH_BYTES_MAX = 1024 * 1024
-/** A learner that lags by no more than this may become a voter. */
-const CAUGHT_UP_ENTRIES = 100
 /** Rounds of effects in one go; more mean that the core never comes to rest. */
 const ROUNDS_MAX = 10_000
 
@@ -66,8 +64,7 @@ export class Loop {
   private readonly hashes = new StateHashes()
   private readonly floors: Floors
   private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
-  /** Configuration entries that somebody waits for. */
-  private readonly changes = new Map<number, (result: ChangeResult) => void>()
+  private readonly changes: PendingChanges
   private installable: Installable | undefined
   private readonly dead = new DeadSessions()
   /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
@@ -94,6 +91,7 @@ export class Loop {
       limits: { electionTicks: settings.electionTicks, appendBytesMax: this.batchBytes },
       random: (limit) => platform.random.below(limit),
     })
+    this.changes = new PendingChanges(this.raft)
     this.flusher = new Flusher({
       log,
       clock: platform.clock,
@@ -139,7 +137,10 @@ export class Loop {
       },
       install: (received) => this.takeIn(received),
       hash: (from, index, hash) => this.compare(from, index, hash),
-      level: (from, level) => this.levelAnnounced(from, level),
+      level: (from, level) => {
+        this.floors.announced(from, level)
+        if (this.tenure?.ready) this.configure(this.floors.raised(this.applier.state.level, this.meta.members))
+      },
     })
     this.peers.setMembers(this.meta.members)
     this.stamps.note(log.recovered)
@@ -211,18 +212,9 @@ export class Loop {
 
   /** Proposes a change of the membership; `done` runs once it is applied here. */
   change(change: MembershipChange, done: (result: ChangeResult) => void): void {
-    const plan = planChange(change, this.meta, (node) => this.isCaughtUp(node))
-    if ('refused' in plan) return this.defer(() => done(refused('invalid', plan.refused)))
-    const outcome = this.raft.proposeConfiguration(plan.change)
-    if ('refused' in outcome) return this.defer(() => done(refused('busy', outcome.refused, 'try again in a moment')))
-    this.changes.set(outcome.index, done)
-    this.kick()
-  }
-
-  /** Whether a peer has (almost) everything: a voter that lags would slow every commit down. */
-  private isCaughtUp(node: number): boolean {
-    const match = this.raft.status.progress.get(node)?.match ?? 0
-    return match > 0 && match + CAUGHT_UP_ENTRIES >= this.raft.commit
+    const refusal = this.changes.propose(change, this.meta, done)
+    if (refusal) this.defer(() => done(refusal))
+    else this.kick()
   }
 
   halt(refusal: Refused): void {
@@ -316,7 +308,8 @@ export class Loop {
       const { sequence, hardState, entries, snapshot, mustSync } = persist
       if (snapshot) this.install(snapshot.index)
       this.stamps.note(entries)
-      if (this.raft.role === 'follower') this.compareClocks(entries)
+      const { clock, log } = this.options.settings.platform
+      if (this.raft.role === 'follower') this.rate.compare(this.raft.term, entries, clock.monotonicMs(), log)
       const base = snapshot && { index: snapshot.index, term: snapshot.term }
       this.flusher.add({ sequence, hardState, entries, base, mustSync })
       if (gated.length > 0) this.gated.push({ sequence, messages: gated })
@@ -326,18 +319,11 @@ export class Loop {
     return sequence !== undefined
   }
 
-  private compareClocks(entries: readonly Entry[]): void {
-    const { term } = this.raft
-    const { clock, log } = this.options.settings.platform
-    const percent = this.rate.note(term, entries, clock.monotonicMs())
-    if (percent === undefined) return
-    log.warn('the clock of the leader runs faster than the one here: sessions may end too early', { percent, term })
-  }
-
   private persisted(sequence: number): void {
     this.raft.persisted(sequence)
-    while (this.gated.length > 0 && (this.gated[0] as { sequence: number }).sequence <= sequence) {
-      for (const out of (this.gated.shift() as { messages: readonly Message[] }).messages) this.peers.send(out)
+    for (let [first] = this.gated; first !== undefined && first.sequence <= sequence; [first] = this.gated) {
+      this.gated.shift()
+      for (const out of first.messages) this.peers.send(out)
     }
   }
 
@@ -372,8 +358,7 @@ export class Loop {
     const members = changedMembers(this.meta.members, decodeMembers(entry.change.context), configuration)
     this.meta = { ...this.meta, configuration, members }
     this.peers.setMembers(members)
-    const waiting = this.changes.get(entry.index)
-    this.changes.delete(entry.index)
+    const waiting = this.changes.take(entry.index)
     const { index } = entry
     if (waiting) this.later.push(() => waiting({ kind: 'changed', index }))
   }
@@ -423,8 +408,7 @@ export class Loop {
     }
     for (const answer of this.proposals.drain()) this.later.push(() => answer(refusal))
     this.refuseReads(refusal)
-    for (const waiting of this.changes.values()) this.later.push(() => waiting(lost))
-    this.changes.clear()
+    for (const waiting of this.changes.drain()) this.later.push(() => waiting(lost))
     this.peers.stopTransfers()
   }
 
@@ -487,11 +471,6 @@ export class Loop {
     this.stamps.clear()
     this.peers.setMembers(this.meta.members)
     this.options.applied({ index: index as Index, commands: 0, pushes: [], events: [] })
-  }
-
-  private levelAnnounced(from: number, level: number): void {
-    this.floors.announced(from, level)
-    if (this.tenure?.ready) this.configure(this.floors.raised(this.applier.state.level, this.meta.members))
   }
 
   /** Puts a command of this leader in front of all others. */

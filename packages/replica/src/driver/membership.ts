@@ -1,9 +1,12 @@
 import type { Refused } from '@leasehold/core'
-import type { ConfigurationChange, ConfigurationStep, NodeId } from '@leasehold/raft'
+import type { ConfigurationChange, ConfigurationStep, NodeId, Raft } from '@leasehold/raft'
 import { type ClusterMeta, encodeMembers, type MemberInfo } from '../members.js'
+import { refused } from './proposals.js'
 
 /** Members are at most this many: each one more makes every commit slower. */
 const MEMBERS_MAX = 9
+/** A learner that lags by no more than this may become a voter. */
+const CAUGHT_UP_ENTRIES = 100
 
 /** What an operator may ask for. A member is added as a learner, and promoted when it has caught up. */
 export type MembershipChange =
@@ -47,4 +50,41 @@ export function planChange(change: MembershipChange, meta: ClusterMeta, isCaught
     return { refused: `${name} is the only voter; promote another one first` }
   }
   return plan({ kind: 'remove', node })
+}
+
+/** Membership changes that this member has proposed and that are not applied yet. */
+export class PendingChanges {
+  private readonly waiting = new Map<number, (result: ChangeResult) => void>()
+
+  constructor(private readonly raft: Raft) {}
+
+  /** Proposes a change; `done` is kept until {@link PendingChanges.take} or {@link PendingChanges.drain}. Or why not. */
+  propose(change: MembershipChange, meta: ClusterMeta, done: (result: ChangeResult) => void): Refused | undefined {
+    const plan = planChange(change, meta, (node) => this.isCaughtUp(node))
+    if ('refused' in plan) return refused('invalid', plan.refused)
+    const outcome = this.raft.proposeConfiguration(plan.change)
+    if ('refused' in outcome) return refused('busy', outcome.refused, 'try again in a moment')
+    this.waiting.set(outcome.index, done)
+    return undefined
+  }
+
+  /** The callback of the change at `index`, which is applied now. */
+  take(index: number): ((result: ChangeResult) => void) | undefined {
+    const done = this.waiting.get(index)
+    this.waiting.delete(index)
+    return done
+  }
+
+  /** All callbacks: leadership is lost. */
+  drain(): readonly ((result: ChangeResult) => void)[] {
+    const all = [...this.waiting.values()]
+    this.waiting.clear()
+    return all
+  }
+
+  /** Whether a peer has (almost) everything: a voter that lags would slow every commit down. */
+  private isCaughtUp(node: NodeId): boolean {
+    const match = this.raft.status.progress.get(node)?.match ?? 0
+    return match > 0 && match + CAUGHT_UP_ENTRIES >= this.raft.commit
+  }
 }
