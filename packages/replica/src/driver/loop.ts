@@ -359,8 +359,7 @@ export class Loop {
     this.meta = { ...this.meta, configuration, members }
     this.peers.setMembers(members)
     const waiting = this.changes.take(entry.index)
-    const { index } = entry
-    if (waiting) this.later.push(() => waiting({ kind: 'changed', index }))
+    if (waiting) this.later.push(() => waiting({ kind: 'changed', index: entry.index }))
   }
 
   // --- leadership ---
