@@ -33,6 +33,8 @@ export interface Plan {
   readonly weak: readonly string[]
   /** The first epoch of the service; default 1. Tokens of high ones are beyond 2^53. */
   readonly epoch?: number
+  /** Whether tokens are raised to the clock in each term; default: no. */
+  readonly clockFloors?: boolean
   /** Whether clients keep a lock for long, beside what they do; default: no. */
   readonly keepers?: boolean
   /** Clients without a session, which read and watch only: they stay with a member that no longer leads. Default 0. */
@@ -115,6 +117,7 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
     folderJournal: draw.chance(500_000),
     syncMs: pick([1, 1, 5, 20]),
     drift,
+    clockFloors: new RandomStream(seed, 'swarm-floors', profile).chance(500_000),
     weak,
     observers,
     dataBytes: pick(storage ? [0, 600, 4096] : [0, 0, 0, 4096]),

@@ -145,6 +145,7 @@ function clusterOf(plan: Plan, world: World, log: ((line: string) => void) | und
       electionTicks: plan.electionTicks,
       snapshotBytes: plan.snapshotBytes,
       blockingWrites: plan.blockingWrites,
+      clockFloors: plan.clockFloors === true,
     },
     watchFolders: plan.faults.some(({ kind }) => kind === 'removeFolder'),
     machines: (name) => ({ driftPpm: plan.drift[name] ?? 0 }),
