@@ -10,6 +10,7 @@ import {
   type Index,
   LockState,
   type Millis,
+  type Serial,
   type SessionId,
 } from '../../src/index.js'
 
@@ -18,6 +19,8 @@ const ROUNDS = 9
 const PAIRS = 20_000
 const HOLDS = Number(process.env.BENCH_HOLDS ?? 1_000_000)
 const BATCH = 1000
+/** Where ids start: above the clock, as in a service; at 1 with BENCH_FLOOR=0. */
+const FLOOR = Number(process.env.BENCH_FLOOR ?? 11_780_000_000_000) as Serial
 
 /** Others may be at work on this machine: processor time, not the clock on the wall. */
 function cpuMs(): number {
@@ -33,7 +36,7 @@ function timed<T>(act: () => T): { result: T; ms: number } {
 class Feed {
   index = 0
   at = 1_700_000_000_000
-  readonly state = LockState.create({ epoch: 1, limits: { holdsPerSession: 2_000_000 } })
+  readonly state = LockState.create({ epoch: 1, limits: { holdsPerSession: 2_000_000 }, floor: FLOOR })
 
   apply(commands: readonly Command[]) {
     return this.state.apply({ at: this.at as Millis, commands }, ++this.index as Index)
