@@ -297,7 +297,7 @@ export class Core {
     assert(this.role === 'follower', () => `node ${this.id} takes a snapshot as ${this.role}`)
     this.log.restore(meta)
     this.snapshot = meta
-    // Whoever made the snapshot knows of the end of this member's vote.
+    // The member that made the snapshot knows of the end of this member's vote.
     this.retiringAt = 0
     this.tracked = restoreMembers(meta.configuration, (isLearner) => this.newProgress(isLearner))
     return true

@@ -25,7 +25,7 @@ import { ContradictionError } from './storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
-/** Who asks for the data folder gets the answer of the last check when the present one takes longer. */
+/** A request for the state of the data folder gets the answer of the last check when the present one takes longer. */
 const FOLDER_ANSWER_MS = 500
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000

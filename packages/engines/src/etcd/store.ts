@@ -130,7 +130,7 @@ export class Store {
       }
       const epoch = record?.epoch ?? this.firstEpoch
       const next: EpochRecord = { epoch, cluster: recordCluster(header.clusterId), base: base ?? record?.base ?? 0 }
-      // Whoever is first; then it is read again.
+      // One client wins; then every client reads the record again.
       const compare: Compare =
         found === undefined
           ? { result: 0, target: 1, key, createRevision: 0 }

@@ -91,7 +91,7 @@ export class Folder {
   }
 
   /**
-   * Makes the names durable that are there already: whoever put them there may have been killed before its sync. Once for each
+   * Makes the names durable that are there already: the process that made them may have been killed before its sync. Once for each
    * `name`, since what this process creates itself is durable.
    */
   async settle(name: string): Promise<void> {

@@ -71,7 +71,7 @@ export class GrantChecks {
     if (lock.mode === 'shared') {
       const [other] = others
       const generation = other && tokenOf(this.epoch, other.token)
-      // When the only reader has moved, its generation goes on.
+      // When the only reader has moved, its generation continues.
       const ended = generation === undefined && this.moved.get(lock.name) !== token && token === standing.generation
       if (generation !== undefined && token !== generation)
         say('I2', `token ${token} in the generation of ${generation}`)

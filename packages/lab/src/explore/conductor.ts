@@ -79,7 +79,7 @@ export class Conductor {
   }
 
   private begin(fault: Fault): void {
-    // Whoever remembers stays up until a disk that was set back is found out.
+    // Members that remember stay up until a disk that was set back is found out.
     if (this.healed || this.isSetBack) return
     const target = this.resolve(fault)
     const to = 'to' in fault ? this.named(fault.to) : ''

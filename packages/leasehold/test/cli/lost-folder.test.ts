@@ -120,7 +120,7 @@ describe('a member stops', () => {
     await stops(service, 'a log file', 'was deleted')
   })
 
-  test('as soon as somebody asks whether it is ready', async () => {
+  test('as soon as /readyz is requested', async () => {
     const data = place()
     const service = await serve(data)
     rmSync(data, { recursive: true })
@@ -145,7 +145,7 @@ describe('a member stops', () => {
   })
 })
 
-describe('a member goes on', () => {
+describe('a member keeps serving', () => {
   test.each(['EACCES', 'EMFILE'])('when its folder cannot be checked (%s), and warns once', async (code) => {
     const service = await serveWithFaults(place())
     service.fault(code)

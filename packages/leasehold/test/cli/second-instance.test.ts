@@ -75,7 +75,7 @@ describe('a member of a cluster whose data folder is deleted', () => {
 })
 
 describe('a second process with the node number of a member', () => {
-  test('is refused by the others and stops, while the first goes on undisturbed', async () => {
+  test('is refused by the others and stops, while the first keeps serving', async () => {
     for (const original of members) {
       const { name, data } = original
       const copy = { name, data: `${data}-copy`, url: `http://127.0.0.1:${await freePort()}`, peer: '' }

@@ -38,7 +38,7 @@ export function readEntryId(reader: Reader): EntryId {
  * truncated, so the member has it, or a snapshot behind it, for as long as it has its node number. What it acknowledged
  * and what was not committed is not here: that may be truncated.
  *
- * Node numbers and cluster ids are minted anew by a repair, a removal followed by an addition, a recover and a restore, so
+ * Node numbers and cluster ids are new after a repair, a removal followed by an addition, a recover and a restore, so
  * nothing here ever speaks about such a member's new life.
  */
 export class AcknowledgedMemory {

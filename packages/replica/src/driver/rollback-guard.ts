@@ -53,9 +53,9 @@ interface Peer {
  * Where those who remember were all down, a majority has gone on without entries that were committed. When one of them
  * returns, two histories stand against each other. Both were agreed on by a majority in their time; the one with the later
  * term at the place where they differ is that of the majority now. So every statement says what is committed at its sender,
- * and whoever has an earlier term there stops; whoever has the later one goes on and counts nothing from the other. The term
+ * and the member with the earlier term there stops; the one with the later term continues and counts nothing from the other. The term
  * that a disk has forgotten may have been given to another leader, so that the terms are the same and only the entries
- * differ: then whoever differs from a majority of the voters stops.
+ * differ: then the member that differs from a majority of the voters stops.
  *
  * It is best effort: a contradiction in the compacted part of a log shows only in the terms, one that lies before what was
  * compared only in the hashes of the states, and members of an older version make no statements; they are cleared after a while.

@@ -190,7 +190,7 @@ export class SnapshotReceiver {
   private finished: ChunkAck | undefined
   private quietTicks = 0
 
-  /** Gives up what nobody sends any more: its sender has given up before, or is gone. */
+  /** Drops a transfer that is no longer sent: its sender gave up before, or is gone. */
   tick(): void {
     if (this.parts.length === 0 || ++this.quietTicks < FAIL_TICKS) return
     this.parts = []

@@ -47,7 +47,7 @@ export function listen(path: string): Promise<net.Server> {
   })
 }
 
-/** Whether somebody listens. Only a clear refusal means that nobody does. */
+/** Whether a process listens. Only a clear refusal means that none does. */
 export function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = net.connect(path)

@@ -81,7 +81,7 @@ async function claimNumber(dir: string, folder: SocketFolder, owner: NewOwner, o
   throw new StorageError(`${dir}: too many processes want this folder at once`, { hint: 'try again' })
 }
 
-/** Throws when the file cannot be read and nobody has said that its owner is dead. */
+/** Throws when the file cannot be read and the operator has not said that its owner is dead. */
 function readOwner(file: string, takeOver: boolean): OwnerRecord | 'gone' | 'unreadable' {
   try {
     return JSON.parse(fs.readFileSync(file, 'utf8')) as OwnerRecord

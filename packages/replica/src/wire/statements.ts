@@ -13,7 +13,7 @@ import {
 export interface Statement {
   /** The sender's start that wants an answer; 0: none is wanted. */
   readonly asks: number
-  /** The receiver's start that this answers; 0: nobody asked. */
+  /** The receiver's start that this answers; 0: none. */
   readonly answers: number
   /** The last entry that the sender knows to be committed. */
   readonly committed: CheckedEntry

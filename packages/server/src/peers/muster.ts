@@ -90,7 +90,7 @@ export async function muster(options: MusterOptions): Promise<FoundingCluster & 
   }
   let kept = keptOf(options)
   kept ??= { node: mintNode(RANDOM) }
-  // Written again even when it was read: whoever wrote it may have been killed before it was durable, and others are told of it.
+  // Written again even when it was read: the process that wrote it may have been killed before it was durable, and others are told of it.
   writeKept(options.dir, kept)
   const { node, lost } = kept
   let mine: FoundingRecord | undefined = kept.founding

@@ -98,7 +98,7 @@ describe('a member of a cluster', () => {
   }
   const frame = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))
 
-  test('takes nothing from a second instance, tells it so, and goes on with the first', async () => {
+  test('takes nothing from a second instance, refuses it, and keeps listening to the first', async () => {
     const [one, two] = [await member(1), await member(2)]
     one.peers.setPeers(new Map([[2, two.address]]))
     two.peers.setPeers(new Map([[1, one.address]]))

@@ -49,7 +49,7 @@ export const LEADERS_ROWS: readonly Scenario[] = [
   {
     id: 'P15b',
     title: 'The leader is replaced while a follower is still writing its snapshot',
-    reference: 'a snapshot that is durable is installed, whoever leads',
+    reference: 'a snapshot that is durable is installed, whichever member leads',
     text: 'N3 was away for long and is sent a snapshot, which its slow disk takes 3 s to write. Meanwhile N2 takes over and loses sight of N1 before anything of its term is committed: it needs N3, which has to install what it wrote for N1.',
     system: cluster({ settings: { snapshotBytes: 4096 } }),
     clients: {

@@ -4,7 +4,7 @@ import type { Process } from '../process.js'
 /** What a wall clock that was never set shows when a world begins: 2026-12-01T00:00:00Z. */
 const WORLD_BEGINS_MS = 1_796_083_200_000
 
-/** What wall clocks of a world show that nobody has set. */
+/** What the wall clocks of a world show until a fault sets them. */
 export function worldWallMs(nowUs: number): number {
   return WORLD_BEGINS_MS + Math.floor(nowUs / 1000)
 }
