@@ -5,6 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { complained, type Service, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
+import { removeFolder } from '../../../../tests/services/remove.js'
 
 const FAULTS = pathToFileURL(fileURLToPath(new URL('../support/folder-faults.mjs', import.meta.url))).href
 const EXIT_STORAGE = 74
@@ -67,7 +68,7 @@ describe('a member stops', () => {
   test('when its data folder is deleted', async () => {
     const data = place()
     const service = await serve(data)
-    rmSync(data, { recursive: true, maxRetries: 10 })
+    removeFolder(data)
     await stops(service, `the data folder ${data} is gone`)
   })
 
@@ -86,7 +87,7 @@ describe('a member stops', () => {
     // It may have looked between the two renames.
     expect(stderr).toMatch(/is not the folder of this member any more|is gone \(deleted, renamed or unmounted\)/)
     expect(readdirSync(data)).toEqual(before)
-    rmSync(data, { recursive: true, maxRetries: 10 })
+    removeFolder(data)
     renameSync(`${data}-away`, data)
     const { cli, url } = await serve(data)
     expect(await put(url, 3)).toBe(200)
@@ -123,7 +124,7 @@ describe('a member stops', () => {
   test('as soon as /readyz is requested', async () => {
     const data = place()
     const service = await serve(data)
-    rmSync(data, { recursive: true, maxRetries: 10 })
+    removeFolder(data)
     // A check that takes longer than half a second is answered with the one before: on a busy machine it is asked again.
     await until(
       async () => (await readyz(service.url).catch(() => ({ status: 503 }))).status === 503,

@@ -1,8 +1,9 @@
-import { cpSync, readdirSync, rmSync } from 'node:fs'
+import { cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Cli, until, Workshop } from '../support/cli.js'
 import { freePort } from '../../../../tests/services/ports.js'
+import { removeFolder } from '../../../../tests/services/remove.js'
 
 interface Member {
   readonly name: string
@@ -59,7 +60,7 @@ describe('a member of a cluster whose data folder is deleted', () => {
   test('stops, the others serve, and it comes back with --repair', async () => {
     const lost = await leader()
     await ok('put', 'kept', 'here')
-    rmSync(lost.data, { recursive: true, maxRetries: 10 })
+    removeFolder(lost.data)
     const { code, stderr } = await lost.cli.finished
     expect([code, stderr]).toEqual([EXIT_STORAGE, expect.stringContaining('--repair')])
     await ok('put', 'meanwhile', 'served')
@@ -88,7 +89,7 @@ describe('a second process with the node number of a member', () => {
       expect(stderr).toMatch(new RegExp(`another process with the node number of ${name} .* runs at ${original.peer}`))
       expect(original.cli.running).toBe(true)
       await ok('put', name, 'still there')
-      rmSync(copy.data, { recursive: true, maxRetries: 10 })
+      removeFolder(copy.data)
     }
     await ready()
     for (const { cli } of members) expect(cli.stderr).not.toContain('another process')
