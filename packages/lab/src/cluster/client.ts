@@ -10,8 +10,8 @@ import {
   ProtocolEngine,
 } from '@leasehold/client'
 import { splitToken } from '@leasehold/core'
-import type { BeliefChecks } from '../checks/beliefs.js'
-import type { WatchChecks } from '../checks/watches.js'
+import type { BeliefChecker } from '../checkers/beliefs.js'
+import type { WatchChecker } from '../checkers/watches.js'
 import { clientPlatform } from '../world/bindings/client-platform.js'
 import { StreamConnector } from '../world/bindings/connector.js'
 import type { Machine } from '../world/machine.js'
@@ -22,8 +22,8 @@ export interface SimulatedClientOptions {
   readonly machine: Machine
   readonly urls: readonly string[]
   readonly locks?: LocksOptions
-  readonly beliefs: BeliefChecks
-  readonly watches?: WatchChecks
+  readonly beliefs: BeliefChecker
+  readonly watches?: WatchChecker
   /** The first process; default: a new one. */
   readonly process?: Process
   /** Puts something between the client and its connections. */

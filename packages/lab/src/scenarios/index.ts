@@ -6,4 +6,4 @@ export { resultOf, runScenario, type ScenarioResult, type ScenarioViolation } fr
 export type { HeldBy, LockClient, LockSystem, SystemFactory } from './system.js'
 export type { Program } from './program.js'
 export { SYSTEM_KINDS } from './systems/index.js'
-export type { Finding } from './checks/index.js'
+export type { Finding } from './rules/index.js'

@@ -1,7 +1,7 @@
 import type { TimelineEvent } from '../world/index.js'
-import type { Finding } from './checks/index.js'
+import type { Finding } from './rules/index.js'
 import { differences } from './expect.js'
-import { EXPLORED, runExplored } from './explored.js'
+import { EXPLORED, runFuzzScenario } from './fuzz-scenario.js'
 import type { Expectation, Observation, Rule, Scenario, UnitOutcome } from './format.js'
 import { openScenario, type Play } from './play.js'
 import { seconds } from './program.js'
@@ -44,7 +44,7 @@ export async function runScenario(
   scenario: Scenario,
   options: { readonly seed?: number } = {},
 ): Promise<ScenarioResult> {
-  if (scenario.system.kind === EXPLORED) return await runExplored(scenario)
+  if (scenario.system.kind === EXPLORED) return await runFuzzScenario(scenario)
   const play = await openScenario(scenario, { seed: options.seed ?? 1 })
   await play.world.run(play.startUs + seconds(scenario.until))
   return resultOf(play)

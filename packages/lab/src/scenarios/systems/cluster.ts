@@ -4,7 +4,7 @@ import { StreamConnector, type World } from '../../world/index.js'
 import type { LockSystem } from '../system.js'
 import { clusterActions } from './cluster/actions.js'
 import { ClusterClient } from './cluster/client.js'
-import { type Drop, DroppingConnector } from './cluster/drops.js'
+import { type Drop, DroppingConnector } from './cluster/message-loss.js'
 import { ClusterFacts } from './cluster/facts.js'
 
 /** `{ "kind": "cluster", "members": 3, "ttl": 10, "margin": 1, … }`; durations in seconds. */

@@ -4,8 +4,8 @@ import { parseFencingHeader } from '@leasehold/fence/http'
 import { Cluster } from '../../cluster/index.js'
 import { clientPlatform, type Process, StreamConnector, type World } from '../../world/index.js'
 import type { HeldBy, LockClient, LockSystem } from '../system.js'
-import { type Drop, DroppingConnector } from './cluster/drops.js'
-import { remainingOf } from './outside.js'
+import { type Drop, DroppingConnector } from './cluster/message-loss.js'
+import { peekRemaining } from './peek-remaining.js'
 
 /** `{ "kind": "leasehold", "members": 3, "ttl": 10, "margin": 1 }` */
 interface Spec {
@@ -102,7 +102,7 @@ class LeaseholdClient implements LockClient {
     void hold.lost.then((error) => {
       if (error !== null) say(`is told that its hold is lost (${error.reason})`)
     })
-    const remaining = remainingOf(this.#process, hold)
+    const remaining = peekRemaining(this.#process, hold)
     return {
       token: hold.token,
       guardable: hold,

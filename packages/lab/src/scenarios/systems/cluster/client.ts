@@ -4,8 +4,8 @@ import type { SimulatedClient } from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 import type { Step } from '../../format.js'
 import type { HeldBy, LockClient } from '../../system.js'
-import { ClientDiary } from './diary.js'
-import { beginning, ending } from './words.js'
+import { ClientNarrator } from './client-narrator.js'
+import { endSentence, startSentence } from './narration.js'
 
 type Act = Step & { readonly do: 'client' }
 type Facts = Record<string, unknown>
@@ -30,7 +30,7 @@ export class ClusterClient implements LockClient {
   private readonly holds = new Map<string, Hold>()
   private readonly aborts = new Map<string, AbortController>()
   private readonly seen = new Map<string, bigint>()
-  private readonly diary: ClientDiary
+  private readonly diary: ClientNarrator
 
   constructor(
     private readonly client: SimulatedClient,
@@ -38,7 +38,7 @@ export class ClusterClient implements LockClient {
     private readonly startUs: () => number,
     private readonly batons: Map<string, string>,
   ) {
-    this.diary = new ClientDiary(client)
+    this.diary = new ClientNarrator(client)
     const acts: Record<string, (step: Act) => Promise<Facts>> = {
       take: (step) => this.take(step),
       give: async (step) => {
@@ -136,7 +136,7 @@ export class ClusterClient implements LockClient {
   private async record(name: string, step: Act, act: (step: Act) => Promise<Facts>): Promise<void> {
     const as = textOr(step.as, name)
     this.facts[as] = { outcome: 'open' }
-    this.tell(beginning(step))
+    this.tell(startSentence(step))
     let facts: Facts
     try {
       facts = await act(step)
@@ -146,7 +146,7 @@ export class ClusterClient implements LockClient {
       facts = { outcome: error.code, error: error.code, at: this.now() }
     }
     this.facts[as] = facts
-    this.tell(ending(step, facts))
+    this.tell(endSentence(step, facts))
   }
 
   private tell(text: string | undefined): void {
