@@ -1,11 +1,11 @@
 import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
-import { FreshMap } from '../fresh.js'
+import { FreshMap } from '../compacting-map.js'
 import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
-import { assert } from './assert.js'
-import { DueHeap } from './due.js'
+import { assert } from '../assert.js'
+import { DueHeap } from './deadlines.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -21,7 +21,7 @@ import {
   HASH_WAITER,
   SetHash,
 } from './hash.js'
-import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './model.js'
+import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './elements.js'
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;

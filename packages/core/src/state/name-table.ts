@@ -1,4 +1,4 @@
-import { FreshMap } from '../fresh.js'
+import { FreshMap } from '../compacting-map.js'
 
 /** A power of two. */
 const PARTS = 1024

@@ -1,7 +1,7 @@
 import { writeLimits } from '../codec/commands.js'
 import { Writer } from '../codec/writer.js'
 import { LimitError } from '../errors.js'
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -17,8 +17,8 @@ import {
   type HashWatch,
 } from './hash.js'
 import type { Machine } from './machine.js'
-import type { Delay, Hold, Lock, Register, Session, Waiter } from './model.js'
-import { isBefore, type Key, Order } from './order.js'
+import type { Delay, Hold, Lock, Register, Session, Waiter } from './elements.js'
+import { isBefore, type Key, Order } from './merge-sorter.js'
 import {
   SnapshotIds,
   snapshotFormat,

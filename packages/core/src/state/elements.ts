@@ -1,8 +1,8 @@
 import type { HoldId, Millis, SessionId } from '../brand.js'
-import type { FreshMap, FreshSet } from '../fresh.js'
+import type { FreshMap, FreshSet } from '../compacting-map.js'
 import type { Acquire, Change, HeldLock, Hex128, LockRequest, Refused, Result } from '../operations.js'
 import { BusySlots } from './busy-slots.js'
-import type { Due } from './due.js'
+import type { Due } from './deadlines.js'
 import type { Queue, QueueNode } from './queue.js'
 
 /**

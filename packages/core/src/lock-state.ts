@@ -1,13 +1,13 @@
 import type { HoldId, Index, Millis, Serial, SessionId } from './brand.js'
-import { FLOOR_MAX } from './floor.js'
+import { FLOOR_MAX } from './counter-floor.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from './limits.js'
 import type { Applied, Entry, Limits } from './operations.js'
 import { apply, nextDue } from './state/apply.js'
-import { assert } from './state/assert.js'
+import { assert } from './assert.js'
 import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
 import { decodeState, StateReading } from './state/snapshot.js'
-import { StateView } from './state/view.js'
+import { StateView } from './state/snapshot-writer.js'
 import { EPOCH_MAX } from './tokens.js'
 
 /**

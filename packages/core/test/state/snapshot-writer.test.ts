@@ -9,7 +9,7 @@ import {
   type StateView,
 } from '../../src/index.js'
 import { Model } from './model.js'
-import { naiveSnapshot } from './naive-snapshot.js'
+import { naiveSnapshot } from './reference-snapshot.js'
 import { Clients, hex, type Turn, turns } from './script.js'
 import { Bench } from './support.js'
 

@@ -7,7 +7,7 @@ import {
   narrowQuery,
   type QueryResult,
   shows,
-} from '../../src/index.js'
+} from '../src/index.js'
 
 const lock = (name: string): HeldLock => ({ name, mode: 'exclusive', token: 1 as never })
 const held = (...names: string[]): Event => ({

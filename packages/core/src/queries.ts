@@ -13,8 +13,8 @@ import type {
   SessionView,
   WaiterView,
 } from './operations.js'
-import type { Delay, Hold, Lock, Register, Session, Waiter } from './state/model.js'
-import type { LockState } from './state.js'
+import type { Delay, Hold, Lock, Register, Session, Waiter } from './state/elements.js'
+import type { LockState } from './lock-state.js'
 
 export const QUERY_LIMIT_DEFAULT = 100
 export const QUERY_LIMIT_MAX = 1000
