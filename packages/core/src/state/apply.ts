@@ -67,7 +67,7 @@ function carryOut(machine: Machine, command: Exclude<Command, { kind: 'renew' }>
 /** Ends the sessions, waits and delays that are due now. */
 function happen(machine: Machine): void {
   for (;;) {
-    const item = nextDue(machine)
+    const item = nextDeadline(machine)
     if (item === undefined || item.dueAt > machine.now) return
     if (item.dueKind === DUE_SESSION) endSession(machine, item as Session, 'expired')
     else if (item.dueKind === DUE_DELAY) endDelay(machine, item as Delay)
@@ -77,7 +77,7 @@ function happen(machine: Machine): void {
 }
 
 /** The next thing that is really due; a session that was renewed meanwhile is put back at its new end. */
-export function nextDue(machine: Machine): Session | Waiter | Delay | undefined {
+export function nextDeadline(machine: Machine): Session | Waiter | Delay | undefined {
   for (;;) {
     const item = machine.due.peek() as Session | Waiter | Delay | undefined
     if (item === undefined || item.dueKind !== DUE_SESSION) return item

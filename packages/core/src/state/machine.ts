@@ -1,7 +1,7 @@
 import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
-import { FreshMap } from '../compacting-map.js'
+import { CompactingMap } from '../compacting-map.js'
 import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
 import { assert } from '../assert.js'
@@ -39,13 +39,13 @@ export class Machine {
   arrivals = 0
   level = LEVEL_MAX
 
-  readonly sessions = new FreshMap<number, Session>()
-  readonly nonces = new FreshMap<string, Session>()
+  readonly sessions = new CompactingMap<number, Session>()
+  readonly nonces = new CompactingMap<string, Session>()
   /** In the order of their ids. */
-  readonly holds = new FreshMap<number, Hold>()
+  readonly holds = new CompactingMap<number, Hold>()
   /** In the order of arrival. */
-  readonly waiters = new FreshMap<number, Waiter>()
-  readonly delays = new FreshMap<number, Delay>()
+  readonly waiters = new CompactingMap<number, Waiter>()
+  readonly delays = new CompactingMap<number, Delay>()
   readonly locks = new NameTable<Lock>()
   /** How many of the locks are semaphores. */
   semaphores = 0

@@ -1,5 +1,5 @@
 import type { Millis } from '../brand.js'
-import { FreshMap, FreshSet } from '../compacting-map.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
@@ -39,12 +39,12 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     local: command.local,
     expiresAt: later(machine.now, ttlMs),
     lowest: 1,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber: 0,
-    changes: new FreshMap(),
+    changes: new CompactingMap(),
     dueAt: later(machine.now, ttlMs),
     dueKind: DUE_SESSION,
     dueId: id,

@@ -4,7 +4,7 @@ import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writ
 import { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
 import type { Writer } from '../codec/writer.js'
-import { FreshMap, FreshSet } from '../compacting-map.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
 import { assert } from '../assert.js'
@@ -247,12 +247,12 @@ function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Sessio
     local,
     expiresAt,
     lowest,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber,
-    changes: new FreshMap(),
+    changes: new CompactingMap(),
     dueAt: expiresAt,
     dueKind: DUE_SESSION,
     dueId: id,
