@@ -3,7 +3,7 @@ import { message, type Message, RaftInvariantError } from '../src/index.js'
 import { Raft } from '../src/index.js'
 import { Hand } from './hand.js'
 
-/** The numbers are those of docs/raft-bugs.md: bugs that other cores have had, each in one exact order of events. */
+/** The numbers are those of docs/internals/raft-bugs.md: bugs that other cores have had, each in one exact order of events. */
 const plain = { preVote: false, checkQuorum: false }
 const noData = new Uint8Array(0)
 

@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
-import { OTHER_RESOURCE_STATE, STALE_STATE, UNFENCED_STATE } from '../pg-errors.js'
-import { GUARD_TABLE, identifier, tableName } from './names.js'
+import { OTHER_RESOURCE_STATE, STALE_STATE, UNFENCED_STATE } from './errors.js'
+import { GUARD_TABLE, identifier, tableName } from '../names.js'
 
 /**
  * Triggers on a table of PostgreSQL that refuse every write whose transaction has not opened the row's resource with the

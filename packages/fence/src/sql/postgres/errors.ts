@@ -1,8 +1,8 @@
 import { AccessError, InvalidError, LeaseholdError } from '@leasehold/core'
-import { onlyReads, type Opening, staleToken } from './resource.js'
-import { ENDED_INSIDE } from './sql/dialects/pg.js'
-import { found, NETWORK, notSetUp, unavailable, UNREACHED } from './sql/failures.js'
-import { endedInside } from './sql/open.js'
+import { onlyReads, type Opening, staleToken } from '../../common/resource.js'
+import { ENDED_INSIDE } from './dialect.js'
+import { found, NETWORK, notSetUp, unavailable, UNREACHED } from '../errors.js'
+import { endedInside } from '../open.js'
 
 /** SQLSTATEs after which the same transaction, begun anew, may succeed: serialization failure, deadlock. */
 const RETRYABLE = new Set(['40001', '40P01'])

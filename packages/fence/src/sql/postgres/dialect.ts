@@ -1,4 +1,4 @@
-import type { Target } from '../../resource.js'
+import type { Target } from '../../common/resource.js'
 import type { Dialect } from '../dialect.js'
 import { FLOOR_TABLE, GUARD_TABLE, tableName } from '../names.js'
 import { type Fragment, hexOf, isPlain, joined, raw, type Statement, sql } from '../statement.js'

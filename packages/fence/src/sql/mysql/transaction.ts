@@ -1,7 +1,7 @@
 import { UnknownOutcomeError } from '@leasehold/core'
-import { isRolledBack, isUnavailable } from './mysql-errors.js'
-import { unavailable } from './sql/failures.js'
-import { endedInside } from './sql/open.js'
+import { isRolledBack, isUnavailable } from './errors.js'
+import { unavailable } from '../errors.js'
+import { endedInside } from '../open.js'
 
 /** What a guard uses of a connection or pool of `mysql2/promise`. */
 export interface MysqlQueries {

@@ -1,5 +1,5 @@
 import { InvalidError } from '@leasehold/core'
-import type { Fenced, Guard } from '../guard.js'
+import type { Fenced, Guard } from '../common/guard.js'
 import { FencingRequiredError, type HeadersLike, holdOfRequest, type Problem, problemOf } from '../http.js'
 
 /** Which lock fences a route. */

@@ -1,6 +1,6 @@
 import { AccessError, LeaseholdError } from '@leasehold/core'
-import { onlyReads, type Opening } from './resource.js'
-import { found, NETWORK, notSetUp, unavailable, UNREACHED } from './sql/failures.js'
+import { onlyReads, type Opening } from '../../common/resource.js'
+import { found, NETWORK, notSetUp, unavailable, UNREACHED } from '../errors.js'
 
 /** Errors after which the same transaction, begun anew, may succeed: deadlock, changed since it was read. */
 const RETRYABLE = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD', '40001', '1213', '1020'])

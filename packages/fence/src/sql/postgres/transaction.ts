@@ -1,6 +1,6 @@
 import { UnknownOutcomeError } from '@leasehold/core'
-import { isUnavailable, rolledBack } from './pg-errors.js'
-import { unavailable } from './sql/failures.js'
+import { isUnavailable, rolledBack } from './errors.js'
+import { unavailable } from '../errors.js'
 
 /** What a guard uses of `pg`'s `Client`, `PoolClient` or `Pool`. */
 export interface PgQueries {

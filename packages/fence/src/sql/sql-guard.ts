@@ -7,9 +7,9 @@ import {
   type OpenOptions,
   type Pruned,
   type PruneLocks,
-} from '../guard.js'
-import { type GuardableHold, tracked } from '../hold.js'
-import { type Opening, openingOf, type Target } from '../resource.js'
+} from '../common/guard.js'
+import { type GuardableHold, tracked } from '../common/hold.js'
+import { type Opening, openingOf, type Target } from '../common/resource.js'
 import { columnSteps, type RowChange } from './column.js'
 import type { Dialect } from './dialect.js'
 import { openSteps } from './open.js'
