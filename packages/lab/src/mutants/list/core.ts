@@ -105,7 +105,11 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q7c'],
     profile: 'holders',
     patches: [
-      ['state/hold-commands', 'machine.hashAnswer(session, late).add();\n        session.answers.set(target, late);', ''],
+      [
+        'state/hold-commands',
+        'machine.hashAnswer(session, late).add();\n        session.answers.set(target, late);',
+        '',
+      ],
     ],
   },
   {
@@ -165,7 +169,11 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'The holder is not told that its hold was stolen',
     scenarios: ['Q18'],
     patches: [
-      ['state/hold-commands', "reason: 'stolen', delay: true, tell: true", "reason: 'stolen', delay: true, tell: false"],
+      [
+        'state/hold-commands',
+        "reason: 'stolen', delay: true, tell: true",
+        "reason: 'stolen', delay: true, tell: false",
+      ],
     ],
   },
   {

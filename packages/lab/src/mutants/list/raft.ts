@@ -6,7 +6,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'vote-before-sync',
     bug: 'A vote is answered before it is on the disk',
     profile: 'liveness',
-    patches: [['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"]],
+    patches: [
+      ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"],
+    ],
   },
   {
     name: 'vote-not-synced',
@@ -29,7 +31,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'acknowledged-before-sync',
     bug: 'A follower acknowledges entries before they are on the disk',
-    patches: [['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"]],
+    patches: [
+      ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"],
+    ],
   },
   {
     name: 'leader-counts-unsynced',
@@ -205,7 +209,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'A new leader goes by what it knew of its peers in an earlier term',
     profile: 'liveness',
     scenarios: ['P22'],
-    patches: [['raft-state', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;']],
+    patches: [
+      ['raft-state', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;'],
+    ],
   },
   {
     name: 'stale-write-counts',
@@ -242,7 +248,11 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'A second change of the membership begins before the first one is applied',
     profile: 'membership',
     patches: [
-      ['configuration-entries', 'if (core.pendingConfiguration > core.log.applied) {', 'if (core.pendingConfiguration < 0) {'],
+      [
+        'configuration-entries',
+        'if (core.pendingConfiguration > core.log.applied) {',
+        'if (core.pendingConfiguration < 0) {',
+      ],
     ],
   },
   {
@@ -264,7 +274,11 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     profile: 'membership',
     patches: [
       ['dispatch', 'if (message.commit >= core.retiringAt)', 'if (message.commit < 0)'],
-      ['configuration-entries', 'if (isVoter)\n        core.retiringAt = 0;', 'if (isVoter)\n        core.retiringAt += 0;'],
+      [
+        'configuration-entries',
+        'if (isVoter)\n        core.retiringAt = 0;',
+        'if (isVoter)\n        core.retiringAt += 0;',
+      ],
       ['raft-state', 'this.retiringAt = 0;\n        this.tracked', 'this.tracked'],
     ],
   },
