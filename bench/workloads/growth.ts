@@ -116,7 +116,7 @@ export async function stateGrowth(holds: number) {
   const pairs = Math.ceil(holds / 20)
   passOn(pairs)
   const pairNs = cpuNs(pairs, passOn)
-  const view = state.openView()
+  const view = state.beginSnapshot()
   const pairNsWithView = cpuNs(pairs, passOn)
   view.close()
   const slices = await snapshotInSlices(state, () => passOn(PAIRS_BETWEEN))

@@ -9,7 +9,7 @@ import {
   encodeCommand,
   encodeServerMessages,
   type Entry,
-  FreshMap,
+  CompactingMap,
   type Hex128,
   type HoldId,
   type Index,
@@ -170,7 +170,7 @@ function renewing(): HotPath {
 
 /** Entries that come and go in a table that has grown old. */
 function passing(): HotPath {
-  const map = new FreshMap<number, { readonly key: number }>()
+  const map = new CompactingMap<number, { readonly key: number }>()
   let key = 0
   const run = (): void => {
     const from = key

@@ -3,11 +3,11 @@ import {
   covers,
   type Event,
   type HeldLock,
-  narrowEvent,
-  narrowQuery,
+  redactEvent,
+  redactQuery,
   type QueryResult,
-  shows,
-} from '../../src/index.js'
+  matchesPrefix,
+} from '../src/index.js'
 
 const lock = (name: string): HeldLock => ({ name, mode: 'exclusive', token: 1 as never })
 const held = (...names: string[]): Event => ({
@@ -25,19 +25,19 @@ const ofA = (name: string) => covers('a', name)
 
 it('a prefix covers whole segments of locks and registers', () => {
   for (const name of ['a', 'a/b', 'ab', 'b']) {
-    for (const event of [held, freed, queued]) expect(shows('a', event(name))).toBe(covers('a', name))
-    expect(shows('a', { kind: 'deleted', key: name, version: 1n })).toBe(covers('a', name))
+    for (const event of [held, freed, queued]) expect(matchesPrefix('a', event(name))).toBe(covers('a', name))
+    expect(matchesPrefix('a', { kind: 'deleted', key: name, version: 1n })).toBe(covers('a', name))
   }
-  expect(shows('a', held('b', 'a/c'))).toBe(true)
-  expect([shows('', opened), shows('a', opened)]).toEqual([true, false])
+  expect(matchesPrefix('a', held('b', 'a/c'))).toBe(true)
+  expect([matchesPrefix('', opened), matchesPrefix('a', opened)]).toEqual([true, false])
 })
 
 it('an event of several locks keeps the names that may be read', () => {
   for (const event of [held, freed, queued]) {
-    expect(narrowEvent(event('b', 'a/c', 'd', 'a'), ofA)).toEqual(event('a/c', 'a'))
-    expect(narrowEvent(event('a'), ofA)).toEqual(event('a'))
+    expect(redactEvent(event('b', 'a/c', 'd', 'a'), ofA)).toEqual(event('a/c', 'a'))
+    expect(redactEvent(event('a'), ofA)).toEqual(event('a'))
   }
-  expect(narrowEvent(opened, ofA)).toEqual(opened)
+  expect(redactEvent(opened, ofA)).toEqual(opened)
 })
 
 it('so does a query, and rows of which nothing may be read are left out', () => {
@@ -45,6 +45,6 @@ it('so does a query, and rows of which nothing may be read are left out', () => 
   const waiter = (...names: string[]) => ({ locks: names.map(lock) }) as unknown as QueryResult['pending'][number]
   const rest = { delays: [], sessions: [], next: undefined, at: { epoch: 1, index: 1 as never, ordinal: 1 } }
   const all = { ...rest, held: [hold('a', 'b'), hold('b')], pending: [waiter('b', 'a/c')] }
-  expect(narrowQuery(all, ofA)).toEqual({ ...rest, held: [hold('a')], pending: [waiter('a/c')] })
-  expect(narrowQuery(all, () => true)).toEqual(all)
+  expect(redactQuery(all, ofA)).toEqual({ ...rest, held: [hold('a')], pending: [waiter('a/c')] })
+  expect(redactQuery(all, () => true)).toEqual(all)
 })

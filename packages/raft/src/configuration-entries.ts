@@ -1,4 +1,4 @@
-import type { Core } from './core.js'
+import type { Core } from './raft-state.js'
 import { changeMembers, configurationOf, isJoint, MembershipError } from './membership.js'
 import { appendOwn, broadcastAppend, maybeSendAppend, type Proposal, releaseEarlyReads } from './replication.js'
 import type { Configuration, ConfigurationChange, ConfigurationStep, NodeId } from './types.js'

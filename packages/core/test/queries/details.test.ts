@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   countsOf,
-  holdFactsOf,
+  holdDetailsOf,
   holdOf,
   holdsOfLock,
   localSessions,
@@ -66,7 +66,7 @@ describe('facts for the border', () => {
     const plain = bench.hold(session, ['x'])
     const lasting = bench.hold(session, ['y'], { persistent: true, secret: SECRET })
     const portable = bench.hold(session, ['z'], { portable: true, secret: SECRET })
-    const of = (hold: number) => holdFactsOf(bench.state, hold)
+    const of = (hold: number) => holdDetailsOf(bench.state, hold)
     expect(of(plain.hold)).toMatchObject({ session, secret: undefined, persistent: false, confirmed: false })
     expect(of(lasting.hold)).toMatchObject({ session, secret: SECRET, persistent: true, confirmed: false })
     expect(of(portable.hold)).toMatchObject({ session, secret: SECRET, persistent: false, confirmed: false })

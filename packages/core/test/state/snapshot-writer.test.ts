@@ -6,22 +6,22 @@ import {
   LockState,
   type Millis,
   type SessionId,
-  type StateView,
+  type SnapshotWriter,
 } from '../../src/index.js'
 import { Model } from './model.js'
-import { naiveSnapshot } from './naive-snapshot.js'
+import { naiveSnapshot } from './reference-snapshot.js'
 import { Clients, hex, type Turn, turns } from './script.js'
 import { Bench } from './support.js'
 
 /** A view that is being written down, and what it must come to. */
 class Watched {
   readonly wanted: Uint8Array
-  private readonly view: StateView
+  private readonly view: SnapshotWriter
   private readonly pieces: Uint8Array[] = []
 
   constructor(state: LockState) {
     this.wanted = naiveSnapshot(state)
-    this.view = state.openView()
+    this.view = state.beginSnapshot()
   }
 
   /** Returns whether it is finished; compares it then. */
@@ -92,14 +92,14 @@ describe('a view', () => {
     const session = bench.open()
     const { hold } = bench.hold(session, ['x'])
     const before = bench.state.snapshot()
-    const view = bench.state.openView()
-    expect(() => bench.state.openView()).toThrow(InvariantError)
+    const view = bench.state.beginSnapshot()
+    expect(() => bench.state.beginSnapshot()).toThrow(InvariantError)
     bench.one({ kind: 'release', session, hold })
     expect(Buffer.compare(bench.state.snapshot(), naiveSnapshot(bench.state))).toBe(0)
     expect(bench.state.machine.hash.watch).toBe(view)
     view.close()
     expect(bench.state.machine.hash.watch).toBeUndefined()
-    const next = bench.state.openView()
+    const next = bench.state.beginSnapshot()
     view.close()
     while (!next.step(1));
     expect(Buffer.compare(Buffer.concat(next.take()), before)).not.toBe(0)

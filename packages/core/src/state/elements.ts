@@ -1,8 +1,8 @@
 import type { HoldId, Millis, SessionId } from '../brand.js'
-import type { FreshMap, FreshSet } from '../fresh.js'
+import type { CompactingMap, CompactingSet } from '../compacting-map.js'
 import type { Acquire, Change, HeldLock, Hex128, LockRequest, Refused, Result } from '../operations.js'
 import { BusySlots } from './busy-slots.js'
-import type { Due } from './due.js'
+import type { Due } from './deadlines.js'
 import type { Queue, QueueNode } from './queue.js'
 
 /**
@@ -31,16 +31,16 @@ export interface Session extends Due {
   /** Every number below is acknowledged. */
   lowest: number
   /** Numbers ≥ `lowest` that are acknowledged. */
-  readonly acknowledged: FreshSet<number>
-  readonly answers: FreshMap<number, Answer>
+  readonly acknowledged: CompactingSet<number>
+  readonly answers: CompactingMap<number, Answer>
   /** In the order of their ids. */
-  readonly holds: FreshSet<Hold>
+  readonly holds: CompactingSet<Hold>
   /** In the order of their arrival. */
-  readonly waiters: FreshSet<Waiter>
+  readonly waiters: CompactingSet<Waiter>
   /** Number of the last change. */
   changeNumber: number
   /** Not yet seen by the client, in order of number. */
-  readonly changes: FreshMap<number, Change>
+  readonly changes: CompactingMap<number, Change>
 }
 
 /** What an acquire asked for besides its locks, and whether the client knows that it got it. Most ask for nothing, and share {@link PLAIN}. */

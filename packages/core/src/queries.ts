@@ -8,13 +8,13 @@ import type {
   HoldView,
   Query,
   QueryResult,
-  RegisterFacts,
+  RegisterMetadata,
   RegisterView,
   SessionView,
   WaiterView,
 } from './operations.js'
-import type { Delay, Hold, Lock, Register, Session, Waiter } from './state/model.js'
-import type { LockState } from './state.js'
+import type { Delay, Hold, Lock, Register, Session, Waiter } from './state/elements.js'
+import type { LockState } from './lock-state.js'
 
 export const QUERY_LIMIT_DEFAULT = 100
 export const QUERY_LIMIT_MAX = 1000
@@ -92,7 +92,7 @@ export function registersOf(
     readonly limit?: number | undefined
     readonly after?: string | undefined
   },
-): { registers: RegisterFacts[]; next: string | undefined } {
+): { registers: RegisterMetadata[]; next: string | undefined } {
   const { prefix, limit = QUERY_LIMIT_DEFAULT, after } = query
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > QUERY_LIMIT_MAX) {
     throw new InvalidError(`a query's limit is 1 to ${QUERY_LIMIT_MAX}, not ${limit}`)
@@ -121,7 +121,7 @@ function lowest(keys: string[], count: number): void {
 }
 
 /** What the border that checks who may speak for a session, and numbers its requests, needs to know of it. */
-export interface SessionFacts {
+export interface SessionDetails {
   readonly id: SessionId
   readonly secret: Hex128
   /** The one that it was opened with. */
@@ -140,7 +140,7 @@ export interface SessionFacts {
 }
 
 /** A session as its border sees it, or undefined. A copy: it may be kept. */
-export function sessionOf(state: LockState, id: number): SessionFacts | undefined {
+export function sessionOf(state: LockState, id: number): SessionDetails | undefined {
   const session = state.machine.sessions.get(id)
   if (session === undefined) return undefined
   const answered: number[] = []
@@ -165,7 +165,7 @@ export function sessionSecretOf(state: LockState, id: number): Hex128 | undefine
 }
 
 /** What the border that checks who may end or adopt a hold needs to know of it. */
-export interface HoldFacts {
+export interface HoldDetails {
   readonly id: HoldId
   readonly locks: readonly HeldLock[]
   /** Undefined for a persistent hold that has left its session. */
@@ -178,7 +178,7 @@ export interface HoldFacts {
 }
 
 /** A hold with its secret, or undefined. A copy: it may be kept. */
-export function holdFactsOf(state: LockState, id: number): HoldFacts | undefined {
+export function holdDetailsOf(state: LockState, id: number): HoldDetails | undefined {
   const hold = state.machine.holds.get(id)
   if (hold === undefined) return undefined
   const { secret, persistent, confirmed } = hold.terms

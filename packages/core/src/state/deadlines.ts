@@ -1,4 +1,4 @@
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 
 /** What can be due; the numbers are the order in which things due at the same millisecond happen. */
 export const DUE_SESSION = 0

@@ -1,13 +1,13 @@
 import type { HoldId, Index, Millis, Serial, SessionId } from './brand.js'
-import { FLOOR_MAX } from './floor.js'
+import { FLOOR_MAX } from './counter-floor.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from './limits.js'
 import type { Applied, Entry, Limits } from './operations.js'
-import { apply, nextDue } from './state/apply.js'
-import { assert } from './state/assert.js'
+import { apply, nextDeadline } from './state/apply.js'
+import { assert } from './assert.js'
 import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
 import { decodeState, StateReading } from './state/snapshot.js'
-import { StateView } from './state/view.js'
+import { SnapshotWriter } from './state/snapshot-writer.js'
 import { EPOCH_MAX } from './tokens.js'
 
 /**
@@ -91,13 +91,13 @@ export class LockState {
   }
 
   /** Whether anything exists that time can end: a session, a wait or a delay. */
-  get busy(): boolean {
+  get hasDeadlines(): boolean {
     return this.machine.due.size > 0
   }
 
   /** Cluster time of the next thing that is due; undefined when nothing is. */
-  nextDue(): Millis | undefined {
-    return nextDue(this.machine)?.dueAt as Millis | undefined
+  nextDeadline(): Millis | undefined {
+    return nextDeadline(this.machine)?.dueAt as Millis | undefined
   }
 
   /** Sessions that live in the service's own process, in the order of their ids. */
@@ -112,15 +112,15 @@ export class LockState {
 
   /** The whole state as bytes, the same for equal states. */
   snapshot(): Uint8Array {
-    return StateView.whole(this.machine)
+    return SnapshotWriter.whole(this.machine)
   }
 
   /**
    * Begins a snapshot of the state as it is now, which is made in steps while entries go on being applied. One at a time;
    * its bytes are those that {@link LockState.snapshot} would give now.
    */
-  openView(): StateView {
-    return StateView.open(this.machine)
+  beginSnapshot(): SnapshotWriter {
+    return SnapshotWriter.open(this.machine)
   }
 
   /** 16 hex digits over the whole state: equal for equal states. Costs nothing that grows with the state. */

@@ -1,4 +1,4 @@
-import type { Waiter } from './model.js'
+import type { Waiter } from './elements.js'
 
 /** A binary heap of waiters, the earliest arrival first. The same waiter may be in it more than once. */
 export class ArrivalHeap {

@@ -9,7 +9,7 @@ import {
   InvalidError,
   Reader,
   UNQUEUE_REASONS,
-  type Words,
+  type EnumCodec,
   Writer,
 } from '../../src/index.js'
 
@@ -57,12 +57,12 @@ describe('words have the numbers that they always had', () => {
 })
 
 describe('every set of words', () => {
-  const sets: [string, Words<string>][] = [
-    ['error codes', ERROR_CODES as Words<string>],
-    ['end reasons', END_REASONS as Words<string>],
-    ['closers', CLOSERS as Words<string>],
-    ['cancelled states', CANCELLED_STATES as Words<string>],
-    ['unqueue reasons', UNQUEUE_REASONS as Words<string>],
+  const sets: [string, EnumCodec<string>][] = [
+    ['error codes', ERROR_CODES as EnumCodec<string>],
+    ['end reasons', END_REASONS as EnumCodec<string>],
+    ['closers', CLOSERS as EnumCodec<string>],
+    ['cancelled states', CANCELLED_STATES as EnumCodec<string>],
+    ['unqueue reasons', UNQUEUE_REASONS as EnumCodec<string>],
   ]
 
   it.each(sets)('%s: one byte each, no other word, no other byte', (_, words) => {

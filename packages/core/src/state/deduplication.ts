@@ -1,9 +1,9 @@
 import { REQUEST_WINDOW } from '../limits.js'
 import type { Ack, Numbered, Refused, Result } from '../operations.js'
-import { assert } from './assert.js'
-import { grantOf } from './held.js'
+import { assert } from '../assert.js'
+import { grantOf } from './hold-table.js'
 import type { Machine } from './machine.js'
-import { type Answer, newAnswer, refused, type Session } from './model.js'
+import { type Answer, newAnswer, refused, type Session } from './elements.js'
 import { removeWaiter } from './waiters.js'
 
 /*

@@ -182,7 +182,7 @@ describe('2. Ordered tokens (rule T)', () => {
     )
     // One generation of shared holds is one generation afterwards.
     expect(view.held[0]?.locks[0]?.token).toBe(view.held[1]?.locks[0]?.token)
-    expect(state.busy).toBe(false)
+    expect(state.hasDeadlines).toBe(false)
     expect(LockState.restore(state.snapshot()).hash()).toBe(state.hash())
 
     const raised = new Bench({ epoch: 7 })
@@ -220,7 +220,7 @@ describe('5. Lower and upper bound, in cluster time', () => {
     const session = bench.open(1000)
     bench.advance(999)
     expect(bench.one({ kind: 'renew', session }).kind).toBe('renewed')
-    expect(bench.state.nextDue()).toBe(bench.at + 1000)
+    expect(bench.state.nextDeadline()).toBe(bench.at + 1000)
     expect(bench.advance(999).pushes).toEqual([])
     expect(bench.advance(1).pushes).toEqual([{ session, ended: 'expired' }])
     expect(code(bench.one({ kind: 'renew', session }))).toBe('session-ended')
@@ -243,10 +243,10 @@ describe('5. Lower and upper bound, in cluster time', () => {
     const session = bench.open(1000)
     const hold = bench.hold(session, ['x'], { persistent: true, secret: SECRET })
     bench.advance(500)
-    const before = bench.state.nextDue()
+    const before = bench.state.nextDeadline()
     expect(code(bench.one({ kind: 'renew', session, seen: 7, ack: { lowest: 2, also: [] } }))).toBe('invalid')
     expect(code(bench.one({ kind: 'renew', session, ack: { lowest: 1, also: [5000] } }))).toBe('invalid')
-    expect(bench.state.nextDue()).toBe(before)
+    expect(bench.state.nextDeadline()).toBe(before)
     // The grant was not acknowledged, so the hold ends with its session.
     expect(bench.advance(500).events.some((event) => event.kind === 'freed' && event.hold === hold.hold)).toBe(true)
   })
@@ -258,7 +258,7 @@ describe('5. Lower and upper bound, in cluster time', () => {
     expect(bench.apply([]).pushes).toEqual([])
     expect(bench.state.now).toBe(1000)
     expect(bench.one({ kind: 'renew', session }).kind).toBe('renewed')
-    expect(bench.state.nextDue()).toBe(2000)
+    expect(bench.state.nextDeadline()).toBe(2000)
   })
 
   it('a session whose end has come is granted nothing on the way there', () => {

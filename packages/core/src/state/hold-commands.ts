@@ -1,10 +1,10 @@
 import type { Adopt, Cancel, Release, Result, Steal } from '../operations.js'
 import { REQUEST_WINDOW } from '../limits.js'
 import { sessionLimit } from './grants.js'
-import { adoptHold, endHold, grantOf } from './held.js'
+import { adoptHold, endHold, grantOf } from './hold-table.js'
 import type { Machine } from './machine.js'
-import { newAnswer, refused, type Session } from './model.js'
-import { noSession, once, settle } from './requests.js'
+import { newAnswer, refused, type Session } from './elements.js'
+import { noSession, once, settle } from './deduplication.js'
 import { textProblem } from './sessions.js'
 import { removeWaiter } from './waiters.js'
 

@@ -1,7 +1,7 @@
 import { writeLimits } from '../codec/commands.js'
 import { Writer } from '../codec/writer.js'
 import { LimitError } from '../errors.js'
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -17,8 +17,8 @@ import {
   type HashWatch,
 } from './hash.js'
 import type { Machine } from './machine.js'
-import type { Delay, Hold, Lock, Register, Session, Waiter } from './model.js'
-import { isBefore, type Key, Order } from './order.js'
+import type { Delay, Hold, Lock, Register, Session, Waiter } from './elements.js'
+import { isBefore, type Key, Order } from './merge-sorter.js'
 import {
   SnapshotIds,
   snapshotFormat,
@@ -161,7 +161,7 @@ const scratch = new Writer()
  * What is changed before it was written costs a copy of its former form; see {@link Section}. The bytes are the same as
  * those of a snapshot that is made in one go: everything in one canonical order, so that equal states have equal bytes.
  */
-export class StateView implements HashWatch {
+export class SnapshotWriter implements HashWatch {
   private readonly writer = new Writer(PIECE_BYTES, SNAPSHOT_BYTES_MAX)
   private readonly semaphores: Section<Lock>
   private readonly sessions: Section<Session>
@@ -227,16 +227,16 @@ export class StateView implements HashWatch {
   }
 
   /** Opens a view that stays as it is whatever is applied, until it is closed. One at a time. */
-  static open(machine: Machine): StateView {
+  static open(machine: Machine): SnapshotWriter {
     assert(machine.hash.watch === undefined, 'a second view of a state')
-    const view = new StateView(machine)
+    const view = new SnapshotWriter(machine)
     machine.hash.watch = view
     return view
   }
 
   /** The whole snapshot in one go; also while another view is open. */
   static whole(machine: Machine): Uint8Array {
-    const view = new StateView(machine)
+    const view = new SnapshotWriter(machine)
     while (!view.step(PIECE_BYTES));
     const bytes = new Uint8Array(view.bytes)
     let at = 0

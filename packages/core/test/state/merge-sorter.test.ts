@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Key, Order } from '../../src/state/order.js'
+import { type Key, Order } from '../../src/state/merge-sorter.js'
 
 function ordered<K extends Key>(keys: readonly K[]): K[] {
   const order = new Order<K>((key) => key)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { FreshMap, FreshSet } from '../src/index.js'
+import { CompactingMap, CompactingSet } from '../src/index.js'
 
 /** Deletions outnumber what is left again and again, so that the contents move many times. */
 const steps = fc.array(
@@ -12,7 +12,7 @@ describe('a table for short-lived entries', () => {
   it('is a Map, in the same order, whatever happens to it', () => {
     fc.assert(
       fc.property(steps, (list) => {
-        const [fresh, plain] = [new FreshMap<number, string>(), new Map<number, string>()]
+        const [fresh, plain] = [new CompactingMap<number, string>(), new Map<number, string>()]
         for (const { key, adds, times, clears } of list) {
           for (let i = 0; i < times; i++) {
             for (const map of [fresh, plain]) map.set(key + i, `${key}/${i}`)
@@ -32,7 +32,7 @@ describe('a table for short-lived entries', () => {
   it('is a Set, in the same order, whatever happens to it', () => {
     fc.assert(
       fc.property(steps, (list) => {
-        const [fresh, plain] = [new FreshSet<number>(), new Set<number>()]
+        const [fresh, plain] = [new CompactingSet<number>(), new Set<number>()]
         for (const { key, adds, times, clears } of list) {
           for (let i = 0; i < times; i++) {
             for (const set of [fresh, plain]) set.add(key + i)
@@ -47,8 +47,8 @@ describe('a table for short-lived entries', () => {
   })
 
   it('moves its contents after many deletions, and not when there is more left than was deleted', () => {
-    const inside = (map: FreshMap<number, number>) => (map as unknown as { map: Map<number, number> }).map
-    const map = new FreshMap<number, number>()
+    const inside = (map: CompactingMap<number, number>) => (map as unknown as { map: Map<number, number> }).map
+    const map = new CompactingMap<number, number>()
     for (let i = 0; i < 200; i++) map.set(i, i)
     const first = inside(map)
     for (let i = 0; i < 90; i++) map.delete(i)

@@ -2,7 +2,7 @@ import { covers } from './names.js'
 import type { Event, QueryResult } from './operations.js'
 
 /** Whether an event concerns something below the prefix. Sessions have no name: only the empty prefix shows them. */
-export function shows(prefix: string, event: Event): boolean {
+export function matchesPrefix(prefix: string, event: Event): boolean {
   if (prefix === '') return true
   switch (event.kind) {
     case 'held':
@@ -25,7 +25,7 @@ export function shows(prefix: string, event: Event): boolean {
 export type MayRead = (name: string) => boolean
 
 /** What is left of an event of several locks for one who may not read the names of all of them. */
-export function narrowEvent(event: Event, mayRead: MayRead): Event {
+export function redactEvent(event: Event, mayRead: MayRead): Event {
   switch (event.kind) {
     case 'held':
       return { ...event, grant: { ...event.grant, locks: event.grant.locks.filter(({ name }) => mayRead(name)) } }
@@ -40,7 +40,7 @@ export function narrowEvent(event: Event, mayRead: MayRead): Event {
 }
 
 /** The same of a query: holds and waiters of several locks are shown with those that the one who asks may read. */
-export function narrowQuery(result: QueryResult, mayRead: MayRead): QueryResult {
+export function redactQuery(result: QueryResult, mayRead: MayRead): QueryResult {
   const rows = <T extends { readonly locks: readonly { readonly name: string }[] }>(all: readonly T[]): T[] =>
     all
       .map((row) => ({ ...row, locks: row.locks.filter(({ name }) => mayRead(name)) }))

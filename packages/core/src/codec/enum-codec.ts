@@ -7,7 +7,7 @@ import type { Writer } from './writer.js'
 /**
  * One byte for each word of a fixed set. The numbers are part of the format: never change or reuse one, only add.
  */
-export class Words<Word extends string> {
+export class EnumCodec<Word extends string> {
   readonly numbers: Readonly<Record<Word, number>>
   private readonly what: string
   private readonly byWord: Map<string, number>
@@ -34,7 +34,7 @@ export class Words<Word extends string> {
   }
 }
 
-export const ERROR_CODES = new Words<ErrorCode>('an error code', {
+export const ERROR_CODES = new EnumCodec<ErrorCode>('an error code', {
   busy: 1,
   timeout: 2,
   aborted: 3,
@@ -57,7 +57,7 @@ export const ERROR_CODES = new Words<ErrorCode>('an error code', {
   storage: 20,
 })
 
-export const END_REASONS = new Words<EndReason>('a reason for an end', {
+export const END_REASONS = new EnumCodec<EndReason>('a reason for an end', {
   released: 1,
   expired: 2,
   closed: 3,
@@ -67,16 +67,16 @@ export const END_REASONS = new Words<EndReason>('a reason for an end', {
   moved: 7,
 })
 
-export const CLOSERS = new Words<CloseSession['by']>('who closes a session', { owner: 1, operator: 2, death: 3 })
+export const CLOSERS = new EnumCodec<CloseSession['by']>('who closes a session', { owner: 1, operator: 2, death: 3 })
 
-export const CANCELLED_STATES = new Words<Extract<Result, { kind: 'cancelled' }>['was']>('what was cancelled', {
+export const CANCELLED_STATES = new EnumCodec<Extract<Result, { kind: 'cancelled' }>['was']>('what was cancelled', {
   queued: 1,
   granted: 2,
   ended: 3,
   unknown: 4,
 })
 
-export const UNQUEUE_REASONS = new Words<Extract<Event, { kind: 'unqueued' }>['reason']>('why a wait ended', {
+export const UNQUEUE_REASONS = new EnumCodec<Extract<Event, { kind: 'unqueued' }>['reason']>('why a wait ended', {
   timeout: 1,
   cancelled: 2,
   'session-ended': 3,

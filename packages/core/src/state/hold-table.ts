@@ -1,10 +1,10 @@
 import type { HoldId } from '../brand.js'
 import type { EndReason, Grant, HeldLock } from '../operations.js'
-import { assert } from './assert.js'
-import { DUE_DELAY, later } from './due.js'
+import { assert } from '../assert.js'
+import { DUE_DELAY, later } from './deadlines.js'
 import type { Machine } from './machine.js'
-import { type Answer, type Delay, type Hold, isIdle, type Lock, type Session } from './model.js'
-import { settle } from './requests.js'
+import { type Answer, type Delay, type Hold, isIdle, type Lock, type Session } from './elements.js'
+import { settle } from './deduplication.js'
 
 export function grantOf(hold: Hold): Grant {
   const { secret } = hold.terms

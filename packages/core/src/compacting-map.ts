@@ -14,7 +14,7 @@ const SIZE_MAX = 16_384
  * A `Map`, in the order of insertion, for a long life and short-lived entries. An iterator that is used on after a change may
  * go on through the table that was left: with entries that have been deleted since, and without new ones.
  */
-export class FreshMap<K, V> {
+export class CompactingMap<K, V> {
   private map = new Map<K, V>()
   private deletions = 0
 
@@ -66,8 +66,8 @@ export class FreshMap<K, V> {
   }
 }
 
-/** A `Set`, in the order of insertion, for a long life and short-lived elements. Iterators are as those of {@link FreshMap}. */
-export class FreshSet<T> {
+/** A `Set`, in the order of insertion, for a long life and short-lived elements. Iterators are as those of {@link CompactingMap}. */
+export class CompactingSet<T> {
   private set = new Set<T>()
   private deletions = 0
 
