@@ -22,6 +22,15 @@ export const HOUSE = {
   console: { imports: ['client', 'core', 'lab'], machine: [] },
 }
 
+/**
+ * Programs for developers, each in a folder of `tools/`: what their sources may import. No published package imports them, as
+ * their imports by path would leave the package.
+ */
+export const TOOLS = {
+  history: { imports: ['core', 'lab'], machine: ['main.ts', 'command.ts'] },
+  mutants: { imports: ['core', 'lab'], machine: true },
+}
+
 /** Packages without runtime dependencies: whatever they import must be a sister package or Node's. */
 const DEPENDENCY_FREE = new Set(['core', 'raft', 'client', 'fence'])
 
@@ -31,8 +40,12 @@ const IMPORT =
 /** All breaches, one line each. */
 export function structureProblems(root) {
   const problems = []
-  for (const [name, rules] of Object.entries(HOUSE)) {
-    for (const file of sources(join(root, 'packages', name, 'src'))) {
+  const floors = [
+    ...Object.entries(HOUSE).map(([name, rules]) => ({ name, rules, folder: join(root, 'packages', name, 'src') })),
+    ...Object.entries(TOOLS).map(([name, rules]) => ({ name, rules, folder: join(root, 'tools', name, 'src') })),
+  ]
+  for (const { name, rules, folder } of floors) {
+    for (const file of sources(folder)) {
       const where = relative(root, file).split(sep).join('/')
       const inside = where.split('/').slice(3).join('/')
       for (const found of imports(readFileSync(file, 'utf8'))) {

@@ -23,5 +23,5 @@ export const MUTANTS: readonly Mutant[] = ALL.filter(({ id }) => !OPEN_IDS.inclu
 /** Those that it has not found so far: holes, or bugs that something else makes up for. */
 export const OPEN_MUTANTS: readonly Mutant[] = ALL.filter(({ id }) => OPEN_IDS.includes(id))
 
-/** Rules that the tests of a package guard. They have no row in docs/mutants.md: the test is named beside the rule. */
+/** Rules that the tests of a package guard. They have no row in docs/internals/mutants.md: the test is named beside the rule. */
 export const RULE_MUTANTS: readonly Mutant[] = CLIENT_RULES

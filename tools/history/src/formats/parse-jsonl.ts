@@ -3,7 +3,7 @@ import { HistoryError, isMap, type Operation, toValue, type Value } from '@lease
 import { eventOf } from './fields.js'
 
 /**
- * Reads our own format, one JSON object per line in order of time; see docs/histories.md. Empty lines and lines that begin
+ * Reads our own format, one JSON object per line in order of time; see docs/internals/histories.md. Empty lines and lines that begin
  * with `#` or `//` are left out.
  * @throws HistoryError
  */
