@@ -9,16 +9,16 @@ import {
   parseDuration,
   parseToken,
 } from '@leasehold/core'
-import { type AcquireContext, acquireHold, isCrowdedOut, settleTerms } from './acquire.js'
+import { type AcquireContext, acquireHold, isCrowdedOut, settleTerms } from './hold/acquire-hold.js'
 import { requireAbility, requireAcquire } from './capabilities.js'
 import { formatCursor, parseCursor } from './cursor.js'
-import { Elapsed } from './elapsed.js'
-import { Election } from './election.js'
-import { Emitter } from './emitter.js'
+import { Elapsed } from './lease/elapsed.js'
+import { Election } from './coordination/election.js'
+import { Emitter } from './async/emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
-import { type FollowContext, RESYNC_PAUSE_MS } from './follow.js'
-import type { Hold, HoldWarning } from './hold.js'
-import { type OnceOptions, runOnce } from './once.js'
+import { type FollowContext, RESYNC_PAUSE_MS } from './coordination/live-state.js'
+import type { Hold, HoldWarning } from './hold/hold.js'
+import { type OnceOptions, runOnce } from './coordination/once.js'
 import {
   type AcquireOptions,
   type AcquirePlan,
@@ -35,12 +35,12 @@ import {
   signalOf,
 } from './options.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
-import { closedError, SessionPool } from './pool.js'
-import { bounded, delay, linkedController, settled } from './race.js'
-import { Register } from './register.js'
-import { runUnder } from './request.js'
-import { deserializeHold } from './serialize.js'
-import { checkPrefix, checkQuery, type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
+import { closedError, SessionPool } from './lease/session-pool.js'
+import { bounded, delay, linkedController, settled } from './async/bounded-wait.js'
+import { Register } from './coordination/register.js'
+import { runUnder } from './hold/run-with-hold.js'
+import { deserializeHold } from './hold/serialized-hold.js'
+import { checkPrefix, checkQuery, type LocksView, type QueryOptions, Viewer, type WatchEvent } from './namespace-view.js'
 
 export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'margin' | 'signal' | 'renew' | 'maxHold'>
 

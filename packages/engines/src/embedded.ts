@@ -5,8 +5,8 @@ import { type Engine, ProtocolEngine } from '@leasehold/client'
 import { InvalidError, type LockState, nameProblem, StorageError } from '@leasehold/core'
 import { lockViews, type Member, noNetwork, quietLogger, Replica, StreamHub } from '@leasehold/replica'
 import { NodeClock, NodeRandom, openNodeReplica } from '@leasehold/replica/node'
-import { LocalConnector } from './local-connector.js'
-import { MemoryDisk } from './memory-disk.js'
+import { LocalConnector } from './embedded/connector.js'
+import { MemoryDisk } from './embedded/memory-disk.js'
 
 /** A member of this process and those who use it. The last one to leave stops it. */
 interface Home {

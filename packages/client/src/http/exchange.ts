@@ -9,8 +9,8 @@ import {
 import type { EngineStatus } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
 import { backoffMs } from '../protocol/backoff.js'
-import { abortedError, delay } from '../race.js'
-import { after } from '../timers.js'
+import { abortedError, delay } from '../async/bounded-wait.js'
+import { after } from '../async/timers.js'
 import type { Fetch, FetchAnswer } from './fetch.js'
 
 export type Json = Record<string, unknown>

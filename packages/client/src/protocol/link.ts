@@ -12,10 +12,10 @@ import {
 } from '@leasehold/core'
 import type { EngineStatus } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { after } from '../timers.js'
+import { after } from '../async/timers.js'
 import { backoffMs } from './backoff.js'
 import type { Channel, Connector } from './channel.js'
-import { Pace } from './pace.js'
+import { Pace } from './early-flush.js'
 
 export interface LinkOptions {
   readonly platform: ClientPlatform

@@ -10,8 +10,8 @@ import {
   WAIT_FOREVER,
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant } from '../engine.js'
-import { abortedError } from '../race.js'
-import { errorOfRefusal, OpenRequest, type RequestHome } from './request.js'
+import { abortedError } from '../async/bounded-wait.js'
+import { errorOfRefusal, OpenRequest, type RequestHome } from './deduplicated-request.js'
 
 export interface AcquireHome extends RequestHome {
   granted(grant: Grant, pending: PendingAcquire): void

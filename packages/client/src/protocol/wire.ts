@@ -1,6 +1,6 @@
 import type { Command, LeaseholdError, Result } from '@leasehold/core'
-import type { Awaiting } from './request.js'
-import type { ProtocolSession } from './session.js'
+import type { Awaiting } from './deduplicated-request.js'
+import type { ProtocolSession } from './protocol-session.js'
 
 /** What a session needs from the connection under it. */
 export interface Wire {

@@ -8,7 +8,7 @@ import {
   type QueryResult,
   UnavailableError,
 } from '@leasehold/core'
-import { Emitter } from '../emitter.js'
+import { Emitter } from '../async/emitter.js'
 import type {
   Capabilities,
   Engine,
@@ -18,7 +18,7 @@ import type {
   OpenSessionOptions,
 } from '../engine.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { unpackError, unpackStatus } from './pack.js'
+import { unpackError, unpackStatus } from './thread-codec.js'
 import type { FromHost, OwnedPort, ToHost } from './port.js'
 import { type Caller, type CallOptions, RemoteSession } from './remote-session.js'
 import { SharedLease } from './shared-lease.js'

@@ -1,8 +1,8 @@
 import { type EndReason, type LostReason, type LeaseholdError, SessionEndedError } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineLease, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { tooMany } from '../protocol/request.js'
-import { abortedError } from '../race.js'
+import { tooMany } from '../protocol/deduplicated-request.js'
+import { abortedError } from '../async/bounded-wait.js'
 import type { SharedLease } from './shared-lease.js'
 
 /** What a session needs from its engine. */

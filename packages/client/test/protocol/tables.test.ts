@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Correlations } from '../../src/protocol/correlations.js'
-import { Pace } from '../../src/protocol/pace.js'
-import { RequestWindow } from '../../src/protocol/window.js'
+import { Pace } from '../../src/protocol/early-flush.js'
+import { RequestWindow } from '../../src/protocol/request-window.js'
 
 describe('the table of open requests', () => {
   it('is a map by number, however many are open and in whatever order they end', () => {

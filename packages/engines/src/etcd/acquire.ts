@@ -10,13 +10,13 @@ import {
   SessionEndedError,
   UnavailableError,
 } from '@leasehold/core'
-import { RefusedByEtcd } from './client.js'
-import { CODE } from './grpc.js'
+import { RefusedByEtcd } from './api/client.js'
+import { CODE } from './api/grpc.js'
 import { type HoldRecord, idOf, type RequestRecord, recordOf, type Word } from './layout.js'
-import type { Compare, Op, TxnRequest } from './messages.js'
+import type { Compare, Op, TxnRequest } from './api/messages.js'
 import type { EtcdSession, OwnHold } from './session.js'
-import { hashOf } from './words.js'
-import { type LockView, mismatchOf, placeIn } from './serve.js'
+import { hashOf } from './end-reasons.js'
+import { type LockView, mismatchOf, placeIn } from './grant-plan.js'
 import { holdRecord, kvsOf } from './store.js'
 
 /** A wait of 0 needs an answer all the same; this long for one. */

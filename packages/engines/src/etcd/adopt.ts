@@ -3,7 +3,7 @@ import { NotHolderError } from '@leasehold/core'
 import { heldView, type HoldRecord, idOf, recordOf } from './layout.js'
 import type { EtcdSession } from './session.js'
 import { kvsOf } from './store.js'
-import { hashOf, wordOp } from './words.js'
+import { hashOf, wordOp } from './end-reasons.js'
 
 export interface AdoptOptions {
   readonly id: bigint

@@ -23,14 +23,14 @@ import {
   UnavailableError,
   WatchError,
 } from '@leasehold/core'
-import { EtcdClient } from './client.js'
+import { EtcdClient } from './api/client.js'
 import { watchStore, type Item } from './events.js'
 import { bytesOf, type HoldRecord, recordOf, serialOf, type SessionRecord } from './layout.js'
-import type { Op, TxnRequest } from './messages.js'
-import { queryStore } from './query.js'
+import type { Op, TxnRequest } from './api/messages.js'
+import { queryStore } from './queries.js'
 import { registerOf } from './registers.js'
 import { EtcdSession } from './session.js'
-import { wordOp } from './words.js'
+import { wordOp } from './end-reasons.js'
 import { kvsOf, Store } from './store.js'
 import { parseEtcdUrl } from './url.js'
 

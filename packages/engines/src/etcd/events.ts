@@ -25,7 +25,7 @@ import {
   type SessionRecord,
   type Word,
 } from './layout.js'
-import type { KeyValue, WatchEventMessage } from './messages.js'
+import type { KeyValue, WatchEventMessage } from './api/messages.js'
 import { registerOf } from './registers.js'
 import type { Store } from './store.js'
 

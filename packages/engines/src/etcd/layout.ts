@@ -9,7 +9,7 @@ import {
   tokenOf,
 } from '@leasehold/core'
 import type { Serial } from '@leasehold/core'
-import type { KeyValue } from './messages.js'
+import type { KeyValue } from './api/messages.js'
 
 /**
  * What lies in etcd, below the prefix. JSON, so that an operator can read it with `etcdctl get --prefix leasehold/`.

@@ -18,7 +18,7 @@ import {
 } from '@leasehold/core'
 import { Acquire } from './acquire.js'
 import { adopt, type AdoptOptions } from './adopt.js'
-import { LostAnswer, RefusedByEtcd } from './client.js'
+import { LostAnswer, RefusedByEtcd } from './api/client.js'
 import {
   bytesOf,
   type HoldRecord,
@@ -29,11 +29,11 @@ import {
   type SessionRecord,
   type Word,
 } from './layout.js'
-import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
+import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './api/messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
-import type { PlannedGrant } from './serve.js'
+import type { PlannedGrant } from './grant-plan.js'
 import { kvsOf, type Store } from './store.js'
-import { hashOf } from './words.js'
+import { hashOf } from './end-reasons.js'
 
 /** Acquires and writes of one session that may be open at once. */
 const REQUESTS_MAX = 10_000

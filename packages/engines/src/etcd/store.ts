@@ -1,7 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import { EpochChangedError, InvalidError, splitToken, UnavailableError } from '@leasehold/core'
-import { type EtcdClient, RefusedByEtcd } from './client.js'
-import { baseFor, clusterOf, recordCluster } from './base.js'
+import { type EtcdClient, RefusedByEtcd } from './api/client.js'
+import { baseFor, clusterOf, recordCluster } from './serial-base.js'
 import {
   bytesOf,
   type EpochRecord,
@@ -14,8 +14,8 @@ import {
   serialOf,
   type SessionRecord,
 } from './layout.js'
-import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './messages.js'
-import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './serve.js'
+import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './api/messages.js'
+import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './grant-plan.js'
 
 /** Clients that connect at the same time raise the base together: one of them does it. */
 const RAISE_ATTEMPTS_MAX = 10

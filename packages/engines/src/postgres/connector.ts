@@ -15,7 +15,7 @@ import { errorOfPg, isRaised, type PgDriver } from './driver.js'
 import { Listener } from './listener.js'
 import { PostgresMember } from './member.js'
 import type { PostgresPlace } from './url.js'
-import { Warnings } from './warnings.js'
+import { Warnings } from './server-warnings.js'
 
 export interface PostgresConnectorOptions {
   readonly platform: ClientPlatform

@@ -1,7 +1,7 @@
 import { AccessError, InvalidError, type Serial, StorageError } from '@leasehold/core'
 import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
-import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './schema.js'
-import { movedSql, SERVER_FUNCTIONS } from './server-sql.js'
+import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './sql/schema.js'
+import { movedSql, SERVER_FUNCTIONS } from './sql/server-identity.js'
 import type { PostgresPlace } from './url.js'
 
 /** The place of an entry in the log; two logs that agree on one agree on everything before it. */

@@ -1,5 +1,5 @@
 import { InvalidError } from '@leasehold/core'
-import { SCHEMA_DEFAULT, schemaIdentifier } from './schema.js'
+import { SCHEMA_DEFAULT, schemaIdentifier } from './sql/schema.js'
 
 /** What a `postgres://` URL says. */
 export interface PostgresPlace {
