@@ -129,7 +129,7 @@ export function checkPrefix(prefix: unknown): void {
 }
 
 /** Makes users' views of the service's: full ids, and names without the client's namespace. */
-export class Viewer {
+export class NamespaceView {
   readonly #prefix: string
 
   constructor(prefix: string) {

@@ -1,5 +1,5 @@
 import { DEFAULT_LIMITS, InvalidError } from '@leasehold/core'
-import { follow, type FollowContext } from './live-state.js'
+import { liveState, type LiveStateContext } from './live-state.js'
 import type { Hold } from '../hold/hold.js'
 import { type AcquireOptions, checkKeys, describe, signalOf } from '../options.js'
 import type { HeldRow, LocksView, WatchEvent } from '../namespace-view.js'
@@ -19,7 +19,7 @@ export interface CampaignOptions extends Omit<AcquireOptions, 'mode' | 'permits'
   readonly value?: string
 }
 
-export interface ElectionContext extends FollowContext {
+export interface ElectionContext extends LiveStateContext {
   acquire(name: string, options: AcquireOptions): Promise<Hold>
   request<T>(name: string, options: AcquireOptions, body: (hold: Hold) => T | Promise<T>): Promise<T>
   query(options: { name: string; limit: number }): Promise<LocksView>
@@ -76,7 +76,7 @@ export class Election {
   /** The leader now, and again after every change; null while there is none. */
   async *observe(options: { signal?: AbortSignal } = {}): AsyncGenerator<Leader | null, void, void> {
     checkKeys(options, ['signal'], 'observe')
-    yield* follow<Leader | null>(this.#context, this.name, signalOf(options.signal), {
+    yield* liveState<Leader | null>(this.#context, this.name, signalOf(options.signal), {
       read: () => this.#read(),
       next: (event, shown) => this.#next(event, shown),
       same: (one, other) => one?.id === other?.id,

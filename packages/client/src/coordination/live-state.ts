@@ -6,15 +6,15 @@ import type { WatchEvent } from '../namespace-view.js'
 export const RESYNC_PAUSE_MS = 100
 
 /** What a view that goes on for ever (a leader, a register) needs of its client. */
-export interface FollowContext {
+export interface LiveStateContext {
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<WatchEvent>
   abortController(): AbortController
   /** A pause before the next try. */
   pause(): Promise<void>
 }
 
-/** What is followed. */
-export interface Followed<T> {
+/** What is source. */
+export interface LiveStateSource<T> {
   /** The state now, and the cursor from which its changes are watched. */
   read(): Promise<{ readonly now: T; readonly at: string }>
   /** What an event makes of what was shown; undefined: nothing new. */
@@ -27,23 +27,23 @@ export interface Followed<T> {
  * The state now, and again after every change, until `signal` aborts. After a gap, a restore or an outage the present state is
  * read again; an error before the first state is the caller's.
  */
-export async function* follow<T>(
-  context: FollowContext,
+export async function* liveState<T>(
+  context: LiveStateContext,
   prefix: string,
   signal: AbortSignal | undefined,
-  followed: Followed<T>,
+  source: LiveStateSource<T>,
 ): AsyncGenerator<T, void, void> {
   const { controller, unlink } = linkedController(context.abortController(), signal)
   try {
     let shown: T | undefined
     while (!controller.signal.aborted) {
       try {
-        const { now, at } = await followed.read()
-        const isNews = shown === undefined || !followed.same(now, shown)
+        const { now, at } = await source.read()
+        const isNews = shown === undefined || !source.same(now, shown)
         shown = now
         if (isNews) yield now
         for await (const event of context.watch(prefix, at, controller.signal)) {
-          const next = await followed.next(event, shown)
+          const next = await source.next(event, shown)
           if (next === undefined) continue
           shown = next
           yield next

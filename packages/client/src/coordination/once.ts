@@ -2,7 +2,7 @@ import { AcquireTimeoutError, InvalidError } from '@leasehold/core'
 import type { Hold } from '../hold/hold.js'
 import { type AcquireOptions, checkKeys, describe } from '../options.js'
 import type { Register, RegisterEntry } from './register.js'
-import { rememberSlot, slotKnown, type Slots, withoutSlot } from './run-slots.js'
+import { addRun, hasRun, type Slots, removeRun } from './run-slots.js'
 
 export interface OnceOptions extends Pick<AcquireOptions, 'ttl' | 'wait' | 'signal' | 'margin'> {
   /**
@@ -46,7 +46,7 @@ export async function runOnce<T>(
     })
   }
   const register = context.register(`once/${name}`)
-  const isClaimed = async () => slotKnown(slotsOf(await register.get()), slot)
+  const isClaimed = async () => hasRun(slotsOf(await register.get()), slot)
   // Who comes after the claim need not wait until the run is over; unless a throw would free the slot.
   if (onError === 'keep' && (await isClaimed())) return NOT_RUN
   try {
@@ -66,13 +66,13 @@ async function claimAndRun<T>(
 ): Promise<Outcome<T>> {
   const entry = await register.get()
   const before = slotsOf(entry)
-  if (slotKnown(before, slot)) return NOT_RUN
-  const claimed = rememberSlot(before, slot)
+  if (hasRun(before, slot)) return NOT_RUN
+  const claimed = addRun(before, slot)
   await register.put(claimed, { fence: hold, ifVersion: entry?.version ?? 0n })
   try {
     return { ran: true, value: await run(hold) }
   } catch (error) {
-    if (onError === 'free' && hold.state === 'held') await register.put(withoutSlot(claimed, slot), { fence: hold })
+    if (onError === 'free' && hold.state === 'held') await register.put(removeRun(claimed, slot), { fence: hold })
     throw error
   }
 }

@@ -1,9 +1,9 @@
 import { checkName, InvalidError, LimitError } from '@leasehold/core'
 import { requireAbility } from '../capabilities.js'
 import type { Engine, EngineRegister, EngineSession } from '../engine.js'
-import { follow, type FollowContext } from './live-state.js'
+import { liveState, type LiveStateContext } from './live-state.js'
 import { type Hold, holdInternals } from '../hold/hold.js'
-import { SessionKeeper } from '../lease/lease-keeper.js'
+import { LeaseKeeper } from '../lease/lease-keeper.js'
 import { checkFlag, checkKeys, describe, signalOf } from '../options.js'
 import type { WatchEvent } from '../namespace-view.js'
 
@@ -26,7 +26,7 @@ export interface PutOptions {
   readonly lock?: string
 }
 
-export interface RegisterContext extends FollowContext {
+export interface RegisterContext extends LiveStateContext {
   readonly engine: Engine
   readonly timeoutMs: number
   fullName(name: string): string
@@ -93,7 +93,7 @@ export class Register {
    */
   async *watch(options: { signal?: AbortSignal } = {}): AsyncGenerator<RegisterEntry | null, void, void> {
     checkKeys(options, ['signal'], 'watch')
-    yield* follow<RegisterEntry | null>(this.#context, this.key, signalOf(options.signal), {
+    yield* liveState<RegisterEntry | null>(this.#context, this.key, signalOf(options.signal), {
       read: async () => {
         const at = await this.#context.position()
         return { now: await this.get(), at }
@@ -145,9 +145,9 @@ export class Register {
     requireAbility(this.#context.engine, 'fenced registers')
     fence.assertHeld()
     const internals = fence[holdInternals]
-    const { home } = internals
+    const { host } = internals
     // The hold's own session is alive as long as the hold is: no other has to be opened.
-    const session = home instanceof SessionKeeper && home.live ? home.session : await this.#context.session()
+    const session = host instanceof LeaseKeeper && host.live ? host.session : await this.#context.session()
     return { session, timeoutMs, ...version, fence: internals.fence(lock) }
   }
 }

@@ -8,12 +8,12 @@ export interface Slots {
 /** How many slots are remembered one by one. */
 export const SLOTS_MAX = 100
 
-export function slotKnown(slots: Slots, slot: string): boolean {
+export function hasRun(slots: Slots, slot: string): boolean {
   return slots.ran.includes(slot) || (slots.forgotten !== '' && compareSlots(slot, slots.forgotten) <= 0)
 }
 
 /** With `slot`, and without the smallest ones if they become too many. */
-export function rememberSlot(slots: Slots, slot: string): Slots {
+export function addRun(slots: Slots, slot: string): Slots {
   const ran = [...slots.ran, slot]
   let { forgotten } = slots
   while (ran.length > SLOTS_MAX) {
@@ -24,7 +24,7 @@ export function rememberSlot(slots: Slots, slot: string): Slots {
   return { ran, forgotten }
 }
 
-export function withoutSlot(slots: Slots, slot: string): Slots {
+export function removeRun(slots: Slots, slot: string): Slots {
   return { ...slots, ran: slots.ran.filter((one) => one !== slot) }
 }
 

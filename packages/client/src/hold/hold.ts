@@ -28,7 +28,7 @@ export interface HeldLock {
 }
 
 /** What a hold needs from the session that it lives in. */
-export interface HoldHome {
+export interface HoldHost {
   readonly platform: ClientPlatform
   /** Length of the client's namespace prefix, which users do not see. */
   readonly prefixLength: number
@@ -76,7 +76,7 @@ export interface HoldInternals {
   /** Full id and full name of one of the hold's locks. */
   fence(name: string | undefined): { hold: bigint; lock: string }
   /** The session that the hold lives in, for fenced writes. */
-  readonly home: HoldHome
+  readonly host: HoldHost
 }
 
 /**
@@ -96,7 +96,7 @@ export class Hold implements AsyncDisposable {
   /** The locks of this hold, in the order in which they were asked for. */
   readonly locks: readonly HeldLock[]
   readonly persistent: boolean
-  readonly #home: HoldHome
+  readonly #host: HoldHost
   readonly #secret: string | undefined
   /** Made when somebody listens: most holds have neither listeners nor effects. */
   #warnings: Emitter<HoldWarning> | undefined
@@ -110,10 +110,10 @@ export class Hold implements AsyncDisposable {
   readonly #observed: End | undefined
 
   /** @internal Holds come from `acquire`, `request` and `adopt`. */
-  constructor(home: HoldHome, grant: EngineGrant, persistent: boolean) {
-    this.#home = home
+  constructor(host: HoldHost, grant: EngineGrant, persistent: boolean) {
+    this.#host = host
     this.id = grant.id
-    const { prefixLength } = home
+    const { prefixLength } = host
     this.locks =
       prefixLength === 0 ? grant.locks : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
     this.persistent = persistent
@@ -123,9 +123,9 @@ export class Hold implements AsyncDisposable {
 
   /** The hold's state, now: the deadline is compared with the clocks at this call. */
   get state(): HoldState {
-    if (this.#state === 'held' && !this.persistent && !this.#home.check()) {
+    if (this.#state === 'held' && !this.persistent && !this.#host.check()) {
       // Asked by a listener in the middle of the session's end: this hold's turn comes now.
-      const ended = this.#home.ended
+      const ended = this.#host.ended
       if (ended) this.lose(ended.reason, ended.text)
     }
     return this.#state
@@ -166,7 +166,7 @@ export class Hold implements AsyncDisposable {
   get signal(): AbortSignal {
     const state = this.state
     if (!this.#controller) {
-      this.#controller = this.#home.platform.abortController()
+      this.#controller = this.#host.platform.abortController()
       if (state === 'lost') this.#controller.abort(this.#lost)
     }
     return this.#controller.signal
@@ -174,7 +174,7 @@ export class Hold implements AsyncDisposable {
 
   /** When the hold stops being held if nothing renews it, by this machine's calendar. For logs only. */
   get deadline(): Date {
-    const { platform } = this.#home
+    const { platform } = this.#host
     const remaining = this.remaining()
     return platform.date(remaining === Number.POSITIVE_INFINITY ? DATE_MAX_MS : platform.wallMs() + remaining)
   }
@@ -182,7 +182,7 @@ export class Hold implements AsyncDisposable {
   /** Milliseconds for which this is held if nothing renews it, at this moment. 0 when it is not held. */
   remaining(): number {
     if (this.state !== 'held') return 0
-    return this.persistent ? Number.POSITIVE_INFINITY : Math.max(0, this.#home.remaining())
+    return this.persistent ? Number.POSITIVE_INFINITY : Math.max(0, this.#host.remaining())
   }
 
   /**
@@ -214,7 +214,7 @@ export class Hold implements AsyncDisposable {
   on(event: 'warning', listener: (warning: HoldWarning) => void): () => void {
     if (event !== 'warning')
       throw new InvalidError(`a hold has no event ${String(event)}`, { hint: "it has 'warning'" })
-    this.#warnings ??= new Emitter(this.#home.platform)
+    this.#warnings ??= new Emitter(this.#host.platform)
     return this.#warnings.add(listener)
   }
 
@@ -234,12 +234,12 @@ export class Hold implements AsyncDisposable {
 
   #release(): Promise<Released> {
     this.#end('released')
-    return this.#home.release(this)
+    return this.#host.release(this)
   }
 
   async #releaseAfter(effects: ReadonlySet<Promise<unknown>>): Promise<Released> {
     while (effects.size > 0 && this.state === 'held') {
-      await settled(this.#home.platform, Promise.allSettled(effects), this.remaining())
+      await settled(this.#host.platform, Promise.allSettled(effects), this.remaining())
     }
     return this.state === 'held' ? this.#release() : NOT_RELEASED
   }
@@ -289,9 +289,9 @@ export class Hold implements AsyncDisposable {
   /** @internal */
   get [holdInternals](): HoldInternals {
     return {
-      home: this.#home,
+      host: this.#host,
       track: (effect) => this.#track(effect),
-      fence: (name) => ({ hold: this.id, lock: this.#home.fullName(name ?? this.#exclusive().name) }),
+      fence: (name) => ({ hold: this.id, lock: this.#host.fullName(name ?? this.#exclusive().name) }),
     }
   }
 
@@ -305,7 +305,7 @@ export class Hold implements AsyncDisposable {
   }
 
   /** @internal A release found the hold gone; `ended`: how, if the service has said so. */
-  wasGone(ended: LostEnd | undefined): void {
+  markGone(ended: LostEnd | undefined): void {
     const { reason, text } = ended ?? { reason: 'expired', text: 'it was gone when its release arrived' }
     this.#gone = this.#lostError(reason, text)
   }
@@ -324,7 +324,7 @@ export class Hold implements AsyncDisposable {
   warnReleaseFailed(cause: unknown): void {
     const why = cause instanceof Error ? cause.message : String(cause)
     const message = `the release of ${quoted(this.names)} was not confirmed: ${why}`
-    this.#home.warn(this, { kind: 'release-failed', message, cause })
+    this.#host.warn(this, { kind: 'release-failed', message, cause })
   }
 
   #lostError(reason: LostReason, text: string): HoldLostError {
@@ -340,14 +340,14 @@ export class Hold implements AsyncDisposable {
   #end(state: 'released' | 'lost'): void {
     this.#state = state
     this.#over?.resolve(this.#lost ?? null)
-    this.#home.forget(this, state)
+    this.#host.forget(this, state)
     if (this.#observed) this.#observed(this.#lost === undefined ? {} : { error: this.#lost, ...this.#overlap() })
   }
 
   /** When the service had ended the hold before this client knew. After the local deadline there was no such time. */
   #overlap(): { overlapMaxMs?: number } {
     const reason = this.#lost?.reason
-    return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.#home.unconfirmedMs() }
+    return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.#host.unconfirmedMs() }
   }
 
   #lock(name: string): HeldLock {

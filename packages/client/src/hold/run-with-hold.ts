@@ -6,7 +6,7 @@ import type { Hold } from './hold.js'
  * the body threw → its error; it returned and the hold was lost → `HoldLostError` with the value in `.result`;
  * it returned and only the release failed → the value, and a warning.
  */
-export async function runUnder<T>(hold: Hold, body: (hold: Hold) => T | Promise<T>): Promise<T> {
+export async function runWithHold<T>(hold: Hold, body: (hold: Hold) => T | Promise<T>): Promise<T> {
   let result: T
   try {
     result = await body(hold)

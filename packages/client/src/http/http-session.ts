@@ -14,11 +14,11 @@ import {
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { isBeforehand, tooMany, unknownOutcome } from '../protocol/deduplicated-request.js'
+import { isBeforehand, windowFullError, unknownOutcomeError } from '../protocol/deduplicated-request.js'
 import { abortedError } from '../async/bounded-wait.js'
 import type { Ask, Got, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './hold-handle.js'
-import { OpenNumbers } from './request-numbers.js'
+import { RequestNumbers } from './request-numbers.js'
 
 export interface HttpSessionOptions {
   readonly exchange: HttpExchange
@@ -42,7 +42,7 @@ const FOREVER_MS = 24 * 3_600_000
 /** Holds that are asked for at the same time. */
 const CHECKS_AT_ONCE = 8
 
-const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 const END_OF_LOSS: Record<string, EndReason> = { stolen: 'stolen', moved: 'moved', closed: 'closed' }
 
 /**
@@ -52,11 +52,11 @@ const END_OF_LOSS: Record<string, EndReason> = { stolen: 'stolen', moved: 'moved
 export class HttpSession implements EngineSession {
   readonly id: bigint
   readonly ttlMs: number
-  listener: EngineSessionListener = NOBODY
+  listener: EngineSessionListener = NO_LISTENER
   readonly #options: HttpSessionOptions
   readonly #handles = new Map<bigint, string>()
   readonly #waits = new Set<(why?: AbortedError) => void>()
-  readonly #numbers = new OpenNumbers()
+  readonly #numbers = new RequestNumbers()
   #open = 0
   #ended: LeaseholdError | undefined
 
@@ -79,7 +79,7 @@ export class HttpSession implements EngineSession {
 
   async acquire(options: AcquireOptions): Promise<EngineGrant> {
     if (this.#ended) throw this.#ended
-    if (this.congested) throw tooMany()
+    if (this.congested) throw windowFullError()
     const { platform } = this.#options
     const controller = platform.abortController()
     const { signal } = options
@@ -219,7 +219,7 @@ export class HttpSession implements EngineSession {
   end(error: LeaseholdError): void {
     if (this.#ended) return
     this.#ended = error
-    this.listener = NOBODY
+    this.listener = NO_LISTENER
     this.#handles.clear()
     this.#options.forget(this)
     for (const stop of [...this.#waits]) stop()
@@ -251,7 +251,7 @@ export class HttpSession implements EngineSession {
       return await this.#ask({ ...ask, onUnanswered })
     } catch (error) {
       if (error instanceof UnavailableError || (unanswered && refusedBeforehand(error))) {
-        throw unknownOutcome(ask.what, error as LeaseholdError)
+        throw unknownOutcomeError(ask.what, error as LeaseholdError)
       }
       throw error
     } finally {
@@ -300,7 +300,7 @@ export class HttpSession implements EngineSession {
   }
 
   #numberOfWrite(): number {
-    if (!this.#ended && this.#numbers.width > WINDOW_REQUESTS) throw tooMany()
+    if (!this.#ended && this.#numbers.width > WINDOW_REQUESTS) throw windowFullError()
     return this.#numbers.take()
   }
 

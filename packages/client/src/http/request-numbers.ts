@@ -1,5 +1,5 @@
 /** The request numbers of a session that have no final answer yet. */
-export class OpenNumbers {
+export class RequestNumbers {
   /** In ascending order. */
   readonly #open = new Set<number>()
   #next = 1

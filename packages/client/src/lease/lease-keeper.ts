@@ -1,12 +1,12 @@
 import { type EndReason, FreshMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
-import { Hold, type HoldHome, type HoldWarning, type LostEnd, NOT_RELEASED, RELEASED, type Released } from '../hold/hold.js'
+import { Hold, type HoldHost, type HoldWarning, type LostEnd, NOT_RELEASED, RELEASED, type Released } from '../hold/hold.js'
 import { begin, isObserved, observed } from '../observers.js'
 import type { ClientPlatform } from '../platform.js'
 import { after } from '../async/timers.js'
 
-export interface KeeperOptions {
+export interface LeaseKeeperOptions {
   readonly platform: ClientPlatform
   readonly elapsed: Elapsed
   readonly session: EngineSession
@@ -20,7 +20,7 @@ export interface KeeperOptions {
   readonly answerTimeoutMs: number
   /** The session serves one acquire only and is closed with its hold. */
   readonly dedicated: boolean
-  readonly onEnd: (keeper: SessionKeeper) => void
+  readonly onEnd: (keeper: LeaseKeeper) => void
   /** The opening, then every renewal that was acknowledged: when it was sent. */
   readonly onAcknowledged?: (sentAt: number) => void
   readonly onWarning: (hold: Hold, warning: HoldWarning) => void
@@ -29,9 +29,9 @@ export interface KeeperOptions {
 /** Overlapping attempts to renew; more than this are never needed before the deadline. */
 const ATTEMPTS_MAX = 8
 /** The clocks are looked at this often at least, so that a suspend is noticed soon after. */
-const LOOK_MS = 1000
+const CLOCK_CHECK_MS = 1000
 /** What sums of fractions may be wrong by: a timer must not be a millisecond later because of it. */
-const NOISE_MS = 1e-6
+const ROUNDING_MS = 1e-6
 /** Ends that arrive before the grant that they belong to; more means that the engine is broken. */
 const EARLY_ENDS_MAX = 10_000
 
@@ -64,11 +64,11 @@ const END_TEXT: Record<EndReason, string> = {
  * - *ended*: by the deadline (the session is abandoned: no renewal, no release), by the service, or by `close`. All holds
  *   are lost; whatever arrives later is dropped.
  */
-export class SessionKeeper implements EngineSessionListener, HoldHome {
+export class LeaseKeeper implements EngineSessionListener, HoldHost {
   readonly platform: ClientPlatform
   readonly session: EngineSession
   readonly dedicated: boolean
-  readonly #options: KeeperOptions
+  readonly #options: LeaseKeeperOptions
   readonly #elapsed: Elapsed
   readonly #leaseMs: number
   readonly #intervalMs: number
@@ -89,7 +89,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   #cancelTimer: () => void = () => {}
   #ended: LostEnd | undefined
 
-  constructor(options: KeeperOptions) {
+  constructor(options: LeaseKeeperOptions) {
     this.#options = options
     this.platform = options.platform
     this.session = options.session
@@ -271,7 +271,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     const told = sent.then(
       ({ released }) => {
         this.#releasing.delete(hold.id)
-        if (!released) hold.wasGone(releasing.ended)
+        if (!released) hold.markGone(releasing.ended)
         if (this.dedicated) this.#closeIfUnused()
         return released ? RELEASED : NOT_RELEASED
       },
@@ -288,7 +288,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   #notReleased(hold: Hold, releasing: Releasing, error: unknown): Released {
     if (!(error instanceof SessionEndedError)) throw error
     if (this.#ended && this.#ended.reason !== 'deadline') {
-      hold.wasGone(releasing.ended ?? this.#ended)
+      hold.markGone(releasing.ended ?? this.#ended)
       return NOT_RELEASED
     }
     throw new UnavailableError('the release was not acknowledged before the session ended', {
@@ -440,7 +440,7 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
     let due = this.#deadline
     if (this.#renewsItself) due = Math.min(due, this.#nextAttemptAt)
     if (this.#renewing && !this.#warned) due = Math.min(due, this.#warnAt)
-    const delayMs = Math.min(Math.max(Math.ceil(due - now - NOISE_MS), 1), LOOK_MS)
+    const delayMs = Math.min(Math.max(Math.ceil(due - now - ROUNDING_MS), 1), CLOCK_CHECK_MS)
     this.#cancelTimer = after(this.platform, delayMs, () => this.#tick())
   }
 }

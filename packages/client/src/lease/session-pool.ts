@@ -2,10 +2,10 @@ import { AbortedError, LimitError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { Engine, EngineStatus } from '../engine.js'
 import type { Hold, HoldWarning } from '../hold/hold.js'
-import { SessionKeeper } from './lease-keeper.js'
+import { LeaseKeeper } from './lease-keeper.js'
 import type { ClientPlatform } from '../platform.js'
 
-export interface PoolOptions {
+export interface SessionPoolOptions {
   readonly platform: ClientPlatform
   readonly elapsed: Elapsed
   readonly engine: Engine
@@ -18,11 +18,11 @@ export interface PoolOptions {
 /** Sessions of one client with one TTL. The second and later ones are opened only when all others have no request numbers left. */
 const SESSIONS_PER_TTL_MAX = 64
 
-interface Lane {
+interface TtlSessions {
   readonly ttlMs: number
   readonly marginMs: number
-  readonly keepers: SessionKeeper[]
-  opening: Promise<SessionKeeper> | undefined
+  readonly keepers: LeaseKeeper[]
+  opening: Promise<LeaseKeeper> | undefined
 }
 
 /**
@@ -30,19 +30,19 @@ interface Lane {
  * too many open requests (a waiter pins the window of request numbers) gets a second one beside it.
  */
 export class SessionPool {
-  readonly #options: PoolOptions
-  readonly #lanes = new Map<string, Lane>()
-  readonly #all = new Set<SessionKeeper>()
-  readonly #openings = new Set<Promise<SessionKeeper>>()
+  readonly #options: SessionPoolOptions
+  readonly #lanes = new Map<string, TtlSessions>()
+  readonly #all = new Set<LeaseKeeper>()
+  readonly #openings = new Set<Promise<LeaseKeeper>>()
   /** The one that was used last: mostly there is only one. */
-  #last: Lane | undefined
+  #last: TtlSessions | undefined
   #closed = false
 
-  constructor(options: PoolOptions) {
+  constructor(options: SessionPoolOptions) {
     this.#options = options
   }
 
-  get keepers(): ReadonlySet<SessionKeeper> {
+  get keepers(): ReadonlySet<LeaseKeeper> {
     return this.#all
   }
 
@@ -51,10 +51,10 @@ export class SessionPool {
   }
 
   /** A live session with room for a request, if there is one at once. */
-  ready(ttlMs: number, marginMs: number): SessionKeeper | undefined {
+  ready(ttlMs: number, marginMs: number): LeaseKeeper | undefined {
     let lane = this.#last
     if (lane?.ttlMs !== ttlMs || lane.marginMs !== marginMs) {
-      lane = this.#lanes.get(laneKey(ttlMs, marginMs))
+      lane = this.#lanes.get(ttlKey(ttlMs, marginMs))
       this.#last = lane
     }
     return lane?.keepers.find(hasRoom)
@@ -65,8 +65,8 @@ export class SessionPool {
   }
 
   /** A live session with room for a request. */
-  async get(ttlMs: number, marginMs: number): Promise<SessionKeeper> {
-    const key = laneKey(ttlMs, marginMs)
+  async get(ttlMs: number, marginMs: number): Promise<LeaseKeeper> {
+    const key = ttlKey(ttlMs, marginMs)
     let lane = this.#lanes.get(key)
     if (!lane) {
       lane = { ttlMs, marginMs, keepers: [], opening: undefined }
@@ -88,7 +88,7 @@ export class SessionPool {
   }
 
   /** A session for one acquire, which ends with it. */
-  dedicated(ttlMs: number, marginMs: number): Promise<SessionKeeper> {
+  dedicated(ttlMs: number, marginMs: number): Promise<LeaseKeeper> {
     return this.#open(ttlMs, marginMs, undefined)
   }
 
@@ -105,7 +105,7 @@ export class SessionPool {
     await Promise.all([...this.#all].map((keeper) => keeper.close(timeoutMs)))
   }
 
-  #open(ttlMs: number, marginMs: number, lane: Lane | undefined): Promise<SessionKeeper> {
+  #open(ttlMs: number, marginMs: number, lane: TtlSessions | undefined): Promise<LeaseKeeper> {
     const opening = this.#openNow(ttlMs, marginMs, lane)
     this.#openings.add(opening)
     const done = () => {
@@ -115,7 +115,7 @@ export class SessionPool {
     return opening
   }
 
-  async #openNow(ttlMs: number, marginMs: number, lane: Lane | undefined): Promise<SessionKeeper> {
+  async #openNow(ttlMs: number, marginMs: number, lane: TtlSessions | undefined): Promise<LeaseKeeper> {
     if (this.#closed) throw closedError()
     const { engine, elapsed, platform, clientName, connectTimeoutMs, prefix, onWarning } = this.#options
     const sentAt = elapsed.now()
@@ -125,7 +125,7 @@ export class SessionPool {
       client: clientName,
       timeoutMs: connectTimeoutMs,
     })
-    const keeper = new SessionKeeper({
+    const keeper = new LeaseKeeper({
       platform,
       elapsed,
       session,
@@ -149,18 +149,18 @@ export class SessionPool {
     return keeper
   }
 
-  #remove(keeper: SessionKeeper, lane: Lane | undefined): void {
+  #remove(keeper: LeaseKeeper, lane: TtlSessions | undefined): void {
     this.#all.delete(keeper)
     const position = lane?.keepers.indexOf(keeper) ?? -1
     if (position >= 0) lane?.keepers.splice(position, 1)
   }
 }
 
-function laneKey(ttlMs: number, marginMs: number): string {
+function ttlKey(ttlMs: number, marginMs: number): string {
   return `${ttlMs}/${marginMs}`
 }
 
-function hasRoom(keeper: SessionKeeper): boolean {
+function hasRoom(keeper: LeaseKeeper): boolean {
   return keeper.check() && !keeper.session.congested
 }
 

@@ -19,26 +19,26 @@ export interface Awaiting {
 }
 
 /** What a request needs from its session. */
-export interface RequestHome {
+export interface RequestHost {
   readonly wire: Wire
   readonly identity: { readonly session: SessionId }
-  answered(request: OpenRequest, result: Result): void
+  answered(request: DeduplicatedRequest, result: Result): void
 }
 
 /**
  * One numbered request of a session. It is *open* from its number being taken until its final answer, and is sent again
  * with the same number on every new connection, so that a lost answer never makes a second effect.
  */
-export abstract class OpenRequest implements Awaiting {
+export abstract class DeduplicatedRequest implements Awaiting {
   /** How often it was handed to a connection. */
   sendings = 0
-  /** What its last sending has told the service. */
-  told: Ack | undefined
+  /** What its last sending has acknowledged to the service. */
+  lastAck: Ack | undefined
   /** When nobody waits for the answer any longer, in milliseconds of the monotonic clock. */
   dueAt = Number.POSITIVE_INFINITY
 
   constructor(
-    readonly home: RequestHome,
+    readonly host: RequestHost,
     readonly number: number,
   ) {}
 
@@ -48,7 +48,7 @@ export abstract class OpenRequest implements Awaiting {
   }
 
   /** A refusal that leaves open what became of an earlier sending. */
-  leavesOpen(result: Result): boolean {
+  isOutcomeOpen(result: Result): boolean {
     return result.kind === 'refused' && this.sendings > 1 && isBeforehand(result.code)
   }
 
@@ -62,7 +62,7 @@ export abstract class OpenRequest implements Awaiting {
   abstract overdue(): void
 
   answered(result: Result): void {
-    this.home.answered(this, result)
+    this.host.answered(this, result)
   }
 }
 
@@ -90,19 +90,19 @@ export function isBeforehand(code: ErrorCode): boolean {
 }
 
 /** Refusals after which the same message may be sent again elsewhere: nothing was done, or a repeat is recognised. */
-export function worthRepeating(refused: Refused): boolean {
+export function isRetryableRefusal(refused: Refused): boolean {
   return refused.code === 'no-quorum' || refused.code === 'unknown-outcome' || refused.code === 'unreachable'
 }
 
 /** A session has no numbers left for requests that may as well be made in another one. */
-export function tooMany(): LimitError {
+export function windowFullError(): LimitError {
   return new LimitError('too many requests of this session are open', {
     hint: 'an acquire that waits for long keeps back the request numbers after it: let it wait in a client of its own',
   })
 }
 
 /** A request was sent, and nobody will ever say what became of it. */
-export function unknownOutcome(what: string, cause: LeaseholdError): LeaseholdError {
+export function unknownOutcomeError(what: string, cause: LeaseholdError): LeaseholdError {
   return new UnknownOutcomeError(`the ${what} was sent, and its answer is lost: it may have taken effect`, { cause })
 }
 

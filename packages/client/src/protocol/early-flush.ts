@@ -12,7 +12,7 @@ const WEIGHT = 1 / 8
  * answers while this side waits, instead of the two taking turns. It costs more frames and more flushes, so it is worth it only
  * where the service (with network and disk) takes not much longer for its part than this side for its own. Both are measured.
  */
-export class Pace {
+export class EarlyFlush {
   /** From sending to the next answer, and from the answers to the last message that they have caused, in milliseconds. */
   #service = 0
   #own = 0
@@ -20,7 +20,7 @@ export class Pace {
   #sentAt: number | undefined
   #sent = 0
 
-  leavesEarly(waiting: number, awaited: number): boolean {
+  shouldFlush(waiting: number, awaited: number): boolean {
     return waiting >= BURST_MIN && waiting * PARTS >= awaited && this.#service < SERVICE_SHARE * this.#own
   }
 
@@ -37,7 +37,7 @@ export class Pace {
   }
 
   /** Everything that was caused by what was heard has been made; `waiting` messages of it have not left yet. */
-  turnEnds(waiting: number, now: number): void {
+  turnEnded(waiting: number, now: number): void {
     const burst = this.#sent + waiting >= BURST_MIN
     if (burst && this.#heardAt !== undefined) this.#own += (now - this.#heardAt - this.#own) * WEIGHT
     this.#heardAt = undefined

@@ -2,7 +2,7 @@ import { EpochChangedError, type Fence, type Grant, type Serial, splitToken, tok
 import type { EngineGrant } from '../engine.js'
 
 /** Full 63-bit ids for the client, counter values for the service: the epoch of a session is the difference. */
-export class Ids {
+export class EpochIds {
   readonly #epoch: number
 
   constructor(epoch: number) {

@@ -30,7 +30,7 @@ import { after } from '../async/timers.js'
 import type { Connector } from './channel.js'
 import { Correlations } from './correlations.js'
 import { Link } from './link.js'
-import { type Awaiting, errorOfRefusal, worthRepeating } from './deduplicated-request.js'
+import { type Awaiting, errorOfRefusal, isRetryableRefusal } from './deduplicated-request.js'
 import { ProtocolSession } from './protocol-session.js'
 import { StreamWatch } from './stream-watch.js'
 import type { Wire } from './wire.js'
@@ -106,7 +106,7 @@ export class ProtocolEngine implements Engine, Wire {
         awaited: () => this.#awaited.size,
         needed: () => this.#calls.size + this.#sessions.size + this.#watches.size > 0,
         // A reader of a watch waits for its next event.
-        wanted: () =>
+        hasWaiters: () =>
           this.#calls.size + this.#watches.size > 0 ||
           [...this.#sessions.values()].some((session) => session.openRequests > 0),
       },
@@ -161,7 +161,7 @@ export class ProtocolEngine implements Engine, Wire {
     try {
       await this.#withSerial(hold, timeoutMs, (serial) => ({ kind: 'steal', hold: serial, actor, reason }), sends)
     } catch (error) {
-      // The answer to the first sending was lost. That the hold is gone now is what was wanted.
+      // The answer to the first sending was lost. That the hold is gone now is what was hasWaiters.
       if (!(error instanceof NotHolderError && sends.count > 1)) throw error
     }
   }
@@ -195,7 +195,7 @@ export class ProtocolEngine implements Engine, Wire {
     const stop = () => watch.stop()
     signal.addEventListener('abort', stop)
     this.#watches.add(watch)
-    this.#link.want()
+    this.#link.ensureConnected()
     if (this.#link.connected) this.#sendWatch(watch)
     try {
       yield* watch.items()
@@ -227,8 +227,8 @@ export class ProtocolEngine implements Engine, Wire {
     return this.#link.lastError
   }
 
-  want(): void {
-    this.#link.want()
+  ensureConnected(): void {
+    this.#link.ensureConnected()
   }
 
   now(): number {
@@ -239,8 +239,8 @@ export class ProtocolEngine implements Engine, Wire {
     return after(this.#platform, delayMs, callback, keepAlive)
   }
 
-  suspect(error: LeaseholdError, patienceMs: number): void {
-    this.#link.suspect(error, patienceMs)
+  probe(error: LeaseholdError, patienceMs: number): void {
+    this.#link.probe(error, patienceMs)
   }
 
   forget(session: ProtocolSession): void {
@@ -309,7 +309,7 @@ export class ProtocolEngine implements Engine, Wire {
       const expired = () => call.fail(this.unavailable(`no answer to ${what} within ${timeoutMs} ms`))
       const cancel = this.after(timeoutMs, expired, true)
       this.#calls.add(call)
-      this.#link.want()
+      this.#link.ensureConnected()
       if (this.#link.connected) this.#sendCall(call)
     })
   }
@@ -451,7 +451,7 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   #answered(message: Answer, result?: Result, leaderUrl = ''): void {
-    if (result?.kind === 'refused' && (worthRepeating(result) || leaderUrl !== '')) {
+    if (result?.kind === 'refused' && (isRetryableRefusal(result) || leaderUrl !== '')) {
       // This member cannot do it, or does not know whether it was done: everything open goes to the next one.
       return this.#link.leave(errorOfRefusal(result), leaderUrl)
     }

@@ -16,11 +16,11 @@ import {
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
 import { ChangeLog } from './change-log.js'
-import { Ids } from './epoch-ids.js'
-import { type CallTerms, Cancel, NumberedCall } from './session-call.js'
+import { EpochIds } from './epoch-ids.js'
+import { type CallTerms, CancelRequest, SessionCall } from './session-call.js'
 import { PendingAcquire } from './pending-acquire.js'
-import { errorOfRefusal, type OpenRequest, type Renewal, tooMany, unexpected } from './deduplicated-request.js'
-import { UNNUMBERED, UnnumberedCalls } from './idempotent-calls.js'
+import { errorOfRefusal, type DeduplicatedRequest, type Renewal, windowFullError, unexpected } from './deduplicated-request.js'
+import { NO_NUMBER, IdempotentCalls } from './idempotent-calls.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './request-window.js'
 
@@ -37,10 +37,10 @@ export interface SessionIdentity {
  */
 const WINDOW_REQUESTS = 500
 
-const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 
 /** A service that is there answers a ping within this; less when there is not so much time left. */
-const SUSPECT_MS = 500
+const PROBE_MS = 500
 /** Pause before something that must be done is sent again after a refusal for want of room. */
 const AGAIN_MS = 100
 
@@ -55,15 +55,15 @@ export class ProtocolSession implements EngineSession {
   readonly id: bigint
   readonly ttlMs: number
   readonly identity: SessionIdentity
-  listener: EngineSessionListener = NOBODY
+  listener: EngineSessionListener = NO_LISTENER
   readonly wire: Wire
-  readonly #ids: Ids
-  readonly #open = new RequestWindow<OpenRequest>()
+  readonly #ids: EpochIds
+  readonly #open = new RequestWindow<DeduplicatedRequest>()
   readonly #changes = new ChangeLog()
-  readonly #unnumbered: UnnumberedCalls
+  readonly #idempotent: IdempotentCalls
   /** When the open requests are looked through for those that are overdue, by the clock of the wire. */
-  #lookAt = Number.POSITIVE_INFINITY
-  #cancelLook: () => void = () => {}
+  #deadlineCheckAt = Number.POSITIVE_INFINITY
+  #cancelDeadlineTimer: () => void = () => {}
   readonly #renewals = new FreshSet<Renewal>()
   #attached = true
   #closing: { send: () => void; done: (result: Result) => void } | undefined
@@ -72,13 +72,13 @@ export class ProtocolSession implements EngineSession {
   constructor(wire: Wire, identity: SessionIdentity) {
     this.wire = wire
     this.identity = identity
-    this.#ids = new Ids(identity.epoch)
+    this.#ids = new EpochIds(identity.epoch)
     this.ttlMs = identity.ttlMs
     this.id = tokenOf(identity.epoch, identity.session)
-    this.#unnumbered = new UnnumberedCalls({
+    this.#idempotent = new IdempotentCalls({
       now: () => wire.now(),
       send: (call) => {
-        this.#lookBy(call.dueAt)
+        this.#scheduleDeadlineCheck(call.dueAt)
         if (this.#attached) this.#send(call)
       },
     })
@@ -90,14 +90,14 @@ export class ProtocolSession implements EngineSession {
 
   /** Requests without a final answer: for tests that count what is left over. */
   get openRequests(): number {
-    return this.#open.size + this.#unnumbered.size + this.#renewals.size
+    return this.#open.size + this.#idempotent.size + this.#renewals.size
   }
 
   renew(timeoutMs: number): Promise<void> {
     if (this.#ended) return Promise.reject(this.#ended)
     const sentAt = this.wire.now()
     if (this.#renewals.size > 0) {
-      this.wire.suspect(this.wire.unavailable('a renewal has no answer'), Math.min(SUSPECT_MS, timeoutMs / 2))
+      this.wire.probe(this.wire.unavailable('a renewal has no answer'), Math.min(PROBE_MS, timeoutMs / 2))
     }
     return new Promise((resolve, reject) => {
       const renewal: Renewal = {
@@ -116,18 +116,18 @@ export class ProtocolSession implements EngineSession {
 
   acquire(options: AcquireOptions): Promise<EngineGrant> {
     if (this.#ended) return Promise.reject(this.#ended)
-    if (this.congested) return Promise.reject(tooMany())
+    if (this.congested) return Promise.reject(windowFullError())
     return new Promise((resolve, reject) => {
       const pending = new PendingAcquire(this, this.#open.take(), options, resolve, reject)
       this.#submit(pending)
       pending.start()
-      this.#lookBy(pending.dueAt)
+      this.#scheduleDeadlineCheck(pending.dueAt)
     })
   }
 
   cancelAcquires(why: string): void {
     for (const request of this.#open.values()) {
-      if (request instanceof PendingAcquire) this.giveUp(request, new AbortedError(why))
+      if (request instanceof PendingAcquire) this.abandonAcquire(request, new AbortedError(why))
     }
   }
 
@@ -177,7 +177,7 @@ export class ProtocolSession implements EngineSession {
       }
       const extra = secret === undefined ? NOTHING : { secret }
       const command = (request: number, ack: Ack): Command => {
-        if (request !== UNNUMBERED) return { kind: 'release', session, request, ack, hold, ...extra }
+        if (request !== NO_NUMBER) return { kind: 'release', session, request, ack, hold, ...extra }
         sends.count++
         return { kind: 'release', session, hold, ...extra }
       }
@@ -226,7 +226,7 @@ export class ProtocolSession implements EngineSession {
         },
       }
     })
-    this.wire.want()
+    this.wire.ensureConnected()
     if (this.#attached) this.#closing?.send()
     try {
       const result = await answer
@@ -247,7 +247,7 @@ export class ProtocolSession implements EngineSession {
   detached(): void {
     if (!this.#attached) return
     this.#attached = false
-    this.#open.forgetTold()
+    this.#open.restoreAllAcks()
     this.#changes.reattached()
   }
 
@@ -258,7 +258,7 @@ export class ProtocolSession implements EngineSession {
     if (this.#renewals.size === 0) this.#sendCatchUp()
     for (const renewal of [...this.#renewals]) this.#sendRenewal(renewal)
     for (const request of this.#open.values()) this.#send(request)
-    this.#unnumbered.sendAgain()
+    this.#idempotent.resendAll()
     this.#closing?.send()
   }
 
@@ -278,16 +278,16 @@ export class ProtocolSession implements EngineSession {
   end(error: LeaseholdError): void {
     if (this.#ended) return
     this.#ended = error
-    this.listener = NOBODY
+    this.listener = NO_LISTENER
     // A closing session was asked to end; its holder has stopped already.
     this.#closing?.done({ kind: 'closed' })
     this.wire.forget(this)
-    this.#cancelLook()
+    this.#cancelDeadlineTimer()
     for (const request of this.#open.values()) {
       this.#open.drop(request.number)
       request.ended(error)
     }
-    for (const call of this.#unnumbered.values()) call.ended(error)
+    for (const call of this.#idempotent.values()) call.ended(error)
     for (const renewal of [...this.#renewals]) renewal.reject(error)
   }
 
@@ -304,30 +304,30 @@ export class ProtocolSession implements EngineSession {
     unnumbered = false,
   ): void {
     if (this.#ended) return reject(this.#ended)
-    const number = unnumbered ? UNNUMBERED : this.#open.take()
-    const call = new NumberedCall(this, number, terms, resolve, reject)
-    this.#lookBy(call.dueAt)
+    const number = unnumbered ? NO_NUMBER : this.#open.take()
+    const call = new SessionCall(this, number, terms, resolve, reject)
+    this.#scheduleDeadlineCheck(call.dueAt)
     if (!unnumbered) return this.#submit(call)
-    this.wire.want()
-    this.#unnumbered.add(call)
+    this.wire.ensureConnected()
+    this.#idempotent.add(call)
   }
 
-  #submit(request: OpenRequest): void {
+  #submit(request: DeduplicatedRequest): void {
     this.#open.set(request.number, request)
-    this.wire.want()
+    this.wire.ensureConnected()
     if (this.#attached) this.#send(request)
   }
 
-  #send(request: OpenRequest): void {
+  #send(request: DeduplicatedRequest): void {
     if (!this.wire.connected) return
-    const ack = this.#open.tell()
+    const ack = this.#open.takeAck()
     request.sendings++
-    request.told = ack
+    request.lastAck = ack
     this.wire.command(request.command(ack), request)
   }
 
   /** A refusal for want of room, of something that must be done: it is sent again after a pause, with its number. */
-  sendAgainLater(request: OpenRequest, result: Result): boolean {
+  retryLater(request: DeduplicatedRequest, result: Result): boolean {
     if (result.kind !== 'refused' || (result.code !== 'limit' && result.code !== 'storage')) return false
     this.wire.after(AGAIN_MS, () => {
       if (this.#isOpen(request) && this.#attached) this.#send(request)
@@ -335,12 +335,12 @@ export class ProtocolSession implements EngineSession {
     return true
   }
 
-  answered(request: OpenRequest, result: Result): void {
-    if (result.kind === 'refused' && request.told) this.#open.untold(request.told)
+  answered(request: DeduplicatedRequest, result: Result): void {
+    if (result.kind === 'refused' && request.lastAck) this.#open.restoreAck(request.lastAck)
     this.#settle(request, result)
   }
 
-  #settle(request: OpenRequest, result: Result): void {
+  #settle(request: DeduplicatedRequest, result: Result): void {
     if (this.#ended || !this.#isOpen(request)) return
     if (result.kind === 'refused' && result.code === 'session-ended') {
       return this.endedByService('expired', errorOfRefusal(result))
@@ -348,36 +348,36 @@ export class ProtocolSession implements EngineSession {
     if (request.answer(result)) this.#close(request)
   }
 
-  #isOpen(request: OpenRequest): boolean {
-    if (request.number !== UNNUMBERED) return this.#open.get(request.number) === request
-    return this.#unnumbered.has(request as NumberedCall)
+  #isOpen(request: DeduplicatedRequest): boolean {
+    if (request.number !== NO_NUMBER) return this.#open.get(request.number) === request
+    return this.#idempotent.has(request as SessionCall)
   }
 
   granted(grant: Grant, pending: PendingAcquire): void {
     pending.resolve(this.#ids.grant(grant))
   }
 
-  forgo(request: OpenRequest): void {
+  abandonRequest(request: DeduplicatedRequest): void {
     this.#close(request)
   }
 
-  #close(request: OpenRequest): void {
-    if (request.number !== UNNUMBERED) return this.#closeNumber(request.number)
-    this.#unnumbered.close(request as NumberedCall)
-    if (this.#open.size + this.#unnumbered.size === 0) this.#lookNoMore()
+  #close(request: DeduplicatedRequest): void {
+    if (request.number !== NO_NUMBER) return this.#closeNumber(request.number)
+    this.#idempotent.close(request as SessionCall)
+    if (this.#open.size + this.#idempotent.size === 0) this.#cancelDeadlineCheck()
   }
 
   /** The number will not be used again. */
   #closeNumber(number: number): void {
     this.#open.answered(number)
-    if (this.#open.size + this.#unnumbered.size === 0) this.#lookNoMore()
+    if (this.#open.size + this.#idempotent.size === 0) this.#cancelDeadlineCheck()
   }
 
   /**
    * Gives an acquire up. `cancel` makes sure at the service that it has no effect: it leaves the queue, or its hold is
    * released, or it can never take effect. Both numbers stay open until that is answered.
    */
-  giveUp(pending: PendingAcquire, error: LeaseholdError): void {
+  abandonAcquire(pending: PendingAcquire, error: LeaseholdError): void {
     if (this.#open.get(pending.number) !== pending) return
     pending.stop()
     pending.reject(error)
@@ -387,37 +387,37 @@ export class ProtocolSession implements EngineSession {
   }
 
   #cancel(target: number): void {
-    this.#submit(new Cancel(this, this.#open.take(), target, () => this.#closeNumber(target)))
+    this.#submit(new CancelRequest(this, this.#open.take(), target, () => this.#closeNumber(target)))
   }
 
   // --- Those who wait too long ---
 
   /** One timer for all open requests: most are answered long before they are due. */
-  #lookBy(dueAt: number): void {
-    if (dueAt >= this.#lookAt) return
-    this.#cancelLook()
-    this.#lookAt = dueAt
-    this.#cancelLook = this.wire.after(dueAt - this.wire.now(), () => this.#look(), true)
+  #scheduleDeadlineCheck(dueAt: number): void {
+    if (dueAt >= this.#deadlineCheckAt) return
+    this.#cancelDeadlineTimer()
+    this.#deadlineCheckAt = dueAt
+    this.#cancelDeadlineTimer = this.wire.after(dueAt - this.wire.now(), () => this.#checkDeadlines(), true)
   }
 
-  #lookNoMore(): void {
-    if (this.#lookAt === Number.POSITIVE_INFINITY) return
-    this.#cancelLook()
-    this.#lookAt = Number.POSITIVE_INFINITY
+  #cancelDeadlineCheck(): void {
+    if (this.#deadlineCheckAt === Number.POSITIVE_INFINITY) return
+    this.#cancelDeadlineTimer()
+    this.#deadlineCheckAt = Number.POSITIVE_INFINITY
   }
 
-  #look(): void {
-    this.#lookAt = Number.POSITIVE_INFINITY
+  #checkDeadlines(): void {
+    this.#deadlineCheckAt = Number.POSITIVE_INFINITY
     const now = this.wire.now()
     for (const request of this.#open.values()) if (request.dueAt <= now) request.overdue()
-    for (const call of this.#unnumbered.values()) {
-      if (call.dueAt <= now && !this.#unnumbered.postpones(call)) call.overdue()
+    for (const call of this.#idempotent.values()) {
+      if (call.dueAt <= now && !this.#idempotent.postpone(call)) call.overdue()
     }
     if (this.#ended) return
     let dueAt = Number.POSITIVE_INFINITY
     for (const request of this.#open.values()) dueAt = Math.min(dueAt, request.dueAt)
-    for (const call of this.#unnumbered.values()) dueAt = Math.min(dueAt, call.dueAt)
-    this.#lookBy(dueAt)
+    for (const call of this.#idempotent.values()) dueAt = Math.min(dueAt, call.dueAt)
+    this.#scheduleDeadlineCheck(dueAt)
   }
 
   #numbered(request: number, ack: Ack) {
@@ -444,7 +444,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   #sendRenewal(renewal: Renewal): void {
-    this.wire.want()
+    this.wire.ensureConnected()
     if (!this.#attached || !this.wire.connected) return
     this.#renewCommand((error) => (error ? renewal.reject(error) : renewal.resolve()))
   }
@@ -455,7 +455,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   #renewCommand(done: (error: LeaseholdError | undefined) => void): void {
-    const ack = this.#open.hasNews ? this.#open.tell() : undefined
+    const ack = this.#open.hasUnreported ? this.#open.takeAck() : undefined
     const { seen } = this.#changes
     const command: Command = {
       kind: 'renew',
@@ -471,7 +471,7 @@ export class ProtocolSession implements EngineSession {
         for (const change of fresh) this.#apply(change)
         return
       }
-      if (ack) this.#open.untold(ack)
+      if (ack) this.#open.restoreAck(ack)
       const error = result.kind === 'refused' ? errorOfRefusal(result) : unexpected('renew', result)
       if (error instanceof SessionEndedError) this.endedByService('expired', error)
       done(error)
@@ -486,7 +486,7 @@ export class ProtocolSession implements EngineSession {
   }
 
   #checkRoom(): void {
-    if (!this.#ended && this.congested) throw tooMany()
+    if (!this.#ended && this.congested) throw windowFullError()
   }
 }
 

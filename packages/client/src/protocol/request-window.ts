@@ -18,8 +18,8 @@ export class RequestWindow<T = unknown> {
   #lowest = 1
   #size = 0
   /** Answered, and the service was not told on this connection. */
-  readonly #news = new FreshSet<number>()
-  #toldLowest = 1
+  readonly #unreported = new FreshSet<number>()
+  #reportedLowest = 1
 
   /** How far the next number is above the lowest open one. */
   get width(): number {
@@ -71,41 +71,41 @@ export class RequestWindow<T = unknown> {
     this.drop(request)
     if (request !== this.#lowest) {
       this.#slots[this.#at(request)] = ANSWERED
-      this.#news.add(request)
+      this.#unreported.add(request)
       return
     }
     this.#lowest++
     while (this.#lowest < this.#next && this.#slots[this.#at(this.#lowest)] === ANSWERED) {
       this.#slots[this.#at(this.#lowest)] = undefined
-      if (this.#news.size > 0) this.#news.delete(this.#lowest)
+      if (this.#unreported.size > 0) this.#unreported.delete(this.#lowest)
       this.#lowest++
     }
   }
 
-  get hasNews(): boolean {
-    return this.#news.size > 0 || this.#toldLowest < this.#lowest
+  get hasUnreported(): boolean {
+    return this.#unreported.size > 0 || this.#reportedLowest < this.#lowest
   }
 
   /** What the next command tells the service; counts as told. */
-  tell(): Ack {
-    const also = this.#news.size === 0 ? NOTHING : [...this.#news]
-    if (also.length > 0) this.#news.clear()
-    this.#toldLowest = this.#lowest
+  takeAck(): Ack {
+    const also = this.#unreported.size === 0 ? NOTHING : [...this.#unreported]
+    if (also.length > 0) this.#unreported.clear()
+    this.#reportedLowest = this.#lowest
     return { lowest: this.#lowest, also }
   }
 
   /** The command that told `ack` may not have been applied. */
-  untold(ack: Ack): void {
-    for (const request of ack.also) if (request >= this.#lowest) this.#news.add(request)
-    this.#toldLowest = Math.min(this.#toldLowest, ack.lowest - 1)
+  restoreAck(ack: Ack): void {
+    for (const request of ack.also) if (request >= this.#lowest) this.#unreported.add(request)
+    this.#reportedLowest = Math.min(this.#reportedLowest, ack.lowest - 1)
   }
 
   /** The connection is gone, and with it perhaps everything that was told on it. */
-  forgetTold(): void {
+  restoreAllAcks(): void {
     for (let request = this.#lowest; request < this.#next; request++) {
-      if (this.#slots[this.#at(request)] === ANSWERED) this.#news.add(request)
+      if (this.#slots[this.#at(request)] === ANSWERED) this.#unreported.add(request)
     }
-    this.#toldLowest = 0
+    this.#reportedLowest = 0
   }
 
   #isOpen(request: number): boolean {

@@ -1,11 +1,11 @@
 import type { Ack, Command, LeaseholdError, Result } from '@leasehold/core'
-import { errorOfRefusal, OpenRequest, type RequestHome, unknownOutcome } from './deduplicated-request.js'
+import { errorOfRefusal, DeduplicatedRequest, type RequestHost, unknownOutcomeError } from './deduplicated-request.js'
 
-export interface CallHome extends RequestHome {
+export interface CallHost extends RequestHost {
   /** A refusal for want of room: it is sent again after a pause. */
-  sendAgainLater(request: OpenRequest, result: Result): boolean
+  retryLater(request: DeduplicatedRequest, result: Result): boolean
   /** Nobody waits for the request any more, and it will not be sent. */
-  forgo(request: OpenRequest): void
+  abandonRequest(request: DeduplicatedRequest): void
 }
 
 export interface CallTerms {
@@ -23,23 +23,23 @@ export interface CallTerms {
 }
 
 /** Any request of a session but an acquire, mostly with a number: one answer, within a time. */
-export class NumberedCall extends OpenRequest {
-  declare readonly home: CallHome
+export class SessionCall extends DeduplicatedRequest {
+  declare readonly host: CallHost
   #waiting = true
 
   constructor(
-    home: CallHome,
+    host: CallHost,
     number: number,
     readonly terms: CallTerms,
     readonly resolve: (result: Result) => void,
     readonly reject: (error: LeaseholdError) => void,
   ) {
-    super(home, number)
-    this.dueAt = home.wire.now() + terms.timeoutMs
+    super(host, number)
+    this.dueAt = host.wire.now() + terms.timeoutMs
   }
 
   /** The time for an answer begins at `now`, if somebody still waits for it. */
-  waitFrom(now: number): void {
+  restartTimeout(now: number): void {
     if (this.#waiting) this.dueAt = now + this.terms.timeoutMs
   }
 
@@ -49,50 +49,50 @@ export class NumberedCall extends OpenRequest {
 
   answer(result: Result): boolean {
     const { late } = this.terms
-    if (late && this.home.sendAgainLater(this, result)) return false
+    if (late && this.host.retryLater(this, result)) return false
     if (!this.#waiting) late?.(result)
     else if (result.kind !== 'refused') this.resolve(result)
     else {
       const error = errorOfRefusal(result)
-      this.reject(this.leavesOpen(result) ? unknownOutcome(this.terms.what, error) : error)
+      this.reject(this.isOutcomeOpen(result) ? unknownOutcomeError(this.terms.what, error) : error)
     }
     return true
   }
 
   ended(error: LeaseholdError): void {
-    this.reject(this.sent && !this.terms.late ? unknownOutcome(this.terms.what, error) : error)
+    this.reject(this.sent && !this.terms.late ? unknownOutcomeError(this.terms.what, error) : error)
   }
 
   overdue(): void {
     const { what, timeoutMs, late, unsent = 'drop' } = this.terms
     this.#waiting = false
     this.dueAt = Number.POSITIVE_INFINITY
-    const error = this.home.wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
-    if (!late || (!this.sent && unsent === 'drop')) this.home.forgo(this)
-    this.reject(this.sent ? unknownOutcome(what, error) : error)
+    const error = this.host.wire.unavailable(`the ${what} was not answered within ${Math.round(timeoutMs)} ms`)
+    if (!late || (!this.sent && unsent === 'drop')) this.host.abandonRequest(this)
+    this.reject(this.sent ? unknownOutcomeError(what, error) : error)
   }
 }
 
 /** Undoes an acquire, and waits for the answer for as long as the session lives. */
-export class Cancel extends OpenRequest {
-  declare readonly home: CallHome
+export class CancelRequest extends DeduplicatedRequest {
+  declare readonly host: CallHost
 
   constructor(
-    home: CallHome,
+    host: CallHost,
     number: number,
     readonly target: number,
     readonly done: () => void,
   ) {
-    super(home, number)
+    super(host, number)
   }
 
   command(ack: Ack): Command {
-    const { session } = this.home.identity
+    const { session } = this.host.identity
     return { kind: 'cancel', session, request: this.number, ack, target: this.target }
   }
 
   answer(result: Result): boolean {
-    if (this.home.sendAgainLater(this, result)) return false
+    if (this.host.retryLater(this, result)) return false
     this.done()
     return true
   }

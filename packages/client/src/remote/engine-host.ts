@@ -2,10 +2,10 @@ import type { Cursor, Event, LostReason, Query } from '@leasehold/core'
 import { SessionEndedError } from '@leasehold/core'
 import { Elapsed } from '../lease/elapsed.js'
 import type { AcquireOptions, Engine, EngineSession } from '../engine.js'
-import { SessionKeeper } from '../lease/lease-keeper.js'
+import { LeaseKeeper } from '../lease/lease-keeper.js'
 import { marginOf } from '../options.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { packError, packStatus } from './thread-codec.js'
+import { encodeError, encodeStatus } from './thread-codec.js'
 import type { CallMessage, FromHost, Port, ToHost } from './port.js'
 import { SharedLease } from './shared-lease.js'
 
@@ -15,16 +15,16 @@ export interface HostOptions {
   readonly platform?: ClientPlatform
 }
 
-interface Served {
+interface HostedSession {
   readonly session: EngineSession
-  readonly keeper: SessionKeeper
+  readonly keeper: LeaseKeeper
   readonly lease: SharedLease
   /** Ends looking for room in a crowded session; undefined: nobody looks. */
-  stopLooking: (() => void) | undefined
+  cancelRoomCheck: (() => void) | undefined
 }
 
 /** A crowded session is looked at so often: it gets room again by answers that belong to no call, such as those of cancels. */
-const ROOM_LOOK_MS = 50
+const ROOM_CHECK_MS = 50
 
 /** Sessions that have ended, and are still known here. */
 const ENDED_KEPT_MAX = 1_000
@@ -48,7 +48,7 @@ export class EngineHost {
   readonly #platform: ClientPlatform
   readonly #elapsed: Elapsed
   readonly #sharedClockMs: () => number
-  readonly #sessions = new Map<number, Served>()
+  readonly #sessions = new Map<number, HostedSession>()
   readonly #aborts = new Map<number, AbortController>()
   readonly #watches = new Map<number, { controller: AbortController; items: AsyncIterator<unknown> }>()
   readonly #ended: number[] = []
@@ -59,7 +59,7 @@ export class EngineHost {
     this.#platform = options.platform ?? defaultPlatform
     this.#elapsed = new Elapsed(this.#platform)
     this.#sharedClockMs = options.sharedClockMs
-    engine.onStatus((status) => this.#post({ kind: 'status', status: packStatus(status) }))
+    engine.onStatus((status) => this.#post({ kind: 'status', status: encodeStatus(status) }))
     port.onMessage = (message: ToHost) => this.#received(message)
   }
 
@@ -72,7 +72,7 @@ export class EngineHost {
     if (message.kind === 'tell') return this.#told(message)
     this.#call(message).then(
       (value) => this.#post({ kind: 'answer', id: message.id, value }),
-      (error: unknown) => this.#post({ kind: 'answer', id: message.id, error: packError(error) }),
+      (error: unknown) => this.#post({ kind: 'answer', id: message.id, error: encodeError(error) }),
     )
   }
 
@@ -140,21 +140,21 @@ export class EngineHost {
       return Promise.reject(new TypeError(`no method ${message.method}`))
     }
     const answer = work()
-    this.#tellRoom(served)
+    this.#publishCongestion(served)
     try {
       return await answer
     } finally {
-      this.#tellRoom(served)
+      this.#publishCongestion(served)
     }
   }
 
-  #tellRoom(served: Served): void {
+  #publishCongestion(served: HostedSession): void {
     const { session, lease, keeper } = served
     lease.congested = session.congested
-    if (!session.congested || !keeper.live || served.stopLooking) return
-    served.stopLooking = this.#platform.after(ROOM_LOOK_MS, () => {
-      served.stopLooking = undefined
-      this.#tellRoom(served)
+    if (!session.congested || !keeper.live || served.cancelRoomCheck) return
+    served.cancelRoomCheck = this.#platform.after(ROOM_CHECK_MS, () => {
+      served.cancelRoomCheck = undefined
+      this.#publishCongestion(served)
     })
   }
 
@@ -173,7 +173,7 @@ export class EngineHost {
     const sentAt = this.#elapsed.now()
     const session = await this.#engine.openSession(options)
     const lease = new SharedLease()
-    const keeper = new SessionKeeper({
+    const keeper = new LeaseKeeper({
       platform: this.#platform,
       elapsed: this.#elapsed,
       session,
@@ -195,7 +195,7 @@ export class EngineHost {
         this.#post({ kind: 'sessionEnded', session: number, reason })
       },
     }
-    this.#sessions.set(number, { session, keeper, lease, stopLooking: undefined })
+    this.#sessions.set(number, { session, keeper, lease, cancelRoomCheck: undefined })
     return { id: session.id, ttlMs: session.ttlMs, lease: lease.buffer }
   }
 
@@ -210,7 +210,7 @@ export class EngineHost {
   /** It stays known for a while: a persistent hold of it may still be released. */
   #sessionOver(number: number, lease: SharedLease, reason: LostReason): void {
     lease.end(reason)
-    this.#sessions.get(number)?.stopLooking?.()
+    this.#sessions.get(number)?.cancelRoomCheck?.()
     this.#ended.push(number)
     if (this.#ended.length > ENDED_KEPT_MAX) this.#sessions.delete(this.#ended.shift() as number)
   }

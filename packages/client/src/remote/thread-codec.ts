@@ -8,9 +8,9 @@ import {
   VersionConflictError,
 } from '@leasehold/core'
 import type { EngineStatus } from '../engine.js'
-import type { PackedError, PackedStatus } from './port.js'
+import type { EncodedError, EncodedStatus } from './port.js'
 
-export function packError(error: unknown): PackedError {
+export function encodeError(error: unknown): EncodedError {
   const known = error instanceof LeaseholdError
   const cause = error instanceof Error ? error.cause : undefined
   return {
@@ -23,7 +23,7 @@ export function packError(error: unknown): PackedError {
   }
 }
 
-export function unpackError(packed: PackedError): LeaseholdError {
+export function decodeError(packed: EncodedError): LeaseholdError {
   const { code, message, hint, reason, version, cause } = packed
   if (!isErrorCode(code)) {
     return new UnavailableError(`the thread of the connection has failed: ${message}`, { hint })
@@ -33,15 +33,15 @@ export function unpackError(packed: PackedError): LeaseholdError {
   return error
 }
 
-export function packStatus(status: EngineStatus): PackedStatus {
+export function encodeStatus(status: EngineStatus): EncodedStatus {
   if (status.state !== 'connecting') return status
   const { state, attempt, lastError } = status
-  return { state, attempt, ...(lastError === undefined ? {} : { lastError: packError(lastError) }) }
+  return { state, attempt, ...(lastError === undefined ? {} : { lastError: encodeError(lastError) }) }
 }
 
-export function unpackStatus(status: PackedStatus): EngineStatus {
+export function decodeStatus(status: EncodedStatus): EngineStatus {
   const { state, attempt = 1, lastError, url = '', epoch = 0 } = status
   if (state === 'connected') return { state, url, epoch }
   if (state !== 'connecting') return { state }
-  return { state, attempt, ...(lastError === undefined ? {} : { lastError: unpackError(lastError) }) }
+  return { state, attempt, ...(lastError === undefined ? {} : { lastError: decodeError(lastError) }) }
 }

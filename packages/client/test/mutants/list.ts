@@ -91,7 +91,7 @@ const ROWS: readonly Row[] = [
   [
     'the deadline is compared with the clocks at every question',
     'hold/hold.ts',
-    "if (this.#state === 'held' && !this.persistent && !this.#home.check())",
+    "if (this.#state === 'held' && !this.persistent && !this.#host.check())",
     'if (false)',
     'hold/hold',
     'after a blocked event loop',
@@ -191,8 +191,8 @@ const ROWS: readonly Row[] = [
   [
     'a repeat has the same request number',
     'protocol/protocol-session.ts',
-    '    request.sendings++\n    request.told = ack\n    this.wire.command(request.command(ack), request)\n',
-    '    const again = request.sent\n    request.sendings++\n    request.told = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
+    '    request.sendings++\n    request.lastAck = ack\n    this.wire.command(request.command(ack), request)\n',
+    '    const again = request.sent\n    request.sendings++\n    request.lastAck = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
     'protocol/reconnect',
     'changes no outcome and doubles no effect',
   ],
@@ -232,8 +232,8 @@ const ROWS: readonly Row[] = [
   [
     'a hold stops being held before its release is sent',
     'hold/hold.ts',
-    "    this.#end('released')\n    return this.#home.release(this)\n",
-    "    return this.#home.release(this).finally(() => this.#end('released'))\n",
+    "    this.#end('released')\n    return this.#host.release(this)\n",
+    "    return this.#host.release(this).finally(() => this.#end('released'))\n",
     'hold/hold',
     'the state changes before the service is told',
   ],
@@ -398,7 +398,7 @@ const ROWS: readonly Row[] = [
   [
     'once runs once per slot',
     'coordination/once.ts',
-    '  if (slotKnown(before, slot)) return NOT_RUN\n',
+    '  if (hasRun(before, slot)) return NOT_RUN\n',
     '',
     'parts',
     'runs once per slot',

@@ -86,16 +86,16 @@ describe('request numbers', () => {
             const [number] = open.splice(step % open.length, 1)
             answered.add(number as number)
             window.answered(number as number)
-          } else if (step === 7) note(window.tell())
+          } else if (step === 7) note(window.takeAck())
           else if (step === 8) {
-            window.forgetTold()
+            window.restoreAllAcks()
             told.clear()
-          } else window.untold(window.tell())
+          } else window.restoreAck(window.takeAck())
         }
-        window.forgetTold()
-        note(window.tell())
+        window.restoreAllAcks()
+        note(window.takeAck())
         for (const number of answered) expect(number < lowest || told.has(number)).toBe(true)
-        expect(window.hasNews).toBe(false)
+        expect(window.hasUnreported).toBe(false)
         expect(window.width).toBe(open.length === 0 ? 0 : window.take() - Math.min(...open))
       }),
     )
