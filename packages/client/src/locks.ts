@@ -40,7 +40,14 @@ import { bounded, delay, linkedController, settled } from './async/bounded-wait.
 import { Register } from './coordination/register.js'
 import { runWithHold } from './hold/run-with-hold.js'
 import { deserializeHold } from './hold/serialized-hold.js'
-import { checkPrefix, checkQuery, type LocksView, type QueryOptions, NamespaceView, type WatchEvent } from './namespace-view.js'
+import {
+  checkPrefix,
+  checkQuery,
+  type LocksView,
+  type QueryOptions,
+  NamespaceView,
+  type WatchEvent,
+} from './namespace-view.js'
 
 export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'margin' | 'signal' | 'renew' | 'maxHold'>
 
@@ -152,7 +159,8 @@ export class Locks implements AsyncDisposable {
       })
     }
     const plan = acquirePlan(names, options, this.#settings, 'request')
-    if (!checkFlag(options.ifAvailable, 'ifAvailable')) return runWithHold(await this.#acquire(plan), body as Body<Hold, T>)
+    if (!checkFlag(options.ifAvailable, 'ifAvailable'))
+      return runWithHold(await this.#acquire(plan), body as Body<Hold, T>)
     if (options.wait !== undefined) throw new InvalidError('ifAvailable does not wait: leave wait out')
     const hold = await this.#ifAvailable(plan)
     return hold ? runWithHold(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)

@@ -35,7 +35,8 @@ const ATTEMPTS_WITHOUT_WAIT = 3
  * same wait. A grant that arrives when the deadline of its session is over is not returned.
  */
 export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
-  if (!isObserved('acquire') && !isObserved('wait')) return acquireFast(context, plan) ?? acquireWithRetries(context, plan, 1)
+  if (!isObserved('acquire') && !isObserved('wait'))
+    return acquireFast(context, plan) ?? acquireWithRetries(context, plan, 1)
   const { ttlMs, waitMs } = plan
   const names = () => plan.locks.map(({ name }) => name)
   const end = begin('acquire', () => ({ kind: 'acquire', call: plan, names: names(), ttlMs, waitMs }))

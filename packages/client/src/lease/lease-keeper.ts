@@ -1,7 +1,15 @@
 import { type EndReason, FreshMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
-import { Hold, type HoldHost, type HoldWarning, type LostEnd, NOT_RELEASED, RELEASED, type Released } from '../hold/hold.js'
+import {
+  Hold,
+  type HoldHost,
+  type HoldWarning,
+  type LostEnd,
+  NOT_RELEASED,
+  RELEASED,
+  type Released,
+} from '../hold/hold.js'
 import { begin, isObserved, observed } from '../observers.js'
 import type { ClientPlatform } from '../platform.js'
 import { after } from '../async/timers.js'

@@ -19,7 +19,13 @@ import { ChangeLog } from './change-log.js'
 import { EpochIds } from './epoch-ids.js'
 import { type CallTerms, CancelRequest, SessionCall } from './session-call.js'
 import { PendingAcquire } from './pending-acquire.js'
-import { errorOfRefusal, type DeduplicatedRequest, type Renewal, windowFullError, unexpected } from './deduplicated-request.js'
+import {
+  errorOfRefusal,
+  type DeduplicatedRequest,
+  type Renewal,
+  windowFullError,
+  unexpected,
+} from './deduplicated-request.js'
 import { NO_NUMBER, IdempotentCalls } from './idempotent-calls.js'
 import type { Wire } from './wire.js'
 import { RequestWindow } from './request-window.js'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { InvalidError } from '@leasehold/core'
-import { bytesOf, type HoldRecord, type Word } from './layout.js'
+import { bytesOf, type HoldRecord, type EndReasonRecord } from './layout.js'
 import type { Op } from './api/messages.js'
 import type { Store } from './store.js'
 
@@ -8,18 +8,18 @@ import type { Store } from './store.js'
 const WORD_TTL_MS = 60_000
 
 /** The operation that tells the owner of a hold, and all who watch, why it ends. */
-export async function wordOp(
+export async function endReasonOp(
   store: Store,
   found: { readonly record: HoldRecord; readonly lease: bigint },
-  word: Word,
+  word: EndReasonRecord,
   timeoutMs: number,
 ): Promise<Op> {
   const lease = found.lease === 0n ? await store.client.leaseGrant(WORD_TTL_MS, timeoutMs) : found.lease
-  return { put: { key: store.layout.word(found.record.sid), value: bytesOf(word), lease } }
+  return { put: { key: store.layout.endReason(found.record.sid), value: bytesOf(word), lease } }
 }
 
 /** What lies in etcd can be read by all who may read etcd: never a secret itself. */
-export function hashOf(secret: string): string {
+export function secretHash(secret: string): string {
   if (!/^[0-9a-f]{32}$/.test(secret)) throw new InvalidError('a secret has 32 hex digits')
   return createHash('sha256').update(secret).digest('hex')
 }

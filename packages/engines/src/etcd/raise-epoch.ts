@@ -46,13 +46,13 @@ export async function raiseEpoch(
   const place = parseEtcdUrl(url, options.tls)
   const client = new EtcdClient(url.replace(/\/\/[^@/]*@/, '//'), place, defaultPlatform, () => {})
   try {
-    return await new Raising(client, new Layout(place.prefix), epoch).run()
+    return await new EpochRaise(client, new Layout(place.prefix), epoch).run()
   } finally {
     client.close()
   }
 }
 
-class Raising {
+class EpochRaise {
   /** By lock: the token of its readers. */
   readonly #generations = new Map<string, string>()
   #base = 0

@@ -2,13 +2,13 @@ import { type ClientPlatform, type Elapsed, after } from '@leasehold/client'
 import { HoldLostError, type LostReason } from '@leasehold/core'
 
 /** What a lock needs of the client that has made it. */
-export interface LockHome {
+export interface LockHost {
   readonly platform: ClientPlatform
   readonly elapsed: Elapsed
   /** One attempt to extend the lease. False: it is gone. */
   extend(lock: ApproximateLock): Promise<boolean>
   /** Gives it back. False: it was gone. */
-  give(lock: ApproximateLock): Promise<boolean>
+  release(lock: ApproximateLock): Promise<boolean>
   /** It is no longer held here. */
   ended(lock: ApproximateLock, how: 'released' | 'lost'): void
 }
@@ -39,7 +39,7 @@ export class ApproximateLock implements AsyncDisposable {
   readonly name: string
   /** Resolves when the lock is over: with an error if it was lost. Never rejects. */
   readonly lost: Promise<HoldLostError | null>
-  readonly #home: LockHome
+  readonly #host: LockHost
   readonly #terms: LockTerms
   #controller: AbortController | undefined
   #ackedSentAt: number
@@ -50,8 +50,8 @@ export class ApproximateLock implements AsyncDisposable {
   #cancelTimer: () => void = () => {}
   #releasing: Promise<{ released: boolean }> | undefined
 
-  constructor(home: LockHome, terms: LockTerms) {
-    this.#home = home
+  constructor(host: LockHost, terms: LockTerms) {
+    this.#host = host
     this.#terms = terms
     this.name = terms.name
     this.#ackedSentAt = terms.sentAt
@@ -65,7 +65,7 @@ export class ApproximateLock implements AsyncDisposable {
   get signal(): AbortSignal {
     // Made when it is asked for: most locks are taken and given back without it.
     if (!this.#controller) {
-      this.#controller = this.#home.platform.abortController()
+      this.#controller = this.#host.platform.abortController()
       if (this.#error) this.#controller.abort(this.#error)
     }
     return this.#controller.signal
@@ -78,7 +78,7 @@ export class ApproximateLock implements AsyncDisposable {
 
   /** Milliseconds until the local deadline, now. */
   remaining(): number {
-    return this.#check() ? this.#deadline - this.#home.elapsed.now() : 0
+    return this.#check() ? this.#deadline - this.#host.elapsed.now() : 0
   }
 
   /** @throws HoldLostError when the lock is no longer held here */
@@ -111,12 +111,12 @@ export class ApproximateLock implements AsyncDisposable {
     if (!this.#check()) return { released: false }
     // It stops being held before the release is sent.
     this.#end('released', undefined)
-    return { released: await this.#home.give(this) }
+    return { released: await this.#host.release(this) }
   }
 
   #check(): boolean {
     if (this.#state !== 'held') return false
-    if (this.#home.elapsed.now() < this.#deadline) return true
+    if (this.#host.elapsed.now() < this.#deadline) return true
     this.#lose('deadline', `no extension was acknowledged in time (ttl ${this.#terms.ttlMs} ms)`)
     return false
   }
@@ -131,12 +131,12 @@ export class ApproximateLock implements AsyncDisposable {
     this.#state = state
     this.#error = error
     this.#cancelTimer()
-    this.#home.ended(this, state)
+    this.#host.ended(this, state)
     this.#resolveLost(error ?? null)
   }
 
   #schedule(): void {
-    const { platform, elapsed } = this.#home
+    const { platform, elapsed } = this.#host
     const third = this.#terms.ttlMs / 3
     const now = elapsed.now()
     const next = this.#attempts > 0 ? now + third / 2 : this.#ackedSentAt + third
@@ -150,10 +150,10 @@ export class ApproximateLock implements AsyncDisposable {
   }
 
   async #extend(): Promise<void> {
-    const sentAt = this.#home.elapsed.now()
+    const sentAt = this.#host.elapsed.now()
     this.#attempts++
     try {
-      const extended = await this.#home.extend(this)
+      const extended = await this.#host.extend(this)
       if (!this.#check()) return
       if (!extended) return this.#lose('expired', 'Redis has it no longer')
       this.#ackedSentAt = Math.max(this.#ackedSentAt, sentAt)

@@ -9,7 +9,7 @@ import {
   UnavailableError,
 } from '@leasehold/core'
 import { errorOfRedis, type RedisPort, redisPort } from './driver.js'
-import { Line, type LineHome } from './local-queue.js'
+import { LocalQueue, type LocalQueueHost } from './local-queue.js'
 import type { ApproximateLock } from './approximate-lock.js'
 import { type ApproximateCallOptions, type ApproximateOptions, settingsOf } from './options.js'
 import { EXTEND } from './scripts.js'
@@ -51,9 +51,9 @@ export class ApproximateLocks implements AsyncDisposable {
   readonly #timeoutMs: number
   readonly #prefix: string
   readonly #platform: ClientPlatform = defaultPlatform
-  readonly #lines = new Map<string, Line>()
+  readonly #queues = new Map<string, LocalQueue>()
   readonly #held = new Set<ApproximateLock>()
-  readonly #home: LineHome
+  readonly #host: LocalQueueHost
   #closed = false
 
   /** Made by {@link connectApproximate}. */
@@ -62,7 +62,7 @@ export class ApproximateLocks implements AsyncDisposable {
     this.#options = options
     this.#timeoutMs = timeoutMs
     this.#prefix = options.prefix ?? PREFIX_DEFAULT
-    this.#home = this.#makeHome()
+    this.#host = this.#makeHost()
   }
 
   /** @throws BusyError (`wait: 0`), AcquireTimeoutError, AbortedError, UnavailableError */
@@ -72,17 +72,17 @@ export class ApproximateLocks implements AsyncDisposable {
     const settings = settingsOf(this.#options, options)
     const { signal } = options
     if (signal?.aborted) throw abortedError('acquire', signal)
-    const line = this.#line(name)
-    const value = this.#home.value()
+    const queue = this.#queue(name)
+    const value = this.#host.value()
     if (settings.waitMs === 0) {
-      const lock = await line.attempt(settings, value)
+      const lock = await queue.attempt(settings, value)
       if (lock) return this.#keep(lock)
       throw new BusyError(`${name} is taken`)
     }
     return new Promise((resolve, reject) => {
       const aborted = () => leave(abortedError('acquire', signal as AbortSignal))
       const done = () => signal?.removeEventListener('abort', aborted)
-      const leave = line.join({
+      const leave = queue.enqueue({
         settings,
         value,
         resolve: (lock) => {
@@ -145,7 +145,7 @@ export class ApproximateLocks implements AsyncDisposable {
     if (this.#closed) return
     this.#closed = true
     const error = new AbortedError('the client is closed')
-    for (const line of this.#lines.values()) line.close(error)
+    for (const queue of this.#queues.values()) queue.close(error)
     // What cannot be released ends by its TTL.
     await Promise.all([...this.#held].map((lock) => lock.release().catch(() => {})))
     this.#port.close()
@@ -160,16 +160,16 @@ export class ApproximateLocks implements AsyncDisposable {
     return lock
   }
 
-  #line(name: string): Line {
-    let line = this.#lines.get(name)
-    if (!line) this.#lines.set(name, (line = new Line(name, this.#home)))
-    return line
+  #queue(name: string): LocalQueue {
+    let queue = this.#queues.get(name)
+    if (!queue) this.#queues.set(name, (queue = new LocalQueue(name, this.#host)))
+    return queue
   }
 
-  #makeHome(): LineHome {
+  #makeHost(): LocalQueueHost {
     const platform = this.#platform
     const channel = (name: string) => `${this.#prefix}${name}`
-    const run: LineHome['run'] = async (script, name, args, what) => {
+    const run: LocalQueueHost['run'] = async (script, name, args, what) => {
       try {
         return await bounded(platform, this.#port.run(script, this.#prefix + name, args), {
           what,
@@ -187,15 +187,15 @@ export class ApproximateLocks implements AsyncDisposable {
       channel,
       subscribe: (name, listener) => this.#port.subscribe(channel(name), listener),
       value: () => Array.from(platform.randomBytes(16), (byte) => byte.toString(16).padStart(2, '0')).join(''),
-      empty: (line) => this.#lines.get(line.name) === line && this.#lines.delete(line.name),
+      onEmpty: (queue) => this.#queues.get(queue.name) === queue && this.#queues.delete(queue.name),
       async extend(lock) {
         const { name, value, ttlMs } = lock.internals
         return (await run(EXTEND, name, [value, String(ttlMs)], 'cannot extend a lock')) === 1
       },
-      give: (lock) => this.#line(lock.name).give(lock),
+      release: (lock) => this.#queue(lock.name).release(lock),
       ended: (lock, how) => {
         this.#held.delete(lock)
-        if (how === 'lost') this.#lines.get(lock.name)?.lost(lock)
+        if (how === 'lost') this.#queues.get(lock.name)?.lost(lock)
       },
     }
   }

@@ -18,7 +18,7 @@ import {
   type TxnRequest,
   type TxnResponse,
 } from './messages.js'
-import type { EtcdPlace } from '../url.js'
+import type { EtcdUrl } from '../url.js'
 import { WatchStream } from './watch-stream.js'
 import { decode, encode } from './protobuf.js'
 
@@ -84,7 +84,7 @@ export class EtcdClient {
 
   constructor(
     readonly name: string,
-    private readonly place: EtcdPlace,
+    private readonly place: EtcdUrl,
     readonly platform: ClientPlatform,
     private readonly onStatus: (status: EngineStatus) => void,
   ) {
@@ -114,7 +114,7 @@ export class EtcdClient {
   /** etcd is known to have gone back to `revision`: later answers are compared with that. */
   startOver(revision: number): void {
     this.#seenRevision = revision
-    this.watches.wentBack(revision)
+    this.watches.onRevisionRegressed(revision)
   }
 
   /**
@@ -213,7 +213,7 @@ export class EtcdClient {
         this.#note(answer.header, linearizable && !isStale && options.validates !== true ? seen : 0)
         return answer
       } catch (error) {
-        this.#judge(error, options)
+        this.#checkSession(error, options)
       }
       const rest = Math.max(1, Math.min(pauseMs, endAt - platform.monotonicMs()))
       await new Promise<void>((resolve) => platform.after(rest, resolve, true))
@@ -243,7 +243,7 @@ export class EtcdClient {
   }
 
   /** Returns when the request may be sent again; throws otherwise. */
-  #judge(error: unknown, options: CallOptions): void {
+  #checkSession(error: unknown, options: CallOptions): void {
     if (!(error instanceof CallError)) throw error
     const { code, message } = error
     if (code === CODE.unauthenticated || /auth token/.test(message)) {

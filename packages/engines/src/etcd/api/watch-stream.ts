@@ -68,7 +68,7 @@ export class WatchStream {
    * etcd is at `revision`, by its majority: watches that wait for later ones would leave out what happens until then. It was
    * restored.
    */
-  wentBack(revision: number): void {
+  onRevisionRegressed(revision: number): void {
     for (const [id, watch] of [...this.#watches]) {
       if (watch.next <= revision + 1 || !this.#watches.delete(id)) continue
       this.#stream?.send(encode(METHODS.watch.request, { cancel: { watchId: id } }))

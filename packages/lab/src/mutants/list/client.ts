@@ -141,7 +141,9 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'open-requests-dropped',
     bug: 'Requests without an answer are not sent again after a reconnect',
     scenarios: ['Q4', 'Q6'],
-    patches: [['protocol/protocol-session', 'for (const request of this.#open.values())\n            this.#send(request);', '']],
+    patches: [
+      ['protocol/protocol-session', 'for (const request of this.#open.values())\n            this.#send(request);', ''],
+    ],
   },
   {
     name: 'older-epoch-accepted',
