@@ -64,7 +64,7 @@ async function gallery() {
 /** The description of the HTTP interface, and of the settings of `serve`. */
 async function documents() {
   const { openApiDocument } = await import('../packages/server/dist/index.js')
-  const { configSchema } = await import('../packages/leasehold/dist/cli/serve/settings.js')
+  const { configSchema } = await import('../packages/cli/dist/serve/settings.js')
   const text = (value) => `${JSON.stringify(value, undefined, 2)}\n`
   return [
     ['docs/openapi.json', text(openApiDocument())],
