@@ -79,7 +79,7 @@ describe('the links on the pages', () => {
     'CONTRIBUTING.md',
     'docs/guide.md',
     'docs/client.md',
-    'docs/field-cases.md',
+    'docs/internals/field-cases.md',
     'docs/cli.md',
     'docs/guards.md',
     'docs/backup.md',

@@ -5,8 +5,8 @@ import {
   LAST_ORDINAL,
   type LeaseholdError,
   type MayRead,
-  narrowEvent,
-  shows,
+  redactEvent,
+  matchesPrefix,
   WatchError,
 } from '@leasehold/core'
 import type { AppliedBatch } from '@leasehold/replica'
@@ -97,8 +97,8 @@ export class EventStreams {
     const show = (cursor: Cursor, event: Event) => {
       if (!isAfter(cursor, last)) return
       last = cursor
-      if (!shows(prefix, event)) return
-      send(eventText(event.kind, cursor, eventJson(cursor.epoch, narrowEvent(event, mayRead))))
+      if (!matchesPrefix(prefix, event)) return
+      send(eventText(event.kind, cursor, eventJson(cursor.epoch, redactEvent(event, mayRead))))
     }
     const miss = (error: WatchError | EpochChangedError) => {
       last = this.#now()

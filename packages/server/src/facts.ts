@@ -1,8 +1,8 @@
 import {
-  type HoldFacts,
+  type HoldDetails,
   type Hex128,
   type HoldId,
-  holdFactsOf,
+  holdDetailsOf,
   holdsOfLock,
   type LockState,
   type SessionId,
@@ -31,9 +31,9 @@ export function sessionFacts(state: LockState, id: SessionId): SessionFacts | un
   return { id, secret, ttlMs, remainingMs, highest, answered, waiting }
 }
 
-export { type HoldFacts, holdFactsOf as holdFacts, holdsOfLock as holdsOf, sessionSecretOf as sessionSecret }
+export { type HoldDetails, holdDetailsOf as holdFacts, holdsOfLock as holdsOf, sessionSecretOf as sessionSecret }
 
 /** The locks of a hold; none when it is gone. */
 export function namesOfHold(state: LockState, hold: HoldId): readonly string[] {
-  return holdFactsOf(state, hold)?.locks.map((lock) => lock.name) ?? []
+  return holdDetailsOf(state, hold)?.locks.map((lock) => lock.name) ?? []
 }

@@ -1,6 +1,6 @@
 import { HoldLostError, type LockState, NotHolderError, SessionEndedError } from '@leasehold/core'
 import { lostReason } from './acquiring.js'
-import { type HoldFacts, holdFacts, sessionSecret } from './facts.js'
+import { type HoldDetails, holdFacts, sessionSecret } from './facts.js'
 import type { Gateway } from './gateway.js'
 import type { HoldHandle } from './handles.js'
 import type { HttpSession } from './http-session.js'
@@ -76,7 +76,7 @@ const gone = 'stop the work that it protected; acquire again for more'
  * The hold of a handle, if the caller proves the right to it. What this member has applied is enough to find it, since ids
  * and secrets never change; only "there is no such hold" needs a fresh read.
  */
-export async function findHold(gateway: Gateway, handle: HoldHandle): Promise<HoldFacts | undefined> {
+export async function findHold(gateway: Gateway, handle: HoldHandle): Promise<HoldDetails | undefined> {
   const here = holdFacts(gateway.member.stale().state, handle.hold)
   if (here !== undefined) return proven(gateway.member.stale().state, handle)
   return gateway.read(false, ({ state }) => proven(state, handle))
@@ -87,7 +87,7 @@ export async function findHold(gateway: Gateway, handle: HoldHandle): Promise<Ho
  * by its own.
  * @throws AccessError
  */
-function proven(state: LockState, handle: HoldHandle): HoldFacts | undefined {
+function proven(state: LockState, handle: HoldHandle): HoldDetails | undefined {
   const facts = holdFacts(state, handle.hold)
   if (facts === undefined) return undefined
   const { session, secret } = handle

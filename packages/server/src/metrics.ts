@@ -3,7 +3,7 @@ import {
   type Event,
   FLOOR_PER_MS,
   floorAt,
-  FreshMap,
+  CompactingMap,
   type HoldId,
   type LockState,
   type SessionId,
@@ -39,8 +39,8 @@ export class Metrics {
   readonly #fsync = this.#histogram('fsync_seconds', 'Time of one write to the log until it was durable', FSYNC_BUCKETS)
   readonly #wait = this.#histogram('wait_seconds', 'Time in a queue, of acquires that were granted', TIME_BUCKETS)
   readonly #hold = this.#histogram('hold_seconds', 'Time from the grant of a hold to its end', TIME_BUCKETS)
-  readonly #heldAt = new FreshMap<HoldId, number>()
-  readonly #queuedAt = new FreshMap<string, number>()
+  readonly #heldAt = new CompactingMap<HoldId, number>()
+  readonly #queuedAt = new CompactingMap<string, number>()
   readonly #stops: (() => void)[]
   /** In the batch that is being looked at. */
   #granted = 0
@@ -187,7 +187,7 @@ export class Metrics {
     }
   }
 
-  #observe<K>(histogram: Histogram, begun: FreshMap<K, number>, key: K, now: number): void {
+  #observe<K>(histogram: Histogram, begun: CompactingMap<K, number>, key: K, now: number): void {
     const from = begun.get(key)
     if (from === undefined) return
     begun.delete(key)

@@ -1,4 +1,4 @@
-import { narrowQuery, type Query, type QueryResult, queryState } from '@leasehold/core'
+import { redactQuery, type Query, type QueryResult, queryState } from '@leasehold/core'
 import { locksAnswer } from '../answers.js'
 import { json, type Route, route } from '../route.js'
 import { locksQuery } from '../schemas.js'
@@ -21,7 +21,7 @@ export const lockRoutes: readonly Route[] = [
       const { stale, ...page } = asked
       allow('read', asked.name === undefined ? [asked.prefix ?? ''] : [asked.name])
       const result = await query(services, page, stale ?? false)
-      return json(status, queryJson(status.epoch, narrowQuery(result, mayRead)))
+      return json(status, queryJson(status.epoch, redactQuery(result, mayRead)))
     },
   }),
 ]
