@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { configSchema, environmentName, SETTINGS } from '../../packages/leasehold/src/cli/serve/settings.js'
-import { healthRoutes } from '../../packages/server/src/routes/health.js'
+import { healthRoutes } from '../../packages/server/src/http/routes/health.js'
 import { Authority } from '../../packages/server/test/support/certificates.js'
 import { serve } from '../../packages/server/test/support/harness.js'
 

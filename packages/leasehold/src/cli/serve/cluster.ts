@@ -2,15 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
 import {
-  answerAsMember,
+  servePeerRequests,
   becomeVoter,
   type Dialer,
-  foundingIsOver,
-  muster,
+  markBootstrapped,
+  bootstrap,
   parseAddress,
   parseClusterList,
   plainDialer,
-  TcpPeers,
+  TcpTransport,
   tlsDialer,
 } from '@leasehold/server'
 
@@ -26,7 +26,7 @@ export interface ClusterOptions {
 
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
 export interface ClusterPlace {
-  readonly peers: TcpPeers
+  readonly peers: TcpTransport
   readonly replica: {
     readonly name: string
     readonly network: Network
@@ -55,9 +55,9 @@ export async function joinCluster(
   signal: AbortSignal,
 ): Promise<ClusterPlace> {
   const { name, peerListen, list } = checkCluster(options)
-  const peers = await TcpPeers.listen(peerListen, dialerOf(options, log))
+  const peers = await TcpTransport.listen(peerListen, dialerOf(options, log))
   try {
-    const { epoch, ...founding } = await muster({
+    const { epoch, ...founding } = await bootstrap({
       dir: options.data,
       name,
       url,
@@ -86,7 +86,7 @@ export async function joinCluster(
           `is ${options.data} a copy of a data folder, or mounted twice? A member has one folder and one process; a new one starts with an empty folder, and is added or started with --repair`,
         )
       })
-      foundingIsOver(options.data)
+      markBootstrapped(options.data)
       await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
       const { id, founders, floor, level } = founding
       const record = {
@@ -96,7 +96,7 @@ export async function joinCluster(
         ...(floor !== undefined && { floor }),
         ...(level !== undefined && { level }),
       }
-      answerAsMember(peers, { name, url, node: founding.node, founding: record, list }, member)
+      servePeerRequests(peers, { name, url, node: founding.node, founding: record, list }, member)
       if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
     }
     return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }

@@ -4,10 +4,10 @@ import type { Logger, MemberStatus } from '@leasehold/replica'
 import { DamagedError, openNodeReplica } from '@leasehold/replica/node'
 import {
   checkListen,
-  checkNotLost,
+  checkDataNotLost,
   createLogger,
   createServer,
-  giveUpFolder,
+  quarantineFolder,
   type LeaseholdServer,
 } from '@leasehold/server'
 import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
@@ -142,7 +142,7 @@ async function begin(options: BeginOptions, url: string | undefined, log: Logger
     return await open(options, url, log, signal)
   } catch (error) {
     if (options.repair !== true || !(error instanceof DamagedError)) throw error
-    const aside = await giveUpFolder(options.data)
+    const aside = await quarantineFolder(options.data)
     log.warn('the data folder is damaged, and was moved aside: everything comes from the other members', {
       why: error.message,
       aside,
@@ -153,7 +153,7 @@ async function begin(options: BeginOptions, url: string | undefined, log: Logger
 
 async function open(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
   const place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
-  if (place === undefined) checkNotLost(options.data)
+  if (place === undefined) checkDataNotLost(options.data)
   let member: Member | undefined
   try {
     member = await openNodeReplica({
