@@ -1,4 +1,4 @@
-import { FreshSet } from '@leasehold/core'
+import { CompactingSet } from '@leasehold/core'
 import type { SessionCall } from './session-call.js'
 
 /** Instead of a number. */
@@ -17,9 +17,9 @@ export interface IdempotentCallHost {
  * session has holds; some of them are on their way, and the others follow in order as those are answered.
  */
 export class IdempotentCalls {
-  readonly #open = new FreshSet<SessionCall>()
+  readonly #open = new CompactingSet<SessionCall>()
   /** Of the open ones: not sent on this connection. */
-  readonly #unsent = new FreshSet<SessionCall>()
+  readonly #unsent = new CompactingSet<SessionCall>()
   /** When the last one was answered. */
   #lastAnswerAt = Number.NEGATIVE_INFINITY
 

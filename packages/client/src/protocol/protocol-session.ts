@@ -4,7 +4,7 @@ import {
   type Change,
   type Command,
   type EndReason,
-  FreshSet,
+  CompactingSet,
   type Grant,
   type Hex128,
   type LeaseholdError,
@@ -70,7 +70,7 @@ export class ProtocolSession implements EngineSession {
   /** When the open requests are looked through for those that are overdue, by the clock of the wire. */
   #deadlineCheckAt = Number.POSITIVE_INFINITY
   #cancelDeadlineTimer: () => void = () => {}
-  readonly #renewals = new FreshSet<Renewal>()
+  readonly #renewals = new CompactingSet<Renewal>()
   #attached = true
   #closing: { send: () => void; done: (result: Result) => void } | undefined
   #ended: LeaseholdError | undefined
