@@ -93,7 +93,8 @@ export function endHold(machine: Machine, hold: Hold, options: EndOptions): void
     if (isIdle(lock)) machine.removeLock(lock)
   }
   if (session !== undefined && machine.sessions.has(session.id)) {
-    if (answer !== undefined) resolveAnswer(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
+    if (answer !== undefined)
+      resolveAnswer(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
     if (options.notify) {
       const { reason, text } = options
       machine.addChange(session, (number) => ({ kind: 'ended', number, hold: hold.id, reason, text }))
@@ -147,7 +148,8 @@ export function adoptHold(machine: Machine, hold: Hold, session: Session, secret
   answer.hold = moved
   const old = hold.session
   if (old !== undefined) {
-    if (hold.answer !== undefined) resolveAnswer(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
+    if (hold.answer !== undefined)
+      resolveAnswer(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
     machine.addChange(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
   }
   addHold(machine, moved, places)
