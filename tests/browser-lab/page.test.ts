@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { TimedAction } from '../../packages/lab/page/src/view-model/actions.js'
 import { SCENES, sceneOf } from '../../packages/lab/page/src/view-model/scenes.js'
 import { Simulation } from '../../packages/lab/page/src/view-model/simulation.js'
-import { Cli } from '../../packages/leasehold/test/support/cli.js'
+import { Cli } from '../../packages/cli/test/support/cli.js'
 import { CHROMIUM_ARGS, findChromium } from '../services/chromium.js'
 import { describeWith } from '../services/suite.js'
 

@@ -52,7 +52,9 @@ function copyTo(folder: string, mutant: Mutant, packages: string): void {
     writeFileSync(join(folder, file.replace('/dist/', '/src/')), text)
   }
   for (const name of new Set(mutant.tests?.map((file) => file.split('/')[0] as string))) {
-    cpSync(join(packages, name, 'test'), join(folder, name, 'test'), { recursive: true })
+    // Their settings extend those of the repository.
+    const filter = (path: string): boolean => !path.endsWith('tsconfig.json')
+    cpSync(join(packages, name, 'test'), join(folder, name, 'test'), { recursive: true, filter })
   }
   symlinkSync(join(packages, '..', 'node_modules'), join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n')
