@@ -17,7 +17,7 @@ export const HOUSE = {
   fence: { floor: 3, imports: ['core'], types: ['client'], machine: true },
   server: { floor: 4, imports: ['core', 'replica'], types: ['raft'], machine: true },
   leasehold: {
-    floor: 4,
+    floor: 5,
     imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab'],
     machine: true,
   },
