@@ -11,30 +11,7 @@ import { filesBelow, parseFiles } from './structure/sources.mjs'
 import { privateMembers } from './structure/style.mjs'
 import { dialectWords } from './structure/words.mjs'
 
-<<<<<<< HEAD
 export { HOUSE, imports, problemOf } from './structure/floors.mjs'
-=======
-/**
- * What the sources of a package may import, floor by floor. `types`: only with `import type`.
- * `machine`: files that may import Node's modules (true: all of them).
- */
-export const HOUSE = {
-  core: { imports: [], machine: [] },
-  raft: { imports: [], machine: [] },
-  replica: { imports: ['core', 'raft'], machine: ['node/'] },
-  client: { imports: ['core'], machine: ['platform.ts', 'node/'] },
-  engines: { imports: ['core', 'client', 'replica'], machine: true },
-  fence: { imports: ['core'], types: ['client'], machine: true },
-  server: { imports: ['core', 'replica'], types: ['raft'], machine: true },
-  lab: { imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence'], machine: true },
-  leasehold: { imports: ['core', 'raft', 'replica', 'client', 'engines'], types: ['fence'], machine: true },
-  cli: {
-    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab', 'leasehold'],
-    machine: true,
-  },
-  console: { imports: ['client', 'core', 'lab'], machine: [] },
-}
->>>>>>> main
 
 /** Folders whose folders have the same set of files: one for each engine, store or dialect. */
 const ALIKE_FOLDERS = new Set([

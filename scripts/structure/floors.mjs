@@ -17,8 +17,9 @@ export const HOUSE = {
   fence: { floor: 3, imports: ['core'], types: ['client'], machine: true },
   server: { floor: 4, imports: ['core', 'replica'], types: ['raft'], machine: true },
   leasehold: {
-    floor: 5,
-    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab'],
+    floor: 4,
+    imports: ['core', 'raft', 'replica', 'client', 'engines'],
+    types: ['fence'],
     machine: true,
   },
   lab: { floor: 5, imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence'], machine: true },
@@ -29,6 +30,11 @@ export const HOUSE = {
     machine: [],
   },
   console: { floor: 5, imports: ['client', 'core', 'lab'], machine: [] },
+  cli: {
+    floor: 6,
+    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab', 'leasehold'],
+    machine: true,
+  },
   'tools/history': { floor: 6, folder: 'tools/history/src', imports: ['core', 'lab'], machine: true },
   'tools/mutants': { floor: 6, folder: 'tools/mutants/src', imports: ['lab'], machine: true },
 }
