@@ -4,7 +4,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { cyclesOf, importGraph, loopOf } from './structure/cycles.mjs'
-import { floorProblems, HOUSE, risingRows, sourceFolder, unknownSourceFolders } from './structure/floors.mjs'
+import { floorProblems, risingRows, rowNames, sourceFolder, sourcesOf, unknownPackages } from './structure/floors.mjs'
 import { confusableNames } from './structure/names.mjs'
 import { lineCount, longFunctions, MAX_FILE_LINES, MAX_FUNCTION_LINES } from './structure/sizes.mjs'
 import { filesBelow, parseFiles } from './structure/sources.mjs'
@@ -37,7 +37,7 @@ export async function structureFindings(root) {
 
   const sources = await parseFiles(
     root,
-    Object.keys(HOUSE).flatMap((name) => filesBelow(root, sourceFolder(name))),
+    rowNames.flatMap((name) => sourcesOf(root, name)),
   )
   const graph = importGraph(sources, sisterFiles(sources.map(({ path }) => path)))
   for (const group of cyclesOf(graph)) {
@@ -57,8 +57,8 @@ export async function structureFindings(root) {
     const lines = lineCount(readFileSync(join(root, path), 'utf8'))
     if (lines > MAX_FILE_LINES) add('longFiles', path, `${path}: ${lines} lines, more than ${MAX_FILE_LINES}`, lines)
   }
-  for (const name of Object.keys(HOUSE)) {
-    const paths = filesBelow(root, sourceFolder(name))
+  for (const name of rowNames) {
+    const paths = sourcesOf(root, name)
     for (const { key, files } of confusableNames(paths, ALIKE_FOLDERS)) {
       add('confusableNames', `${name}: ${key}`, `${name}: names that a reader confuses: ${files.join(', ')}`)
     }
@@ -71,7 +71,7 @@ export async function structureFindings(root) {
   return findings
 }
 
-const packageOf = (path) => Object.keys(HOUSE).find((name) => path.startsWith(`${sourceFolder(name)}/`))
+const packageOf = (path) => rowNames.find((name) => path.startsWith(`${sourceFolder(name)}/`))
 
 /** The file behind each specifier of a package of ours: `@leasehold/lab/world/index` is `packages/lab/src/world/index.ts`. */
 function sisterFiles(paths) {
@@ -129,7 +129,7 @@ export async function structureProblems(root) {
   return [
     ...risingRows(),
     ...floorProblems(root),
-    ...unknownSourceFolders(root).map((folder) => `${folder}: not in the table of scripts/structure/floors.mjs`),
+    ...unknownPackages(root),
     ...judge(await structureFindings(root), readExceptions(root)).problems,
   ]
 }

@@ -54,7 +54,7 @@ export function cyclesOf(graph) {
     if (lows.get(file) !== numbers.get(file)) return
     const group = stack.splice(stack.indexOf(file))
     for (const member of group) onStack.delete(member)
-    if (group.length > 1 || graph.get(file)?.has(file)) cycles.push(group.sort())
+    if (group.length > 1 || graph.get(file)?.has(file)) cycles.push(group.sort((a, b) => (a < b ? -1 : 1)))
   }
   for (const file of graph.keys()) if (!numbers.has(file)) visit(file)
   return cycles

@@ -23,24 +23,28 @@ export const HOUSE = {
     machine: true,
   },
   lab: { floor: 5, imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence'], machine: true },
-  'lab page': {
-    floor: 5,
-    folder: 'packages/lab/page/src',
-    imports: ['core', 'replica', 'lab'],
-    machine: [],
-  },
   console: { floor: 5, imports: ['client', 'core', 'lab'], machine: [] },
   cli: {
     floor: 6,
     imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab', 'leasehold'],
     machine: true,
   },
-  'tools/history': { floor: 6, folder: 'tools/history/src', imports: ['core', 'lab'], machine: true },
-  'tools/mutants': { floor: 6, folder: 'tools/mutants/src', imports: ['lab'], machine: true },
+  tools: { floor: 6, folder: 'tools', imports: ['core', 'raft', 'lab'], machine: true },
 }
 
-/** The folder of the sources of a package, from the root. */
-export const sourceFolder = (name) => HOUSE[name].folder ?? `packages/${name}/src`
+/** Parts of packages with rules of their own. */
+const PARTS = {
+  'lab page': { floor: 5, folder: 'packages/lab/page/src', imports: ['core', 'replica', 'lab'], machine: [] },
+}
+
+const ROWS = { ...HOUSE, ...PARTS }
+export const rowNames = Object.keys(ROWS)
+
+/** The folder of the sources of a row, from the root. */
+export const sourceFolder = (name) => ROWS[name].folder ?? `packages/${name}/src`
+
+/** The sources of a row, as paths from the root. */
+export const sourcesOf = (root, name) => filesBelow(root, sourceFolder(name)).filter((path) => !path.includes('/test/'))
 
 /** Packages without runtime dependencies: whatever they import must be a sister package or Node's. */
 const DEPENDENCY_FREE = new Set(['core', 'raft', 'client', 'fence'])
@@ -51,9 +55,9 @@ const IMPORT =
 /** All imports that the table forbids, one line each. */
 export function floorProblems(root) {
   const problems = []
-  for (const [name, rules] of Object.entries(HOUSE)) {
+  for (const [name, rules] of Object.entries(ROWS)) {
     const folder = sourceFolder(name)
-    for (const path of filesBelow(root, folder)) {
+    for (const path of sourcesOf(root, name)) {
       const inside = path.slice(folder.length + 1)
       for (const found of imports(readFileSync(join(root, path), 'utf8'))) {
         const problem = problemOf({ name, rules, inside, ...found })
@@ -64,20 +68,16 @@ export function floorProblems(root) {
   return problems
 }
 
-/** Source folders that the table does not know, such as those of a new package. */
-export function unknownSourceFolders(root) {
-  const known = new Set(Object.keys(HOUSE).map(sourceFolder))
-  return ['packages', 'tools']
-    .flatMap((top) => {
-      const names = existsSync(join(root, top)) ? readdirSync(join(root, top)) : []
-      return names.flatMap((name) => [`${top}/${name}/src`, `${top}/${name}/page/src`])
-    })
-    .filter((folder) => existsSync(join(root, folder)) && !known.has(folder))
+/** Packages that the table does not know. */
+export function unknownPackages(root) {
+  return readdirSync(join(root, 'packages'))
+    .filter((name) => HOUSE[name] === undefined && existsSync(join(root, 'packages', name, 'package.json')))
+    .map((name) => `packages/${name}: not in the table of scripts/structure/floors.mjs`)
 }
 
 /** Rows of the table that break its own rule: an import from a higher floor. */
 export function risingRows() {
-  return Object.entries(HOUSE).flatMap(([name, { floor, imports, types = [] }]) =>
+  return Object.entries(ROWS).flatMap(([name, { floor, imports, types = [] }]) =>
     [...imports, ...types]
       .filter((other) => HOUSE[other].floor > floor)
       .map((other) => `${name} (floor ${floor}) may import ${other} (floor ${HOUSE[other].floor})`),

@@ -19,7 +19,7 @@ export function longFunctions({ text, program }, max = MAX_FUNCTION_LINES) {
 }
 
 function nameOf(node, parents) {
-  if (node.id != null) return node.id.name
+  if (node.id) return node.id.name
   const parent = parents.at(-1)
   switch (parent?.type) {
     case 'MethodDefinition':
