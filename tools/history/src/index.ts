@@ -1,4 +1,4 @@
-export { checkHistoryCommand } from './command.js'
+export { checkHistoryCommand } from './check-history-command.js'
 export { type EventType, type HistoryEvent, pairEvents } from './event.js'
 export { formatJsonl } from './formats/format-jsonl.js'
 export { FORMATS, parseHistory } from './formats/index.js'

@@ -1,5 +1,5 @@
 export { MUTANTS, OPEN_MUTANTS, RULE_MUTANTS } from './catalog.js'
-export { mutantsCommand, type MutantsIo } from './command.js'
+export { mutantsCommand, type MutantsIo } from './mutants-command.js'
 export { copyWith, patched } from './copy.js'
 export { type FailedTest, failedTest } from './direct.js'
 export { hunt, type Hunted, type HuntOrder } from './hunt.js'

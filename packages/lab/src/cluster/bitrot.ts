@@ -1,4 +1,4 @@
-import type { SimulatedMember } from './member.js'
+import type { SimulatedMember } from './simulated-member.js'
 
 export type BitrotTarget = 'log' | 'snapshot' | 'newestSnapshot' | 'identity' | 'mark'
 

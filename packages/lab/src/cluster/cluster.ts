@@ -8,7 +8,7 @@ import {
   type Replica,
   type StreamHub,
 } from '@leasehold/replica'
-import type { Canonical } from '../checkers/committed.js'
+import type { Canonical } from '../checkers/committed-log.js'
 import { ClusterCheckers } from '../checkers/cluster-checkers.js'
 import type { TokenPairs } from '../checkers/token-pairs.js'
 import { serveStreams, type StreamObserver } from '../world/bindings/connector.js'
@@ -18,7 +18,7 @@ import type { Process } from '../world/process.js'
 import type { World } from '../world/world.js'
 import { Access } from './access.js'
 import { LeaseObserver } from './lease-observer.js'
-import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
+import { foundersOf, type MemberSettings, SimulatedMember } from './simulated-member.js'
 import { peerNetwork } from './peer-network.js'
 import { restoreTo } from './restore.js'
 

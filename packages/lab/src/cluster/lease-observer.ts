@@ -1,5 +1,5 @@
 import type { ClientMessage, ServerMessage, SessionId } from '@leasehold/core'
-import type { SessionChecker } from '../checkers/sessions.js'
+import type { SessionChecker } from '../checkers/session-checker.js'
 
 interface Asked {
   readonly session: SessionId | undefined

@@ -1,6 +1,6 @@
 import { violationText } from './fuzz.js'
 import type { Plan } from './plan.js'
-import type { Outcome } from './run.js'
+import type { Outcome } from './run-plan.js'
 
 /** A plan as a scenario file: it expects that nothing is broken, so it fails as long as the bug is there. */
 export function scenarioOfPlan(plan: Plan, outcome: Outcome): Record<string, unknown> {

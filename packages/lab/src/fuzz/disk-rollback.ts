@@ -1,6 +1,6 @@
 import { inspect } from '@leasehold/replica'
 import type { Cluster } from '../cluster/cluster.js'
-import type { SimulatedMember } from '../cluster/member.js'
+import type { SimulatedMember } from '../cluster/simulated-member.js'
 import type { World } from '../world/world.js'
 
 const US_PER_MS = 1000

@@ -1,4 +1,4 @@
-import type { EffectName } from '../cluster/member.js'
+import type { EffectName } from '../cluster/simulated-member.js'
 import type { BitrotTarget } from '../cluster/bitrot.js'
 
 /**

@@ -1,6 +1,6 @@
 import type { Violation } from '../checkers/violation.js'
 import { type Plan, planOf, type Profile } from './plan.js'
-import { type Outcome, runPlan } from './run.js'
+import { type Outcome, runPlan } from './run-plan.js'
 
 export interface FuzzOptions {
   readonly from: number

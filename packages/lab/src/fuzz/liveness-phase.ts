@@ -1,7 +1,7 @@
 import type { Hold } from '@leasehold/client'
 import { fence as casFence } from '@leasehold/fence/cas'
 import type { LockHistory } from '../checkers/lock-history.js'
-import { SimulatedClient } from '../cluster/client.js'
+import { SimulatedClient } from '../cluster/simulated-client.js'
 import type { Cluster } from '../cluster/cluster.js'
 import type { ModelName } from '../history/models/index.js'
 import type { World } from '../world/world.js'

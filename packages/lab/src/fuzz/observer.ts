@@ -1,5 +1,5 @@
 import { parseCursor } from '@leasehold/client'
-import type { SimulatedClient } from '../cluster/client.js'
+import type { SimulatedClient } from '../cluster/simulated-client.js'
 import { codeOf, count } from './outcomes.js'
 import type { Shared } from './workload.js'
 

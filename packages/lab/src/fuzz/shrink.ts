@@ -1,7 +1,7 @@
 import type { InvariantId } from '../checkers/violation.js'
 import { type Family, type Fault, FAMILIES, familyOf } from './faults.js'
 import { type Plan, type Work, WORKS } from './plan.js'
-import type { Outcome } from './run.js'
+import type { Outcome } from './run-plan.js'
 
 export interface ShrinkOptions {
   readonly run: (plan: Plan) => Promise<Outcome>

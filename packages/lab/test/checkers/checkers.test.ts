@@ -1,14 +1,14 @@
 import { type Event, type HeldLock, LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import { BeliefChecker } from '../../src/checkers/beliefs.js'
-import { CommittedLog } from '../../src/checkers/committed.js'
-import { GrantChecker } from '../../src/checkers/grants.js'
+import { BeliefChecker } from '../../src/checkers/belief-checker.js'
+import { CommittedLog } from '../../src/checkers/committed-log.js'
+import { GrantChecker } from '../../src/checkers/grant-checker.js'
 import { LockHistory } from '../../src/checkers/lock-history.js'
-import { PersistedPromiseChecker } from '../../src/checkers/persisted-promises.js'
-import { RequestChecker } from '../../src/checkers/requests.js'
-import { SessionChecker } from '../../src/checkers/sessions.js'
+import { PersistedPromiseChecker } from '../../src/checkers/persisted-promise-checker.js'
+import { RequestChecker } from '../../src/checkers/request-checker.js'
+import { SessionChecker } from '../../src/checkers/session-checker.js'
 import { type InvariantId, Violations } from '../../src/checkers/violation.js'
-import { WatchChecker } from '../../src/checkers/watches.js'
+import { WatchChecker } from '../../src/checkers/watch-checker.js'
 
 /** Runs `check` with an empty collection, and returns the invariants that it found broken. */
 function broken(check: (violations: Violations) => void): InvariantId[] {

@@ -1,12 +1,12 @@
 import type { Command, Event, LockRequest, Result } from '@leasehold/core'
 import { encodeEnvelope } from '@leasehold/fence/cas'
 import { describe, expect, it } from 'vitest'
-import { BeliefChecker } from '../../src/checkers/beliefs.js'
-import { GrantChecker } from '../../src/checkers/grants.js'
-import { MarkChecker } from '../../src/checkers/marks.js'
-import { QueueChecker } from '../../src/checkers/queues.js'
-import { RegisterChecker } from '../../src/checkers/registers.js'
-import { RequestChecker } from '../../src/checkers/requests.js'
+import { BeliefChecker } from '../../src/checkers/belief-checker.js'
+import { GrantChecker } from '../../src/checkers/grant-checker.js'
+import { MarkChecker } from '../../src/checkers/mark-checker.js'
+import { QueueChecker } from '../../src/checkers/queue-checker.js'
+import { RegisterChecker } from '../../src/checkers/register-checker.js'
+import { RequestChecker } from '../../src/checkers/request-checker.js'
 import { Violations } from '../../src/checkers/violation.js'
 
 /** Texts of what `check` found broken. */

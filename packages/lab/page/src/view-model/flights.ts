@@ -1,5 +1,5 @@
 import type { Flight, World } from '@leasehold/lab/world/index'
-import { tokenText } from './tokens.js'
+import { tokenText } from './token-text.js'
 
 /** What a frame is about. */
 export type FlightKind = 'members' | 'client' | 'grant' | 'resource' | 'refusal'

@@ -1,7 +1,7 @@
 import { isTelling, sentenceOf, words } from '@leasehold/lab/render/story'
 import type { Play } from '@leasehold/lab/scenarios/index'
 import type { TimelineEvent } from '@leasehold/lab/world/index'
-import { tokenText } from './tokens.js'
+import { tokenText } from './token-text.js'
 
 export type Tone = 'plain' | 'fault' | 'hand' | 'role' | 'refused' | 'violation'
 

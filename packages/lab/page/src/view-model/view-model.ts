@@ -2,7 +2,7 @@ import { queryState, type QueryResult } from '@leasehold/core'
 import type { Finding, Play, Step } from '@leasehold/lab/scenarios/index'
 import { inspect } from '@leasehold/replica'
 import type { FaultInjector } from './fault-injector.js'
-import { tokenText } from './tokens.js'
+import { tokenText } from './token-text.js'
 
 /** How things stand, for a picture. Looking changes nothing. */
 export interface ViewModel {

@@ -66,3 +66,10 @@ export const KEPT_HOLD = {
   give: { released: true },
   losses: 0,
 } as const
+
+/** Many small operations, so that the log grows. */
+export const busy = (count: number, from = 0, hold = 0.005) =>
+  [
+    { do: 'wait', until: from },
+    { do: 'client', action: 'loop', lock: 'busy', count, hold },
+  ] as const

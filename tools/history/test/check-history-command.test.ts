@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkHistoryCommand } from '../src/command.js'
+import { checkHistoryCommand } from '../src/check-history-command.js'
 
 const HELD = [
   { process: 'a', type: 'invoke', op: 'acquire' },

@@ -1,11 +1,6 @@
 import type { Scenario } from '../format.js'
-import { acquireFrom, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
+import { acquireFrom, busy, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
 
-const busy = (count: number, from = 0) =>
-  [
-    { do: 'wait', until: from },
-    { do: 'client', action: 'loop', lock: 'busy', count, hold: 0.005 },
-  ] as const
 /** Its connections are reset: who only watches would notice a machine without power after 10 s at the earliest. */
 const killed = (at: number, who: string, forSeconds: number) =>
   ({ at, do: 'system', action: 'down', how: 'kill', who, for: forSeconds }) as const

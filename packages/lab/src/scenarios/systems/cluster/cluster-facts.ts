@@ -1,5 +1,5 @@
 import type { Event } from '@leasehold/core'
-import type { Canonical } from '../../../checkers/committed.js'
+import type { Canonical } from '../../../checkers/committed-log.js'
 import type { Cluster } from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 

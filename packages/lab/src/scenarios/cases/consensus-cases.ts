@@ -1,12 +1,6 @@
 import type { Scenario } from '../format.js'
-import { acquireFrom, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
+import { acquireFrom, busy, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
 
-/** Many small operations, so that the log moves. */
-const busy = (count: number, from = 0, hold = 0.005) =>
-  [
-    { do: 'wait', until: from },
-    { do: 'client', action: 'loop', lock: 'busy', count, hold },
-  ] as const
 const down = (at: number, who: string, forSeconds: number) =>
   ({ at, do: 'system', action: 'down', who, for: forSeconds }) as const
 const die = (at: number, who: string, nth: number, forSeconds = 2) =>

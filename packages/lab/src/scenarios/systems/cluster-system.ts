@@ -3,9 +3,9 @@ import { Cluster, type DiskFaults, type MemberSettings, QUIET_DISK, SimulatedCli
 import { StreamConnector, type World } from '../../world/index.js'
 import type { LockSystem } from '../system.js'
 import { clusterActions } from './cluster/actions.js'
-import { ClusterClient } from './cluster/client.js'
+import { ClusterClient } from './cluster/scenario-client.js'
 import { type Drop, DroppingConnector } from './cluster/message-loss.js'
-import { ClusterFacts } from './cluster/facts.js'
+import { ClusterFacts } from './cluster/cluster-facts.js'
 
 /** `{ "kind": "cluster", "members": 3, "ttl": 10, "margin": 1, … }`; durations in seconds. */
 interface Spec {

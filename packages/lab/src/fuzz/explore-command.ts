@@ -5,7 +5,7 @@ import { scenarioOfPlan } from './as-scenario.js'
 import { type FuzzResult, fuzz, type Progress, violationText } from './fuzz.js'
 import { faultText } from './faults.js'
 import { type Plan, planOf, type Profile, PROFILES } from './plan.js'
-import { type Outcome, runPlan } from './run.js'
+import { type Outcome, runPlan } from './run-plan.js'
 import { shrink } from './shrink.js'
 
 /** Lines of the trace that are shown of a run which broke an invariant. */

@@ -1,5 +1,5 @@
 import type { Command, Event, HoldId, LockRequest, SessionId } from '@leasehold/core'
-import type { GrantChecker } from './grants.js'
+import type { GrantChecker } from './grant-checker.js'
 import type { Violations } from './violation.js'
 
 interface Waiter {

@@ -10,8 +10,8 @@ import {
   ProtocolEngine,
 } from '@leasehold/client'
 import { splitToken } from '@leasehold/core'
-import type { BeliefChecker } from '../checkers/beliefs.js'
-import type { WatchChecker } from '../checkers/watches.js'
+import type { BeliefChecker } from '../checkers/belief-checker.js'
+import type { WatchChecker } from '../checkers/watch-checker.js'
 import { clientPlatform } from '../world/bindings/client-platform.js'
 import { StreamConnector } from '../world/bindings/connector.js'
 import type { Machine } from '../world/machine.js'

@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { mutantsCommand } from './command.js'
+import { mutantsCommand } from './mutants-command.js'
 import { PACKAGES_FOLDER } from './copy.js'
 
 const document = join(PACKAGES_FOLDER, '..', 'docs', 'internals', 'mutants.md')

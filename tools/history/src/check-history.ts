@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { checkHistoryCommand } from './command.js'
+import { checkHistoryCommand } from './check-history-command.js'
 
 process.exitCode = await checkHistoryCommand(process.argv.slice(2), {
   out: (text) => process.stdout.write(text),

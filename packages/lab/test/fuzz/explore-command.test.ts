@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Inode } from '../../src/cluster/disk/inode.js'
-import { type CommandIo, exploreCommand, replayCommand } from '../../src/fuzz/command.js'
+import { type CommandIo, exploreCommand, replayCommand } from '../../src/fuzz/explore-command.js'
 import { parseScenario } from '../../src/scenarios/parse.js'
-import { runScenario } from '../../src/scenarios/run.js'
+import { runScenario } from '../../src/scenarios/run-scenario.js'
 
 let folder = ''
 beforeEach(() => {
