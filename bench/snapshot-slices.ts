@@ -1,7 +1,7 @@
 import { PerformanceObserver } from 'node:perf_hooks'
 import type { LockState } from '@leasehold/core'
 // How a member makes a snapshot is no part of the package's interface.
-import { SnapshotMaker } from '../packages/replica/src/driver/snapshot-maker.js'
+import { SnapshotMaker } from '../packages/replica/src/snapshots/state-encoder.js'
 
 const SLICE_BYTES = 1024 * 1024
 

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PerformanceObserver } from 'node:perf_hooks'
 // How a folder is made is no part of the package's interface.
-import { found } from '../packages/replica/src/storage.js'
+import { found } from '../packages/replica/src/storage/storage.js'
 import { print } from './compare.js'
 import { writeResults } from './results.js'
 import { overlap, type Span } from './snapshot-slices.js'

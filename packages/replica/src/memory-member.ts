@@ -1,6 +1,6 @@
 import { type Command, type Cursor, type Index, LockState, type Millis, type Result } from '@leasehold/core'
-import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
-import { History, type HistoryOptions, type Recorded } from './driver/history.js'
+import type { AppliedBatch, Member, MemberStatus, ReadView } from './member.js'
+import { History, type HistoryOptions, type Recorded } from './driver/event-history.js'
 import { mintSecrets } from './driver/proposals.js'
 
 /** How often it looks whether something is due. */

@@ -9,19 +9,19 @@ import {
   type Token,
   tokenOf,
 } from '@leasehold/core'
-import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
-import { FolderWatch } from './driver/folder-watch.js'
+import type { AppliedBatch, Member, MemberStatus, ReadView } from './member.js'
+import { FolderWatch } from './storage/folder-watch.js'
 import { Listeners } from './driver/listeners.js'
 import { Loop } from './driver/loop.js'
-import type { ChangeResult, MembershipChange } from './driver/membership.js'
-import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './driver/options.js'
+import type { ChangeResult, MembershipChange } from './driver/membership-changes.js'
+import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './replica-options.js'
 import { mintSecrets, needsRoom, refused } from './driver/proposals.js'
 import { type Reader, READS_MAX } from './driver/reads.js'
-import { foundFolder } from './founding.js'
-import type { MemberInfo } from './members.js'
-import type { CopyAnswer } from './state-copy.js'
-import { isFounded, markContradicted, openStorage, type Storage } from './storage.js'
-import { ContradictionError } from './storage-errors.js'
+import { foundFolder } from './storage/bootstrap.js'
+import type { MemberInfo } from './cluster-meta.js'
+import type { CopyAnswer } from './snapshots/state-export.js'
+import { isFounded, markContradicted, openStorage, type Storage } from './storage/storage.js'
+import { ContradictionError } from './storage/storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000

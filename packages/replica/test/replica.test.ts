@@ -1,6 +1,6 @@
 import { type Index, type Result, StorageError } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import type { AppliedBatch } from '../src/api.js'
+import type { AppliedBatch } from '../src/member.js'
 import { Replica } from '../src/replica.js'
 import { seeded } from './support/sim-disk.js'
 import { acquire, World } from './support/world.js'

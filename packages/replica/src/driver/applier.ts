@@ -8,10 +8,10 @@ import {
   type Result,
 } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
-import type { AppliedBatch } from '../api.js'
+import type { AppliedBatch } from '../member.js'
 import { assert } from '../assert.js'
-import { entryBytes } from '../log/entries.js'
-import { History, type HistoryOptions, type Recorded } from './history.js'
+import { entryBytes } from '../log/entry-codec.js'
+import { History, type HistoryOptions, type Recorded } from './event-history.js'
 
 /** An entry of consensus itself: it moves the index, and nothing else. */
 const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }

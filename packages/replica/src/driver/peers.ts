@@ -1,14 +1,14 @@
 import { CodecError, type Writer } from '@leasehold/core'
 import type { Message, NodeId, Raft } from '@leasehold/raft'
-import type { Identity } from '../identity.js'
-import { encodeMeta, type MemberInfo } from '../members.js'
+import type { Identity } from '../storage/identity.js'
+import { encodeMeta, type MemberInfo } from '../cluster-meta.js'
 import { readMessage, writeMessage } from '../wire/consensus-messages.js'
 import { type PeerKind, PeerFrames } from '../wire/peer-frames.js'
 import { readStatement, writeStatement } from '../wire/statements.js'
-import { AcknowledgedMemory } from './acknowledged.js'
-import { AcknowledgedFile } from './acknowledged-file.js'
-import type { ReplicaSettings } from './options.js'
-import { RollbackGuard } from './rollback-guard.js'
+import { AcknowledgedMemory } from '../rollback/acknowledged-memory.js'
+import { AcknowledgedFile } from '../rollback/acknowledged-file.js'
+import type { ReplicaSettings } from '../replica-options.js'
+import { RollbackGuard } from '../rollback/rollback-guard.js'
 import {
   type Chunk,
   type ChunkAck,
@@ -19,8 +19,8 @@ import {
   SnapshotSender,
   writeChunk,
   writeChunkAck,
-} from './snapshot-transfer.js'
-import type { StateWish, StateWriter } from './state-writer.js'
+} from '../snapshots/snapshot-transfer.js'
+import type { StateWish, StateWriter } from '../snapshots/state-exporter.js'
 
 /** A refused frame is logged at most once in so many. */
 const LOG_EVERY = 1000

@@ -1,5 +1,5 @@
 import type { LockState } from '@leasehold/core'
-import type { Member } from '../api.js'
+import type { Member } from '../member.js'
 
 export type Reader = Parameters<Member<LockState>['read']>[0]
 

@@ -1,10 +1,10 @@
 import { crc32 } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { allZero } from '../zeros.js'
+import { allZero } from './all-zero.js'
 import type { Disk } from '../platform.js'
-import { damaged, otherFormat } from '../storage-errors.js'
+import { damaged, otherFormat } from '../storage/storage-errors.js'
 import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, filler, findFrame, frameAt } from './frame.js'
-import { checkMark, readMark } from './mark.js'
+import { checkMark, readMark } from './tail-marker.js'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
 

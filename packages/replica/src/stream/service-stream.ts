@@ -19,10 +19,10 @@ import {
   STREAM_VERSION,
   type WatchMessage,
 } from '@leasehold/core'
-import type { ReadView } from '../api.js'
-import type { StreamHub } from './hub.js'
-import { refusal, type StreamPeer } from './options.js'
-import { ReadsInTurn } from './reads-in-turn.js'
+import type { ReadView } from '../member.js'
+import type { StreamHub } from './stream-hub.js'
+import { refusal, type StreamPeer } from './stream-options.js'
+import { ReadsInTurn } from './read-throttle.js'
 import { eventsFor, narrowed, pastEvents, type Watch } from './watches.js'
 
 type Later = Exclude<ClientMessage, Hello>

@@ -7,7 +7,7 @@ import {
   readAcknowledged,
   readEntryId,
   writeEntryId,
-} from '../driver/acknowledged.js'
+} from '../rollback/acknowledged-memory.js'
 
 /** What one member tells another about the common history. All of it stays true for ever, so it may come late or twice. */
 export interface Statement {

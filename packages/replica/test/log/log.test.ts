@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { frameExtent } from '../../src/log/frame.js'
 import { parseSegmentName, type Segment, segmentSeed } from '../../src/log/recovery.js'
-import { DamagedError } from '../../src/storage-errors.js'
+import { DamagedError } from '../../src/storage/storage-errors.js'
 import { append, entries, entry, indexes, openLog, segments } from '../support/logs.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command, Result, SessionId } from '@leasehold/core'
-import { openNodeReplica } from '../../src/node/open.js'
+import { openNodeReplica } from '../../src/node/open-replica.js'
 import type { Replica } from '../../src/replica.js'
 import { acquire } from './world.js'
 

@@ -1,8 +1,8 @@
 import type { Ack, Acquire, Command, HoldId, LockState, Millis, Result, SessionId } from '@leasehold/core'
-import type { ReadView } from '../../src/api.js'
-import type { ReplicaOptions } from '../../src/driver/options.js'
+import type { ReadView } from '../../src/member.js'
+import type { ReplicaOptions } from '../../src/replica-options.js'
 import type { Clock, Platform, Random } from '../../src/platform.js'
-import { noNetwork, quietLogger } from '../../src/quiet.js'
+import { noNetwork, quietLogger } from '../../src/noop.js'
 import { Replica } from '../../src/replica.js'
 import { SimDisk, seeded } from './sim-disk.js'
 

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { type Entry, type Message, MESSAGE_KINDS } from '@leasehold/raft'
 import { describe, expect, it } from 'vitest'
 import { readMessage, writeMessage } from '../../src/wire/consensus-messages.js'
-import { AcknowledgedMemory } from '../../src/driver/acknowledged.js'
+import { AcknowledgedMemory } from '../../src/rollback/acknowledged-memory.js'
 import { PeerFrames } from '../../src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../src/wire/statements.js'
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { LockState, StorageError } from '@leasehold/core'
-import type { StateCopy } from '../../state-copy.js'
-import { damaged } from '../../storage-errors.js'
+import type { StateCopy } from '../../snapshots/state-export.js'
+import { damaged } from '../../storage/storage-errors.js'
 
 /*
  * A backup file: one line of JSON (the header), the bytes of the lock state, one line with the SHA-256 of all before.

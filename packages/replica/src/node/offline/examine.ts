@@ -1,14 +1,14 @@
 import { countsOf, LockState, StorageError } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import { lockEntryOf } from '../../driver/applier.js'
-import { type Identity, identitySeed, readIdentity } from '../../identity.js'
-import { readLog } from '../../log/joining.js'
-import { type ClusterMeta, decodeMeta } from '../../members.js'
+import { type Identity, identitySeed, readIdentity } from '../../storage/identity.js'
+import { readLog } from '../../log/reconcile.js'
+import { type ClusterMeta, decodeMeta } from '../../cluster-meta.js'
 import type { Disk } from '../../platform.js'
-import { readSnapshot, type Snapshot, snapshotNames } from '../../snapshots/snapshots.js'
-import { damaged } from '../../storage-errors.js'
-import { foreignSnapshot, isFounded } from '../../storage.js'
-import { STEP_ENTRIES, type Steps } from './steps.js'
+import { readSnapshot, type Snapshot, snapshotNames } from '../../snapshots/snapshot-store.js'
+import { damaged } from '../../storage/storage-errors.js'
+import { foreignSnapshot, isFounded } from '../../storage/storage.js'
+import { STEP_ENTRIES, type Steps } from './progress.js'
 
 /** What a member's folder holds, all of it checked. */
 export interface FolderContent {

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StorageError } from '@leasehold/core'
-import { NodeDisk } from '../disk.js'
-import { claimFolder } from '../owner.js'
+import { NodeDisk } from '../node-disk.js'
+import { claimFolder } from '../ownership/claim-folder.js'
 import { examineFolder, type FolderContent } from './examine.js'
-import type { Steps } from './steps.js'
+import type { Steps } from './progress.js'
 
 export interface OfflineOptions {
   readonly dir: string

@@ -1,0 +1,153 @@
+import { CodecError, LockState } from '@leasehold/core'
+import type { Index, SnapshotMeta } from '@leasehold/raft'
+import { assert } from '../assert.js'
+import { type ClusterMeta, decodeMeta, encodeMeta } from '../cluster-meta.js'
+import type { Logger } from '../platform.js'
+import type { SnapshotToSave } from './snapshot-store.js'
+import type { Storage } from '../storage/storage.js'
+import type { Applier } from '../driver/applier.js'
+import { type SliceOptions, Slices } from './sliced-work.js'
+import type { Received } from './snapshot-transfer.js'
+import type { StateWish, StateWriter } from './state-exporter.js'
+
+/** A snapshot of the leader that is durable here, ready to take the place of the state. */
+export interface Installable {
+  readonly received: Received
+  readonly meta: ClusterMeta
+  readonly state: LockState
+}
+
+/**
+ * What became of a leader's snapshot: it is durable and can be installed; `known`: the log covers it already; `failed`: it
+ * cannot be read, or there is no room for it.
+ */
+export type TakenIn = Installable | 'known' | 'failed'
+
+export interface SnapshottingOptions extends SliceOptions {
+  readonly storage: Storage
+  readonly applier: Applier
+  readonly writer: StateWriter
+  readonly log: Logger
+  /** The highest index known to be committed. A snapshot up to here brings nothing new. */
+  readonly committed: () => Index
+  /** An own snapshot is durable; the log may be cut up to `cut`. */
+  readonly taken: (meta: SnapshotMeta, cut: number) => void
+}
+
+/**
+ * Own snapshots, which cut the log, and those of the leader. One at a time: an own one is made in slices, and then written;
+ * one of the leader is read in slices, and then written too. While an own one is only being made, a leader's takes its place.
+ */
+export class Snapshotting {
+  private making: StateWish | undefined
+  private reading: Slices | undefined
+  private saving = false
+  private last: number
+  private next: (() => void) | undefined
+
+  constructor(private readonly options: SnapshottingOptions) {
+    this.last = options.storage.snapshot.index
+  }
+
+  /** A snapshot is being written. One that is being made or read need not be waited for: {@link Snapshotting.halt} drops it. */
+  get busy(): boolean {
+    return this.saving
+  }
+
+  /** Takes a snapshot if the log since the last one exceeds `bytesMax`, or the last one's size. */
+  maybeTake(bytesMax: number): void {
+    const { storage, applier } = this.options
+    if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take()
+  }
+
+  /** Takes a snapshot now, if there is anything new and none is under way: a member that begins needs one. */
+  take(): void {
+    const { storage, applier, writer } = this.options
+    if (this.making || this.reading || this.saving || applier.index <= this.last) return
+    const bytes = applier.bytesSinceSnapshot
+    this.making = {
+      written: ({ index, term, meta, state }) => {
+        this.making = undefined
+        this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
+          // Only now: one that makes way for another, which may fail, must not put off the next.
+          applier.bytesSinceSnapshot -= bytes
+          if (full) return this.options.log.warn('no room for a snapshot', { index })
+          this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
+        })
+      },
+    }
+    writer.want(this.making)
+  }
+
+  /**
+   * Makes a snapshot of the leader durable, after the one that is being written. Once durable it must be installed in the same
+   * call: a snapshot on the disk that the log does not cover would keep every later one of its index from being taken in.
+   */
+  takeIn(received: Received, then: (outcome: TakenIn) => void): void {
+    if (this.saving) {
+      this.next = () => this.takeIn(received, then)
+      return
+    }
+    if (this.isCovered(received)) return then('known')
+    this.halt()
+    // Read before it is written: what cannot be read must not become the newest snapshot.
+    this.read(received, (installable) => {
+      if (!installable) return then('failed')
+      if (this.isCovered(received)) return then('known')
+      const { index, term, meta, state, checksum } = received
+      const pieces = { pieces: [state], bytes: state.length, checksum }
+      this.save({ index, term, meta, state: pieces }, (full) => then(full ? 'failed' : installable))
+    })
+  }
+
+  /** Whether the log has what is in a snapshot. It may have come to that while the snapshot waited for its turn. */
+  private isCovered({ index }: Received): boolean {
+    const committed = this.options.committed()
+    assert(this.last <= committed, () => `snapshot ${this.last} is durable, but only ${committed} is committed`)
+    return index <= committed
+  }
+
+  /** Drops the snapshot that is being made or read. */
+  halt(): void {
+    if (this.making) this.options.writer.drop(this.making)
+    this.making = undefined
+    this.reading?.drop()
+    this.reading = undefined
+  }
+
+  private read(received: Received, then: (installable: Installable | undefined) => void): void {
+    const restoring = LockState.beginRestore(received.state)
+    this.reading = new Slices(this.options, (bytes) => {
+      let installable: Installable | undefined
+      try {
+        const state = restoring.step(bytes)
+        if (state === undefined) return false
+        installable = { received, meta: decodeMeta(received.meta), state }
+      } catch (error) {
+        if (!(error instanceof CodecError)) throw error
+        const { index, from } = received
+        this.options.log.error('a snapshot of the leader cannot be read', { index, from, why: error.message })
+      }
+      this.reading = undefined
+      then(installable)
+      return true
+    })
+    this.reading.start()
+  }
+
+  private save(snapshot: SnapshotToSave, then: (full: boolean) => void): void {
+    const { storage, guard } = this.options
+    this.saving = true
+    storage.snapshots.save(snapshot, (error) => {
+      guard(() => {
+        this.saving = false
+        if (storage.snapshots.failure) throw storage.snapshots.failure
+        if (!error) this.last = snapshot.index
+        then(error !== undefined)
+        const { next } = this
+        this.next = undefined
+        next?.()
+      })
+    })
+  }
+}
