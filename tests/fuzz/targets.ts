@@ -80,7 +80,7 @@ const consensus: Message[] = [
 const memory = new AcknowledgedMemory()
 for (const node of [1, SELF, 9]) memory.note(node, { index: 4, term: 2 })
 const committed = { index: 4, term: 2, checksum: 7 }
-const statement = { asks: 3, answers: 5, committed, last: committed, evidence: committed, memory }
+const statement = { requestStart: 3, answeredStart: 5, committed, last: committed, evidence: committed, memory }
 const peers = new PeerFrames(CLUSTER, 1)
 const peerFrames = [
   ...consensus.map((one) => peers.encode('consensus', SELF, (writer) => writeMessage(writer, one))),

@@ -1,5 +1,5 @@
 import type { Command, Cursor, Event, Index, Push, Result } from '@leasehold/core'
-import type { CopyAnswer } from './snapshots/state-export.js'
+import type { ExportResult } from './snapshots/state-export.js'
 
 /** How a member stands, now. */
 export interface MemberStatus {
@@ -55,7 +55,7 @@ export interface Member<State> {
    * Writes the state down as it is now, or some entries later, in slices between which everything else goes on. Left
    * out where that cannot be done: there is `copyAtOnce`.
    */
-  copy?(done: (answer: CopyAnswer) => void): void
+  exportState?(done: (answer: ExportResult) => void): void
   /** Runs after each applied entry, before the results of its commands are handed out. */
   onApplied(listener: (batch: AppliedBatch) => void): () => void
   /** Runs when a burst of applied entries and results has been handed out: the moment to flush connections. */

@@ -3,12 +3,12 @@ import type { MemberInfo } from './cluster-meta.js'
 import type { Platform } from './platform.js'
 
 /** How an empty data folder becomes a member. */
-export interface Founding {
+export interface BootstrapOptions {
   /** First epoch of an empty service; default 1. Higher, when it replaces a service whose tokens must stay below. */
   readonly epoch?: number
   /**
    * The counter starts above it. Default: the floor of the wall clock, see `floorAt` of `@leasehold/core`; 0 without
-   * {@link ReplicaOptions.clockFloors}. All founders of a cluster need the same one: see {@link FoundingCluster.floor}.
+   * {@link ReplicaOptions.clockFloors}. All founders of a cluster need the same one: see {@link BootstrapCluster.floor}.
    */
   readonly floor?: number
   readonly limits?: Partial<Limits>
@@ -16,10 +16,10 @@ export interface Founding {
    * The cluster that this member belongs to, as all its founders have agreed; without it the member is alone. Every
    * founder, and everybody who joins later, must be given the same list, epoch and limits.
    */
-  readonly cluster?: FoundingCluster
+  readonly cluster?: BootstrapCluster
 }
 
-export interface FoundingCluster {
+export interface BootstrapCluster {
   /** 32 hex digits, minted by one of the founders. */
   readonly id: string
   /** This member's own number, from {@link mintNode}: among the founders', or of one that joins and is no founder. */
@@ -38,7 +38,7 @@ export interface ReplicaOptions {
   /** Where it takes clients, for the others to tell. */
   readonly url?: string
   /** What to do with an empty folder; without it, an empty folder is refused. */
-  readonly founding?: Founding
+  readonly bootstrap?: BootstrapOptions
   /** Length of a tick; default 50 ms. */
   readonly tickMs?: number
   /** Ticks without a leader before an election; default 16, and up to twice as many by chance. */
@@ -46,7 +46,7 @@ export interface ReplicaOptions {
   /** Size of a log file; default 16 MiB. */
   readonly segmentBytes?: number
   /** Log files that are kept ready; default 2. */
-  readonly spares?: number
+  readonly spareSegments?: number
   /** Least size of the file that is kept ready for the next snapshot; default 4 MiB. */
   readonly reserveBytes?: number
   /** A snapshot is taken when the log since the last one exceeds this, or the last one's size; default 64 MiB. */
@@ -74,13 +74,15 @@ export interface ReplicaOptions {
   readonly release?: (done: () => void) => void
 }
 
-export type ReplicaSettings = Required<Omit<ReplicaOptions, 'founding'>> & { readonly founding: Founding | undefined }
+export type ReplicaSettings = Required<Omit<ReplicaOptions, 'bootstrap'>> & {
+  readonly bootstrap: BootstrapOptions | undefined
+}
 
 type Numeric =
   | 'tickMs'
   | 'electionTicks'
   | 'segmentBytes'
-  | 'spares'
+  | 'spareSegments'
   | 'reserveBytes'
   | 'snapshotBytes'
   | 'snapshotSliceBytes'
@@ -113,7 +115,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     tickMs: 50,
     electionTicks: 16,
     segmentBytes: 16 * MIB,
-    spares: 2,
+    spareSegments: 2,
     reserveBytes: 4 * MIB,
     snapshotBytes: 64 * MIB,
     snapshotSliceBytes: MIB,
@@ -125,7 +127,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
     clockFloors: true,
     release: (done) => done(),
     ...definedOf(options),
-    founding: options.founding,
+    bootstrap: options.bootstrap,
   }
   checkMemberName(settings.name)
   const atLeast = (what: Numeric, least: number): void => {
@@ -135,7 +137,7 @@ export function settingsOf(options: ReplicaOptions): ReplicaSettings {
   atLeast('tickMs', 1)
   atLeast('electionTicks', 2)
   atLeast('segmentBytes', SEGMENT_BYTES_MIN)
-  atLeast('spares', 1)
+  atLeast('spareSegments', 1)
   atLeast('reserveBytes', 0)
   atLeast('snapshotBytes', 4096)
   atLeast('snapshotSliceBytes', 1)

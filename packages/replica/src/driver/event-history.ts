@@ -1,13 +1,13 @@
 import { type Cursor, type Event, type Index, LAST_ORDINAL } from '@leasehold/core'
 
-export interface HistoryOptions {
+export interface EventHistoryOptions {
   /** Most events that are kept. */
   readonly events: number
   /** Most bytes that they take, by estimate. */
   readonly bytes: number
 }
 
-export interface Recorded {
+export interface RecordedEvent {
   readonly cursor: Cursor
   readonly event: Event
 }
@@ -18,8 +18,8 @@ const EVENT_BYTES = 160
  * The latest events, for watchers that come back. Not part of the replicated state. The n-th event of an entry, counted
  * from 1, has ordinal n.
  */
-export class History {
-  private items: Recorded[] = []
+export class EventHistory {
+  private items: RecordedEvent[] = []
   private sizes: number[] = []
   private start = 0
   private bytes = 0
@@ -29,7 +29,7 @@ export class History {
   constructor(
     private readonly epoch: number,
     applied: Index,
-    private readonly options: HistoryOptions,
+    private readonly options: EventHistoryOptions,
   ) {
     this.floor = { index: applied, ordinal: LAST_ORDINAL }
   }
@@ -45,21 +45,21 @@ export class History {
   }
 
   /** Events after `from`, oldest first; undefined: some of them are gone. */
-  since(from: Cursor): readonly Recorded[] | undefined {
+  since(from: Cursor): readonly RecordedEvent[] | undefined {
     if (from.epoch !== this.epoch) return undefined
     if (isBefore(from, this.floor)) return undefined
     let low = this.start
     let high = this.items.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (isBefore(from, (this.items[middle] as Recorded).cursor)) high = middle
+      if (isBefore(from, (this.items[middle] as RecordedEvent).cursor)) high = middle
       else low = middle + 1
     }
     return this.items.slice(low)
   }
 
   private drop(): void {
-    const { cursor } = this.items[this.start] as Recorded
+    const { cursor } = this.items[this.start] as RecordedEvent
     this.bytes -= this.sizes[this.start] as number
     this.floor = { index: cursor.index, ordinal: cursor.ordinal }
     this.start++

@@ -53,12 +53,12 @@ export function planChange(change: MembershipChange, meta: ClusterMeta, isCaught
 }
 
 /** Membership changes that this member has proposed and that are not applied yet. */
-export class PendingChanges {
+export class PendingMembershipChanges {
   private readonly waiting = new Map<number, (result: ChangeResult) => void>()
 
   constructor(private readonly raft: Raft) {}
 
-  /** Proposes a change; `done` is kept until {@link PendingChanges.take} or {@link PendingChanges.drain}. Or why not. */
+  /** Proposes a change; `done` is kept until {@link PendingMembershipChanges.take} or {@link PendingMembershipChanges.drain}. Or why not. */
   propose(change: MembershipChange, meta: ClusterMeta, done: (result: ChangeResult) => void): Refused | undefined {
     const plan = planChange(change, meta, (node) => this.isCaughtUp(node))
     if ('refused' in plan) return refused('invalid', plan.refused)

@@ -8,7 +8,7 @@ export class DeadSessions {
   private dead: readonly SessionId[] | undefined
 
   /** Commands that end those that are left. The first call says which they are: later ones may have living ones beside them. */
-  ends(state: LockState): Command[] {
+  closeCommands(state: LockState): Command[] {
     this.dead ??= [...state.localSessions()]
     this.dead = this.dead.filter((session) => state.machine.sessions.has(session))
     return this.dead.map((session) => ({ kind: 'closeSession', session, by: 'death', reason: 'its process has ended' }))

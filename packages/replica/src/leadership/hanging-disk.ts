@@ -14,13 +14,13 @@ export interface WriteUnderWay {
  * electing one that can serve, because it still sends heartbeats. It asks the voter that has most and is there to lead;
  * called again until that has come about, or the disk is back.
  */
-export function leaveHangingDisk(raft: Raft, { underWayMs, electionTimeoutMs }: WriteUnderWay, log: Logger): void {
+export function handOverOnHangingDisk(raft: Raft, { underWayMs, electionTimeoutMs }: WriteUnderWay, log: Logger): void {
   if (raft.role !== 'leader' || raft.transferee !== 0 || underWayMs < HANG_TIMEOUTS * electionTimeoutMs) return
   const { progress, configuration } = raft.status
   const matchOf = (node: NodeId): number => progress.get(node)?.match ?? 0
   const present = configuration.voters.filter((node) => node !== raft.id && progress.get(node)?.recentlyActive)
-  const [heir] = present.sort((a, b) => matchOf(b) - matchOf(a))
-  if (heir === undefined) return
-  log.warn('the disk hangs: another member is asked to lead', { underWayMs, to: heir, term: raft.term })
-  raft.transferLeadership(heir)
+  const [successor] = present.sort((a, b) => matchOf(b) - matchOf(a))
+  if (successor === undefined) return
+  log.warn('the disk hangs: another member is asked to lead', { underWayMs, to: successor, term: raft.term })
+  raft.transferLeadership(successor)
 }

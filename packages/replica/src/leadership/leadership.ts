@@ -10,12 +10,12 @@ export const STAMP_EVERY_MS = 1000
  * The time of this member as leader of one term. Its first entry carries only the stamp; until that is applied nothing
  * else is proposed.
  */
-export class Tenure {
+export class Leadership {
   ready = false
   /** The highest stamp that was proposed. */
   lastStamp: number
   /** Who waits for which entry. */
-  readonly waiting = new FreshMap<Index, readonly Waiting[]>()
+  readonly pending = new FreshMap<Index, readonly Waiting[]>()
 
   constructor(
     readonly term: Term,
@@ -34,18 +34,18 @@ export class Tenure {
   /** Consensus has taken an entry with this stamp. One that it refuses moves no time: what is due stays due. */
   proposed(index: Index, at: Millis, batch: readonly Waiting[]): void {
     this.lastStamp = at
-    this.waiting.set(index, batch)
+    this.pending.set(index, batch)
   }
 
   /** Who waits for an entry, once it is applied. */
   take(index: Index): readonly Waiting[] | undefined {
-    const batch = this.waiting.get(index)
-    if (batch) this.waiting.delete(index)
+    const batch = this.pending.get(index)
+    if (batch) this.pending.delete(index)
     return batch
   }
 
   /** Whether an entry is wanted only for its stamp. */
-  wantsStamp(monotonicMs: number, due: number | undefined, busy: boolean): boolean {
+  needsStamp(monotonicMs: number, due: number | undefined, busy: boolean): boolean {
     const now = this.clock.read(monotonicMs)
     if (due !== undefined && due <= now && this.lastStamp < due) return true
     return busy && now - this.lastStamp >= STAMP_EVERY_MS

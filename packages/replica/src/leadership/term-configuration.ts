@@ -6,7 +6,7 @@ import type { Clock, Logger } from '../platform.js'
 /** While the feature level is below the highest, a follower announces which one it knows once in so many ticks. */
 const ANNOUNCE_TICKS = 20
 
-export interface FloorsOptions {
+export interface TermConfigurationOptions {
   readonly clock: Clock
   readonly log: Logger
   readonly self: NodeId
@@ -19,7 +19,7 @@ export interface FloorsOptions {
  * members know. The floor comes before every other command of the term, so a leader whose log lost entries of an earlier
  * life does not grant their tokens again.
  */
-export class Floors {
+export class TermConfiguration {
   /** Highest feature level that each other member has announced since this one started. */
   private readonly levels = new Map<NodeId, number>()
   /** In the present term: the highest level that was proposed, and whether a floor was. */
@@ -28,7 +28,7 @@ export class Floors {
   private ticks = 0
   private warned = false
 
-  constructor(private readonly options: FloorsOptions) {}
+  constructor(private readonly options: TermConfigurationOptions) {}
 
   /** What a new leader proposes with its first entry; undefined: nothing. `level`: of the applied state. */
   opening(level: number, members: readonly MemberInfo[]): Configure | undefined {

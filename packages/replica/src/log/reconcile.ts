@@ -21,13 +21,13 @@ export function readLog(
   snapshot: { readonly index: Index; readonly term: Term },
 ): ReadLog {
   const recovered = recoverLog(disk, identity, snapshot.index)
-  const { entries } = joinSnapshot(recovered, snapshot)
+  const { entries } = reconcileSnapshot(recovered, snapshot)
   const last = entries.at(-1)?.index ?? snapshot.index
   return { recovered, entries, hardState: checkHardState(disk, recovered.hardState, snapshot, last) }
 }
 
 /** The log after the snapshot. A log that ends before it, or contradicts it, is void: a snapshot was being installed. */
-export function joinSnapshot(
+export function reconcileSnapshot(
   recovered: Recovered,
   snapshot: { readonly index: Index; readonly term: Term },
 ): { readonly entries: Entry[]; readonly needBase: boolean } {

@@ -9,7 +9,7 @@ const MARK = /^mark-(\d{1,10})-(\d{16})-(\d{1,15})$/
  * removed or cut would look like one that was never written, and what was acknowledged in it would be missed by nobody.
  * It follows its file: after a crash it may name the one before.
  */
-export interface Mark {
+export interface TailMarker {
   readonly name: string
   /** Sequence number of the first frame of the newest log file; 0: there was none yet. */
   readonly firstSequence: number
@@ -17,16 +17,16 @@ export interface Mark {
 }
 
 /** The identity is in the name, so that the mark of an earlier life of the folder means nothing. */
-export function markOf(identity: number, firstSequence: number, size: number): Mark {
+export function tailMarkerOf(identity: number, firstSequence: number, size: number): TailMarker {
   return { name: `mark-${identity}-${String(firstSequence).padStart(16, '0')}-${size}`, firstSequence, size }
 }
 
-export function isMark(name: string): boolean {
+export function isTailMarker(name: string): boolean {
   return MARK.test(name)
 }
 
-export function readMark(disk: Disk, identity: number): Mark | undefined {
-  let newest: Mark | undefined
+export function readTailMarker(disk: Disk, identity: number): TailMarker | undefined {
+  let newest: TailMarker | undefined
   for (const name of disk.list()) {
     const match = MARK.exec(name)
     if (!match || Number(match[1]) !== identity) continue
@@ -37,7 +37,7 @@ export function readMark(disk: Disk, identity: number): Mark | undefined {
 }
 
 /** @throws StorageError when the newest log file is missing, or has another size than it was made with */
-export function checkMark(disk: Disk, mark: Mark | undefined, segments: readonly Segment[]): void {
+export function checkTailMarker(disk: Disk, mark: TailMarker | undefined, segments: readonly Segment[]): void {
   if (mark === undefined || mark.firstSequence === 0) return
   const marked = segments.find((segment) => segment.firstSequence === mark.firstSequence)
   if (marked === undefined) {

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
 import type { Limits } from '@leasehold/core'
-import type { FoundingCluster, ReplicaOptions } from '../replica-options.js'
+import type { BootstrapCluster, ReplicaOptions } from '../replica-options.js'
 import type { Logger, Network } from '../platform.js'
-import { noNetwork, quietLogger } from '../noop.js'
+import { noopNetwork, noopLogger } from '../noop.js'
 import { Replica } from '../replica.js'
 import { folderFailed } from '../storage/storage-errors.js'
 import { NodeClock } from './node-clock.js'
@@ -10,7 +10,7 @@ import { NodeDisk } from './node-disk.js'
 import { claimFolder } from './ownership/claim-folder.js'
 import { NodeRandom } from './node-random.js'
 
-export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'founding' | 'release' | 'name'> {
+export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'bootstrap' | 'release' | 'name'> {
   /** The data folder; made if it is not there. */
   readonly dir: string
   /** Default `n1`. */
@@ -21,7 +21,7 @@ export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'f
   readonly floor?: number
   readonly limits?: Partial<Limits>
   /** The cluster that an empty folder becomes a member of; default: a service of one. */
-  readonly cluster?: FoundingCluster
+  readonly cluster?: BootstrapCluster
   /** Refuses an empty folder instead of founding a service on it. */
   readonly mustExist?: boolean
   /** Takes the folder from an owner on another machine, when you know that it is dead. */
@@ -65,11 +65,11 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
       disk: new NodeDisk(path, synced, owner),
       clock: new NodeClock(keepAlive),
       random: new NodeRandom(),
-      network: network ?? noNetwork,
-      log: log ?? quietLogger,
+      network: network ?? noopNetwork,
+      log: log ?? noopLogger,
     }
     platform.log.info('owns the data folder', { path, owner: owner.number, ...owner.facts })
-    const founding = mustExist
+    const bootstrap = mustExist
       ? undefined
       : {
           ...(epoch !== undefined && { epoch }),
@@ -82,7 +82,14 @@ export async function openNodeReplica(options: NodeReplicaOptions): Promise<Repl
     }
     return await new Promise<Replica>((done, reject) => {
       Replica.open(
-        { ...rest, name, platform, release, endLocalSessions: cluster === undefined, ...(founding && { founding }) },
+        {
+          ...rest,
+          name,
+          platform,
+          release,
+          endLocalSessions: cluster === undefined,
+          ...(bootstrap && { bootstrap: bootstrap }),
+        },
         (error, result) => (result ? done(result) : reject(error)),
       )
     })

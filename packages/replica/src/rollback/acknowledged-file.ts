@@ -28,8 +28,8 @@ export interface AcknowledgedFileOptions {
  */
 export class AcknowledgedFile {
   private file: DiskFile | undefined
-  private busy = false
-  private closed = false
+  private isWriting = false
+  private isClosed = false
   private sequence = 0
   private saved = 0
 
@@ -46,19 +46,19 @@ export class AcknowledgedFile {
   }
 
   get isSaving(): boolean {
-    return this.busy
+    return this.isWriting
   }
 
   /** Writes the memory down if it has changed. While a write is under way it does nothing: the next call does it. */
   save(): void {
     const { disk, memory, guard, log } = this.options
-    if (this.busy || this.closed || memory.version === this.saved) return
-    this.busy = true
+    if (this.isWriting || this.isClosed || memory.version === this.saved) return
+    this.isWriting = true
     if (this.file) return this.write(this.file)
     disk.create(ACKNOWLEDGED_FILE, COPIES * COPY_BYTES, (error, file) => {
-      if (this.closed) return file?.close()
+      if (this.isClosed) return file?.close()
       guard(() => {
-        this.busy = false
+        this.isWriting = false
         if (error instanceof DiskFullError) log.warn('no room to write down what members have acknowledged')
         else if (!file) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
         else {
@@ -71,7 +71,7 @@ export class AcknowledgedFile {
   }
 
   close(): void {
-    this.closed = true
+    this.isClosed = true
     this.file?.close()
   }
 
@@ -90,7 +90,7 @@ export class AcknowledgedFile {
     const sequence = this.sequence + 1
     file.write((sequence % COPIES) * COPY_BYTES, [this.encode(sequence)], true, (error) =>
       guard(() => {
-        this.busy = false
+        this.isWriting = false
         if (error) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
         this.sequence = sequence
         this.saved = version
@@ -118,7 +118,7 @@ export class AcknowledgedFile {
   private load(bytes: Uint8Array): void {
     for (let copy = 0; copy < COPIES; copy++) {
       try {
-        this.take(bytes.subarray(copy * COPY_BYTES, (copy + 1) * COPY_BYTES))
+        this.loadCopy(bytes.subarray(copy * COPY_BYTES, (copy + 1) * COPY_BYTES))
       } catch (error) {
         if (!(error instanceof CodecError)) throw error
       }
@@ -126,7 +126,7 @@ export class AcknowledgedFile {
   }
 
   /** Takes in one copy, if it is whole and this member's. Taking both in is as good as the newer: entries only move on. */
-  private take(bytes: Uint8Array): void {
+  private loadCopy(bytes: Uint8Array): void {
     const head = new Reader(bytes)
     const [length, checksum] = [head.u32(), head.u32()]
     if (length === 0 || length > COPY_BYTES - HEAD_BYTES) return

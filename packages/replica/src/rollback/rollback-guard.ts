@@ -21,17 +21,17 @@ export interface RollbackGuardOptions {
   readonly send: (to: NodeId, statement: StatementToWrite) => void
 }
 
-interface Peer {
+interface PeerState {
   /** This start has heard what the peer remembers: messages of consensus from it count. */
   cleared: boolean
   /** It has made a statement: it is of a version that does. */
-  speaks: boolean
+  makesStatements: boolean
   /** Its committed history is another one than this member's, and not known to be the later one. */
   contradicts: boolean
   /** The start in which it last asked. */
   start: number
   /** When a message of consensus from it was first turned away, in ticks. */
-  heardAt: number | undefined
+  deferredAt: number | undefined
   askedAt: number
 }
 
@@ -63,14 +63,14 @@ interface Peer {
 export class RollbackGuard {
   /** A number for this start, so that answers to an earlier one are not taken for answers to this one. */
   private readonly start: number
-  private readonly peers = new Map<NodeId, Peer>()
+  private readonly peers = new Map<NodeId, PeerState>()
   private members: readonly MemberInfo[] = []
   /** Members with other entries of the same terms. */
   private readonly differing = new Set<NodeId>()
   private readonly writer = new Writer()
   private ticks = 0
-  private toldAt = 0
-  private toldVersion = 0
+  private sentAt = 0
+  private sentVersion = 0
 
   constructor(private readonly options: RollbackGuardOptions) {
     this.start = 1 + options.random.below(2 ** 32 - 1)
@@ -88,8 +88,8 @@ export class RollbackGuard {
     const { from } = message
     const peer = this.peer(from)
     if (!peer.cleared || peer.contradicts) {
-      peer.heardAt ??= this.ticks
-      if (peer.askedAt !== this.ticks) this.ask(from, peer)
+      peer.deferredAt ??= this.ticks
+      if (peer.askedAt !== this.ticks) this.requestStatement(from, peer)
       return false
     }
     if (message.kind !== 'vote' && message.kind !== 'preVote') return true
@@ -101,12 +101,12 @@ export class RollbackGuard {
   /** @throws ContradictionError when this member must stop */
   receive(from: NodeId, statement: Statement): void {
     const { memory, identity } = this.options
-    const { asks, answers, committed, acknowledged } = statement
+    const { requestStart, answeredStart, committed, acknowledged } = statement
     const peer = this.peer(from)
-    peer.speaks = true
+    peer.makesStatements = true
     // It was started again since, perhaps on another disk: compare once more.
-    if (asks !== 0 && asks !== peer.start && peer.start !== 0) peer.cleared = false
-    if (asks !== 0) peer.start = asks
+    if (requestStart !== 0 && requestStart !== peer.start && peer.start !== 0) peer.cleared = false
+    if (requestStart !== 0) peer.start = requestStart
     for (const [node, entry] of acknowledged) {
       if (node === identity.node) this.checkOwn(from, entry)
       else if (this.members.some((member) => member.node === node)) memory.note(node, entry)
@@ -116,8 +116,8 @@ export class RollbackGuard {
     const isNews = contradicts && !peer.contradicts
     if (isNews) this.logContradiction(from, committed)
     peer.contradicts ||= contradicts
-    if (answers === this.start) peer.cleared = true
-    if (asks !== 0 || isNews) this.answer(from, peer, statement)
+    if (answeredStart === this.start) peer.cleared = true
+    if (requestStart !== 0 || isNews) this.answer(from, peer, statement)
   }
 
   /** Called once per tick of consensus. */
@@ -127,18 +127,19 @@ export class RollbackGuard {
     for (const { node } of this.others()) this.peer(node)
     for (const [node, peer] of this.peers) {
       if (peer.cleared) continue
-      if (this.ticks - peer.askedAt >= (peer.heardAt === undefined ? electionTicks : 1)) this.ask(node, peer)
-      if (peer.speaks || peer.heardAt === undefined) continue
-      if (this.ticks - peer.heardAt < OLDER_AFTER_ELECTIONS * electionTicks) continue
+      if (this.ticks - peer.askedAt >= (peer.deferredAt === undefined ? electionTicks : 1))
+        this.requestStatement(node, peer)
+      if (peer.makesStatements || peer.deferredAt === undefined) continue
+      if (this.ticks - peer.deferredAt < OLDER_AFTER_ELECTIONS * electionTicks) continue
       peer.cleared = true
       log.info('a member of an older version does not say what it remembers', { member: this.nameOf(node) })
     }
     if (raft.role !== 'leader' || this.others().length === 0) return
     this.noteAcknowledged()
-    if (memory.version === this.toldVersion && this.ticks - this.toldAt < electionTicks) return
-    this.toldVersion = memory.version
-    this.toldAt = this.ticks
-    for (const { node } of this.others()) if (this.peer(node).speaks) this.tell(node, {})
+    if (memory.version === this.sentVersion && this.ticks - this.sentAt < electionTicks) return
+    this.sentVersion = memory.version
+    this.sentAt = this.ticks
+    for (const { node } of this.others()) if (this.peer(node).makesStatements) this.sendStatement(node, {})
   }
 
   private others(): readonly MemberInfo[] {
@@ -146,12 +147,12 @@ export class RollbackGuard {
     return this.members.filter(({ node, peer }) => node !== self && peer !== '')
   }
 
-  private peer(node: NodeId): Peer {
+  private peer(node: NodeId): PeerState {
     let peer = this.peers.get(node)
     if (!peer) {
       // Asked at the next tick.
       const askedAt = Number.NEGATIVE_INFINITY
-      peer = { cleared: false, speaks: false, contradicts: false, start: 0, heardAt: undefined, askedAt }
+      peer = { cleared: false, makesStatements: false, contradicts: false, start: 0, deferredAt: undefined, askedAt }
       this.peers.set(node, peer)
     }
     return peer
@@ -190,24 +191,27 @@ export class RollbackGuard {
     return crc32(this.writer.peek())
   }
 
-  private ask(to: NodeId, peer: Peer): void {
+  private requestStatement(to: NodeId, peer: PeerState): void {
     peer.askedAt = this.ticks
-    this.tell(to, { asks: this.start })
+    this.sendStatement(to, { requestStart: this.start })
   }
 
-  private answer(to: NodeId, peer: Peer, { asks, committed }: Statement): void {
+  private answer(to: NodeId, peer: PeerState, { requestStart: requestStart, committed }: Statement): void {
     const evidence = this.entryAt(committed.index)
     if (!peer.cleared) peer.askedAt = this.ticks
-    this.tell(to, { asks: peer.cleared ? 0 : this.start, answers: asks, evidence })
+    this.sendStatement(to, { requestStart: peer.cleared ? 0 : this.start, answeredStart: requestStart, evidence })
   }
 
   /** The checksum costs as much as the entry is long: what goes with every heartbeat is without. */
-  private tell(to: NodeId, what: Partial<Pick<Statement, 'asks' | 'answers' | 'evidence'>>): void {
+  private sendStatement(
+    to: NodeId,
+    what: Partial<Pick<Statement, 'requestStart' | 'answeredStart' | 'evidence'>>,
+  ): void {
     const { memory, send, raft } = this.options
-    const isCompared = what.asks !== undefined
+    const isCompared = what.requestStart !== undefined
     const committed = isCompared ? this.entryAt(raft.commit) : { ...this.committed, checksum: 0 }
     const last = isCompared ? this.entryAt(raft.lastIndex) : NO_ENTRY
-    send(to, { asks: 0, answers: 0, evidence: NO_ENTRY, committed, last, memory, ...what })
+    send(to, { requestStart: 0, answeredStart: 0, evidence: NO_ENTRY, committed, last, memory, ...what })
   }
 
   // --- comparisons ---

@@ -17,8 +17,8 @@ export interface SliceOptions {
  * Work that would keep a member from everything else for too long, done in slices. `step` does as much as it takes to read or
  * write about so many bytes, and says whether that was the last of it. What fits into one slice is done at once.
  */
-export class Slices {
-  private cancel: (() => void) | undefined
+export class SlicedWork {
+  private cancelTimer: (() => void) | undefined
 
   constructor(
     private readonly options: SliceOptions,
@@ -33,11 +33,11 @@ export class Slices {
     for (let work = 0; work < sliceBytes && clock.monotonicMs() - begun < SLICE_MS; work += step) {
       if (this.step(step)) return
     }
-    this.cancel = clock.after(SLICE_MS, () => guard(() => this.start()))
+    this.cancelTimer = clock.after(SLICE_MS, () => guard(() => this.start()))
   }
 
   /** Gives up. */
-  drop(): void {
-    this.cancel?.()
+  stop(): void {
+    this.cancelTimer?.()
   }
 }

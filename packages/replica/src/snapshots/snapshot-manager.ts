@@ -6,13 +6,13 @@ import type { Logger } from '../platform.js'
 import type { SnapshotToSave } from './snapshot-store.js'
 import type { Storage } from '../storage/storage.js'
 import type { Applier } from '../driver/applier.js'
-import { type SliceOptions, Slices } from './sliced-work.js'
-import type { Received } from './snapshot-transfer.js'
-import type { StateWish, StateWriter } from './state-exporter.js'
+import { type SliceOptions, SlicedWork } from './sliced-work.js'
+import type { ReceivedSnapshot } from './snapshot-transfer.js'
+import type { ExportRequest, StateExporter } from './state-exporter.js'
 
 /** A snapshot of the leader that is durable here, ready to take the place of the state. */
 export interface Installable {
-  readonly received: Received
+  readonly received: ReceivedSnapshot
   readonly meta: ClusterMeta
   readonly state: LockState
 }
@@ -21,37 +21,37 @@ export interface Installable {
  * What became of a leader's snapshot: it is durable and can be installed; `known`: the log covers it already; `failed`: it
  * cannot be read, or there is no room for it.
  */
-export type TakenIn = Installable | 'known' | 'failed'
+export type ReceiveOutcome = Installable | 'known' | 'failed'
 
-export interface SnapshottingOptions extends SliceOptions {
+export interface SnapshotManagerOptions extends SliceOptions {
   readonly storage: Storage
   readonly applier: Applier
-  readonly writer: StateWriter
+  readonly exporter: StateExporter
   readonly log: Logger
   /** The highest index known to be committed. A snapshot up to here brings nothing new. */
   readonly committed: () => Index
   /** An own snapshot is durable; the log may be cut up to `cut`. */
-  readonly taken: (meta: SnapshotMeta, cut: number) => void
+  readonly saved: (meta: SnapshotMeta, cut: number) => void
 }
 
 /**
  * Own snapshots, which cut the log, and those of the leader. One at a time: an own one is made in slices, and then written;
  * one of the leader is read in slices, and then written too. While an own one is only being made, a leader's takes its place.
  */
-export class Snapshotting {
-  private making: StateWish | undefined
-  private reading: Slices | undefined
-  private saving = false
-  private last: number
-  private next: (() => void) | undefined
+export class SnapshotManager {
+  private request: ExportRequest | undefined
+  private reading: SlicedWork | undefined
+  private isSaving = false
+  private lastIndex: number
+  private pendingReceive: (() => void) | undefined
 
-  constructor(private readonly options: SnapshottingOptions) {
-    this.last = options.storage.snapshot.index
+  constructor(private readonly options: SnapshotManagerOptions) {
+    this.lastIndex = options.storage.snapshot.index
   }
 
-  /** A snapshot is being written. One that is being made or read need not be waited for: {@link Snapshotting.halt} drops it. */
-  get busy(): boolean {
-    return this.saving
+  /** A snapshot is being written. One that is being made or read need not be waited for: {@link SnapshotManager.halt} drops it. */
+  get isBusy(): boolean {
+    return this.isSaving
   }
 
   /** Takes a snapshot if the log since the last one exceeds `bytesMax`, or the last one's size. */
@@ -62,30 +62,33 @@ export class Snapshotting {
 
   /** Takes a snapshot now, if there is anything new and none is under way: a member that begins needs one. */
   take(): void {
-    const { storage, applier, writer } = this.options
-    if (this.making || this.reading || this.saving || applier.index <= this.last) return
+    const { storage, applier, exporter } = this.options
+    if (this.request || this.reading || this.isSaving || applier.index <= this.lastIndex) return
     const bytes = applier.bytesSinceSnapshot
-    this.making = {
-      written: ({ index, term, meta, state }) => {
-        this.making = undefined
+    this.request = {
+      exported: ({ index, term, meta, state }) => {
+        this.request = undefined
         this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
           // Only now: one that makes way for another, which may fail, must not put off the next.
           applier.bytesSinceSnapshot -= bytes
           if (full) return this.options.log.warn('no room for a snapshot', { index })
-          this.options.taken({ index, term, configuration: meta.configuration }, Math.min(storage.snapshots.cut, index))
+          this.options.saved(
+            { index, term, configuration: meta.configuration },
+            Math.min(storage.snapshots.compactableIndex, index),
+          )
         })
       },
     }
-    writer.want(this.making)
+    exporter.request(this.request)
   }
 
   /**
    * Makes a snapshot of the leader durable, after the one that is being written. Once durable it must be installed in the same
    * call: a snapshot on the disk that the log does not cover would keep every later one of its index from being taken in.
    */
-  takeIn(received: Received, then: (outcome: TakenIn) => void): void {
-    if (this.saving) {
-      this.next = () => this.takeIn(received, then)
+  receiveSnapshot(received: ReceivedSnapshot, then: (outcome: ReceiveOutcome) => void): void {
+    if (this.isSaving) {
+      this.pendingReceive = () => this.receiveSnapshot(received, then)
       return
     }
     if (this.isCovered(received)) return then('known')
@@ -101,23 +104,26 @@ export class Snapshotting {
   }
 
   /** Whether the log has what is in a snapshot. It may have come to that while the snapshot waited for its turn. */
-  private isCovered({ index }: Received): boolean {
+  private isCovered({ index }: ReceivedSnapshot): boolean {
     const committed = this.options.committed()
-    assert(this.last <= committed, () => `snapshot ${this.last} is durable, but only ${committed} is committed`)
+    assert(
+      this.lastIndex <= committed,
+      () => `snapshot ${this.lastIndex} is durable, but only ${committed} is committed`,
+    )
     return index <= committed
   }
 
   /** Drops the snapshot that is being made or read. */
   halt(): void {
-    if (this.making) this.options.writer.drop(this.making)
-    this.making = undefined
-    this.reading?.drop()
+    if (this.request) this.options.exporter.cancel(this.request)
+    this.request = undefined
+    this.reading?.stop()
     this.reading = undefined
   }
 
-  private read(received: Received, then: (installable: Installable | undefined) => void): void {
+  private read(received: ReceivedSnapshot, then: (installable: Installable | undefined) => void): void {
     const restoring = LockState.beginRestore(received.state)
-    this.reading = new Slices(this.options, (bytes) => {
+    this.reading = new SlicedWork(this.options, (bytes) => {
       let installable: Installable | undefined
       try {
         const state = restoring.step(bytes)
@@ -137,16 +143,16 @@ export class Snapshotting {
 
   private save(snapshot: SnapshotToSave, then: (full: boolean) => void): void {
     const { storage, guard } = this.options
-    this.saving = true
+    this.isSaving = true
     storage.snapshots.save(snapshot, (error) => {
       guard(() => {
-        this.saving = false
+        this.isSaving = false
         if (storage.snapshots.failure) throw storage.snapshots.failure
-        if (!error) this.last = snapshot.index
+        if (!error) this.lastIndex = snapshot.index
         then(error !== undefined)
-        const { next } = this
-        this.next = undefined
-        next?.()
+        const { pendingReceive } = this
+        this.pendingReceive = undefined
+        pendingReceive?.()
       })
     })
   }

@@ -43,7 +43,7 @@ interface Kept {
   readonly index: Index
 }
 
-export interface SnapshotsOptions {
+export interface SnapshotStoreOptions {
   /** Least size of the file that is kept ready for the next snapshot. */
   readonly reserveBytes: number
   /** Something about the room on the disk has changed, or a write has failed. */
@@ -54,26 +54,26 @@ export interface SnapshotsOptions {
  * The snapshot files of a data folder: the last two whole ones, and a preallocated file for the next, so that a full disk
  * does not keep the log from being cut. One `save` at a time.
  */
-export class Snapshots {
+export class SnapshotStore {
   /** The newest whole snapshot at the start. */
   readonly loaded: Snapshot | undefined
   /** Why a newer file than `loaded` was passed over; the log must reach back to `loaded` then. */
-  passedOver: StorageError | undefined
+  skipped: StorageError | undefined
   failure: StorageError | undefined
-  full = false
+  isFull = false
 
   private readonly kept: Kept[]
   private reserve: { readonly name: string; readonly size: number } | undefined
-  private making = false
-  private saving = false
-  private closed = false
-  private next = 1
-  private largest = 0
+  private isMakingReserve = false
+  private isSaving = false
+  private isClosed = false
+  private nextReserve = 1
+  private newestBytes = 0
 
   /** Reads the newest whole snapshot, and deletes what an interrupted save left. */
   constructor(
     private readonly disk: Disk,
-    private readonly options: SnapshotsOptions,
+    private readonly options: SnapshotStoreOptions,
   ) {
     const names = disk.list()
     for (const name of names) if (name.endsWith('.tmp')) disk.remove(name)
@@ -88,9 +88,9 @@ export class Snapshots {
         whole.push(one)
       }
     }
-    if (!this.loaded && this.passedOver) throw this.passedOver
+    if (!this.loaded && this.skipped) throw this.skipped
     this.kept = whole.reverse()
-    this.largest = this.loaded ? fileBytes(this.loaded) : 0
+    this.newestBytes = this.loaded ? fileBytes(this.loaded) : 0
     this.adoptReserve(names)
   }
 
@@ -105,38 +105,44 @@ export class Snapshots {
       if (this.loaded) return undefined
       // One of another format is not damaged: what is in it must not be passed over.
       if (!(error instanceof DamagedError)) throw error
-      this.passedOver ??= error
+      this.skipped ??= error
       return undefined
     }
   }
 
   /** Up to here the log may be cut: the older of the two snapshots can still stand in for a damaged newer one. */
-  get cut(): Index {
+  get compactableIndex(): Index {
     return this.kept.length < KEPT ? 0 : (this.kept[0] as Kept).index
   }
 
   /** Nothing is under way; after `close`, nothing will be. */
-  get quiet(): boolean {
-    return !this.making && !this.saving
+  get isIdle(): boolean {
+    return !this.isMakingReserve && !this.isSaving
   }
 
   /** Size of the newest. */
   get lastBytes(): number {
-    return this.largest
+    return this.newestBytes
   }
 
   /** Makes the missing reserve. Harmless to call at any time. */
   prepare(): void {
-    const size = Math.max(this.options.reserveBytes, Math.ceil(this.largest * RESERVE_GROWTH))
-    if (this.making || this.closed || this.failure || (this.reserve && this.reserve.size >= this.largest)) return
-    this.making = true
-    const name = `reserve-${this.next++}`
+    const size = Math.max(this.options.reserveBytes, Math.ceil(this.newestBytes * RESERVE_GROWTH))
+    if (
+      this.isMakingReserve ||
+      this.isClosed ||
+      this.failure ||
+      (this.reserve && this.reserve.size >= this.newestBytes)
+    )
+      return
+    this.isMakingReserve = true
+    const name = `reserve-${this.nextReserve++}`
     this.disk.create(`${name}.tmp`, size, (error, file) => {
-      this.making = false
+      this.isMakingReserve = false
       file?.close()
-      if (this.closed) return this.options.changed()
-      this.full = error instanceof DiskFullError
-      if (error && !this.full) this.fail(name, error)
+      if (this.isClosed) return this.options.changed()
+      this.isFull = error instanceof DiskFullError
+      if (error && !this.isFull) this.fail(name, error)
       if (!error) {
         this.guard(name, () => {
           this.disk.rename(`${name}.tmp`, name)
@@ -157,11 +163,11 @@ export class Snapshots {
     done: (error: Error | undefined) => void,
     options: { readonly reserve: boolean } = { reserve: true },
   ): void {
-    assert(!this.saving, 'a second snapshot while one is being written')
+    assert(!this.isSaving, 'a second snapshot while one is being written')
     assert(snapshot.index > (this.kept.at(-1)?.index ?? -1), () => `snapshot ${snapshot.index} is not newer`)
-    this.saving = true
+    this.isSaving = true
     const end = (error: Error | undefined): void => {
-      this.saving = false
+      this.isSaving = false
       if (!error && options.reserve) this.prepare()
       done(error)
     }
@@ -174,7 +180,7 @@ export class Snapshots {
     this.disk.check(undefined, (state) => {
       if (state.kind === 'lost') this.failure ??= new FolderLostError(state)
       if (this.failure) end(this.failure)
-      else if (this.closed) end(writeFailed(this.disk.path, 'the member has stopped'))
+      else if (this.isClosed) end(writeFailed(this.disk.path, 'the member has stopped'))
       else then()
     })
   }
@@ -202,7 +208,7 @@ export class Snapshots {
   }
 
   close(): void {
-    this.closed = true
+    this.isClosed = true
   }
 
   private write(
@@ -230,7 +236,7 @@ export class Snapshots {
     this.disk.rename(from, name)
     this.disk.syncFolder()
     this.kept.push({ name, index: snapshot.index })
-    this.largest = fileBytes(snapshot)
+    this.newestBytes = fileBytes(snapshot)
     while (this.kept.length > KEPT) this.disk.remove((this.kept.shift() as Kept).name)
   }
 
@@ -250,7 +256,7 @@ export class Snapshots {
     for (const name of names) {
       const match = RESERVE.exec(name)
       if (!match) continue
-      this.next = Math.max(this.next, Number(match[1]) + 1)
+      this.nextReserve = Math.max(this.nextReserve, Number(match[1]) + 1)
       if (this.reserve) this.disk.remove(name)
       else this.reserve = { name, size: this.disk.size(name) }
     }

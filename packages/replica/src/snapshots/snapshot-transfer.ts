@@ -105,7 +105,7 @@ export class SnapshotSender {
   }
 
   /** The outcome, once there is one. An answer to another transfer is ignored. */
-  acked(ack: ChunkAck): 'done' | 'failed' | undefined {
+  acknowledge(ack: ChunkAck): 'done' | 'failed' | undefined {
     if (ack.transfer !== this.transfer) return undefined
     if (ack.result !== 'more') return ack.result
     this.quietTicks = 0
@@ -125,18 +125,18 @@ export class SnapshotSender {
       this.sent = this.acknowledged
       this.fill()
       // The receiver has everything, or its answer was lost: one chunk asks it again.
-      if (this.acknowledged === this.total) this.one(Math.max(0, this.total - CHUNK_BYTES))
+      if (this.acknowledged === this.total) this.sendChunk(Math.max(0, this.total - CHUNK_BYTES))
     }
     return undefined
   }
 
   private fill(): void {
     while (this.sent < this.total && this.sent < this.acknowledged + CHUNK_BYTES * CHUNKS_AHEAD_MAX) {
-      this.sent = this.one(this.sent)
+      this.sent = this.sendChunk(this.sent)
     }
   }
 
-  private one(offset: number): number {
+  private sendChunk(offset: number): number {
     const end = Math.min(offset + CHUNK_BYTES, this.total)
     this.sinceSent = 0
     this.send({
@@ -148,14 +148,14 @@ export class SnapshotSender {
       total: this.total,
       checksum: this.checksum,
       offset,
-      data: cut(this.pieces, offset, end),
+      data: slicePieces(this.pieces, offset, end),
     })
     return end
   }
 }
 
 /** The bytes from `from` to `to` of the pieces in a row. */
-function cut(pieces: readonly Uint8Array[], from: number, to: number): Uint8Array {
+function slicePieces(pieces: readonly Uint8Array[], from: number, to: number): Uint8Array {
   const bytes = new Uint8Array(to - from)
   let start = 0
   for (const piece of pieces) {
@@ -169,7 +169,7 @@ function cut(pieces: readonly Uint8Array[], from: number, to: number): Uint8Arra
 }
 
 /** A snapshot that has arrived whole. */
-export interface Received extends Omit<TransferContent, 'state'> {
+export interface ReceivedSnapshot extends Omit<TransferContent, 'state'> {
   readonly state: Uint8Array
   /** Of the state alone. */
   readonly checksum: number
@@ -203,7 +203,7 @@ export class SnapshotReceiver {
     from: NodeId,
     chunk: Chunk,
     busy: boolean,
-  ): { readonly ack: ChunkAck | undefined; readonly received?: Received } {
+  ): { readonly ack: ChunkAck | undefined; readonly received?: ReceivedSnapshot } {
     const { transfer, offset, data, total } = chunk
     const same = from === this.from && transfer === this.transfer
     this.quietTicks = 0
@@ -239,7 +239,7 @@ export class SnapshotReceiver {
     this.finished = undefined
   }
 
-  private complete(from: NodeId, chunk: Chunk): { readonly ack: ChunkAck; readonly received?: Received } {
+  private complete(from: NodeId, chunk: Chunk): { readonly ack: ChunkAck; readonly received?: ReceivedSnapshot } {
     const bytes = new Uint8Array(this.length)
     let at = 0
     for (const part of this.parts) {

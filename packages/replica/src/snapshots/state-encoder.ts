@@ -1,35 +1,35 @@
 import { crc32, type LockState, type StateView } from '@leasehold/core'
 import type { StatePieces } from './snapshot-store.js'
-import { type SliceOptions, Slices } from './sliced-work.js'
+import { type SliceOptions, SlicedWork } from './sliced-work.js'
 
-export interface SnapshotMakerOptions extends SliceOptions {
+export interface StateEncoderOptions extends SliceOptions {
   /** The snapshot is complete; it may run inside `start`. */
   readonly done: (state: StatePieces) => void
 }
 
 /** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
-export class SnapshotMaker {
+export class StateEncoder {
   private readonly view: StateView
-  private readonly slices: Slices
+  private readonly work: SlicedWork
   private readonly pieces: Uint8Array[] = []
   private bytes = 0
   private checksum = 0
 
   constructor(
     state: LockState,
-    private readonly options: SnapshotMakerOptions,
+    private readonly options: StateEncoderOptions,
   ) {
     this.view = state.openView()
-    this.slices = new Slices(options, (work) => this.step(work))
+    this.work = new SlicedWork(options, (work) => this.step(work))
   }
 
   start(): void {
-    this.slices.start()
+    this.work.start()
   }
 
   /** Gives up. */
-  drop(): void {
-    this.slices.drop()
+  cancel(): void {
+    this.work.stop()
     this.view.close()
   }
 

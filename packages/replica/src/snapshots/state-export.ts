@@ -1,7 +1,7 @@
 import type { Index, LockState, Refused } from '@leasehold/core'
 
 /** The lock state of one entry, written down. */
-export interface StateCopy {
+export interface StateExport {
   readonly index: Index
   readonly epoch: number
   /** Hash of the state. */
@@ -12,10 +12,10 @@ export interface StateCopy {
 }
 
 /** A copy; refused when the member stops before it is whole. */
-export type CopyAnswer = StateCopy | { readonly refused: Refused }
+export type ExportResult = StateExport | { readonly refused: Refused }
 
 /** A copy in one go, for whoever has nothing else to do meanwhile. */
-export function copyAtOnce(state: LockState): StateCopy {
+export function exportAtOnce(state: LockState): StateExport {
   const bytes = state.snapshot()
   return { index: state.index, epoch: state.epoch, hash: state.hash(), bytes: bytes.length, pieces: [bytes] }
 }

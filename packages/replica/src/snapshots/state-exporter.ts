@@ -4,10 +4,10 @@ import type { ClusterMeta } from '../cluster-meta.js'
 import type { StatePieces } from './snapshot-store.js'
 import type { Applier } from '../driver/applier.js'
 import type { SliceOptions } from './sliced-work.js'
-import { SnapshotMaker } from './state-encoder.js'
+import { StateEncoder } from './state-encoder.js'
 
 /** The state of one entry, written down. */
-export interface WrittenState {
+export interface EncodedState {
   readonly index: Index
   readonly term: Term
   readonly epoch: number
@@ -17,15 +17,15 @@ export interface WrittenState {
   readonly state: StatePieces
 }
 
-/** A wish for the state as it is at the time of the wish, or later. */
-export interface StateWish {
-  /** May run inside the call that was given the wish. */
-  readonly written: (state: WrittenState) => void
+/** A request for the state as it is at the time of the request, or later. */
+export interface ExportRequest {
+  /** May run inside the call that was given the request. */
+  readonly exported: (state: EncodedState) => void
   /** The member has stopped before. */
   readonly halted?: () => void
 }
 
-export interface StateWriterOptions extends SliceOptions {
+export interface StateExporterOptions extends SliceOptions {
   readonly applier: Applier
   readonly meta: () => ClusterMeta
 }
@@ -33,53 +33,53 @@ export interface StateWriterOptions extends SliceOptions {
 /**
  * Writes the lock state down in slices for whoever needs it: the own snapshot, peers, backups. One at a time: who comes
  * while one is being written gets the next, together with everybody else who waits, so that nobody gets an older state than
- * that of his wish. Wishes are as many as their callers allow: one for the own snapshot, one per peer, and some backups.
+ * that of his request. Wishes are as many as their callers allow: one for the own snapshot, one per peer, and some backups.
  */
-export class StateWriter {
-  private waiting: StateWish[] = []
-  private writing: { readonly wishes: StateWish[]; readonly maker: SnapshotMaker } | undefined
+export class StateExporter {
+  private waiting: ExportRequest[] = []
+  private current: { readonly requests: ExportRequest[]; readonly encoder: StateEncoder } | undefined
 
-  constructor(private readonly options: StateWriterOptions) {}
+  constructor(private readonly options: StateExporterOptions) {}
 
-  want(wish: StateWish): void {
-    this.waiting.push(wish)
-    if (!this.writing) this.next()
+  request(request: ExportRequest): void {
+    this.waiting.push(request)
+    if (!this.current) this.startNext()
   }
 
-  /** Takes a wish back. What nobody wants any more is not finished. */
-  drop(wish: StateWish): void {
-    this.waiting = this.waiting.filter((one) => one !== wish)
-    const { writing } = this
-    const at = writing?.wishes.indexOf(wish) ?? -1
-    if (!writing || at < 0) return
-    writing.wishes.splice(at, 1)
-    if (writing.wishes.length > 0) return
-    writing.maker.drop()
-    this.next()
+  /** Takes a request back. What nobody wants any more is not finished. */
+  cancel(request: ExportRequest): void {
+    this.waiting = this.waiting.filter((one) => one !== request)
+    const { current } = this
+    const at = current?.requests.indexOf(request) ?? -1
+    if (!current || at < 0) return
+    current.requests.splice(at, 1)
+    if (current.requests.length > 0) return
+    current.encoder.cancel()
+    this.startNext()
   }
 
   halt(): void {
-    const wishes = [...(this.writing?.wishes ?? []), ...this.waiting]
-    this.writing?.maker.drop()
-    this.writing = undefined
+    const requests = [...(this.current?.requests ?? []), ...this.waiting]
+    this.current?.encoder.cancel()
+    this.current = undefined
     this.waiting = []
-    for (const { halted } of wishes) halted?.()
+    for (const { halted } of requests) halted?.()
   }
 
-  private next(): void {
-    this.writing = undefined
+  private startNext(): void {
+    this.current = undefined
     if (this.waiting.length === 0) return
     const { applier, meta, clock, sliceBytes, guard } = this.options
     const { state, index, term } = applier
     const facts = { index, term, epoch: state.epoch, meta: meta(), hash: state.hash() }
-    const wishes = this.waiting
+    const requests = this.waiting
     this.waiting = []
     const done = (pieces: StatePieces): void => {
-      this.next()
-      for (const { written } of wishes) written({ ...facts, state: pieces })
+      this.startNext()
+      for (const { exported } of requests) exported({ ...facts, state: pieces })
     }
-    const maker = new SnapshotMaker(state, { clock, sliceBytes, guard, done })
-    this.writing = { wishes, maker }
-    maker.start()
+    const encoder = new StateEncoder(state, { clock, sliceBytes, guard, done })
+    this.current = { requests: requests, encoder: encoder }
+    encoder.start()
   }
 }

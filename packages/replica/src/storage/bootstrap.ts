@@ -1,29 +1,29 @@
 import { EPOCH_MAX, floorAt, InvalidError, LEVEL_MAX, LockState, type Serial, StorageError } from '@leasehold/core'
-import type { Founding, FoundingCluster, ReplicaSettings } from '../replica-options.js'
+import type { BootstrapOptions, BootstrapCluster, ReplicaSettings } from '../replica-options.js'
 import { mintCluster, mintNode } from './identity.js'
 import { encodeMeta } from '../cluster-meta.js'
-import { found } from './storage.js'
+import { initializeFolder } from './storage.js'
 
 /**
  * Makes an empty folder a member's: alone, with a node number and a cluster id minted here, or in the cluster that its
  * founders have agreed on. Writes the founding snapshot (index 0, the same for all founders) and the identity. `isFounder`:
  * the service begins with this member, which does not join one that exists.
  */
-export function foundFolder(
+export function bootstrapFolder(
   settings: ReplicaSettings,
   done: (error: Error | undefined, isFounder: boolean) => void,
 ): void {
-  const { founding, name, platform } = settings
-  if (!founding) {
+  const { bootstrap, name, platform } = settings
+  if (!bootstrap) {
     throw new StorageError(`${platform.disk.path} is empty`, {
       hint: 'check the path: no service has ever run on this folder',
     })
   }
-  const epoch = founding.epoch ?? 1
+  const epoch = bootstrap.epoch ?? 1
   if (!Number.isSafeInteger(epoch) || epoch < 1 || epoch > EPOCH_MAX) {
     throw new InvalidError(`epoch is ${epoch}; it is between 1 and ${EPOCH_MAX}`)
   }
-  const { id, node, founders, floor = 0, level = 1 } = founding.cluster ?? alone(settings, founding)
+  const { id, node, founders, floor = 0, level = 1 } = bootstrap.cluster ?? alone(settings, bootstrap)
   if (level > LEVEL_MAX) {
     throw new InvalidError(
       `the cluster was founded at feature level ${level}, and this version knows up to ${LEVEL_MAX}`,
@@ -38,17 +38,17 @@ export function foundFolder(
   }
   const configuration = { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
   const meta = encodeMeta({ cluster: id, configuration, members: founders })
-  const { limits } = founding
+  const { limits } = bootstrap
   const state = LockState.create({ epoch, level, floor: floor as Serial, ...(limits && { limits }) })
   const snapshot = { index: 0, term: 0, meta, state: state.snapshot() }
   const isFounder = voters.includes(node)
-  found(platform.disk, { node, name, cluster: id, epoch }, snapshot, (error) => done(error, isFounder))
+  initializeFolder(platform.disk, { node, name, cluster: id, epoch }, snapshot, (error) => done(error, isFounder))
 }
 
-function alone(settings: ReplicaSettings, founding: Founding): FoundingCluster {
+function alone(settings: ReplicaSettings, bootstrap: BootstrapOptions): BootstrapCluster {
   const { platform, name, url } = settings
   const node = mintNode(platform.random)
-  const floor = founding.floor ?? (settings.clockFloors ? foundingFloor(platform.clock.wallMs(), founding.epoch) : 0)
+  const floor = bootstrap.floor ?? (settings.clockFloors ? bootstrapFloor(platform.clock.wallMs(), bootstrap.epoch) : 0)
   return { id: mintCluster(platform.random), node, founders: [{ node, name, peer: '', url }], floor, level: LEVEL_MAX }
 }
 
@@ -57,7 +57,7 @@ function alone(settings: ReplicaSettings, founding: Founding): FoundingCluster {
  * predecessors without a floor.
  * @throws InvalidError when the clock is implausible and no epoch is given
  */
-export function foundingFloor(wallMs: number, epoch: number | undefined): number {
+export function bootstrapFloor(wallMs: number, epoch: number | undefined): number {
   const floor = floorAt(wallMs)
   if (floor !== undefined) return floor
   if (epoch !== undefined) return 0

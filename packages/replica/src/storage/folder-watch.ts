@@ -27,11 +27,11 @@ export interface FolderWatchOptions {
  * that fails for another reason, is reported: it says nothing about the folder.
  */
 export class FolderWatch {
-  private begun: number | undefined
+  private checkStartedMs: number | undefined
   private nextAt = 0
   private failingSince: number | undefined
   private failure = ''
-  private saidHanging = false
+  private isHangingReported = false
   private warned = false
   private warnAt = 0
   private waiting: (() => void)[] = []
@@ -41,17 +41,17 @@ export class FolderWatch {
   /** Why the folder cannot be relied on now; undefined: nothing is known against it. */
   get problem(): string | undefined {
     const { path, clock } = this.options
-    const took = this.begun === undefined ? 0 : clock.monotonicMs() - this.begun
+    const took = this.checkStartedMs === undefined ? 0 : clock.monotonicMs() - this.checkStartedMs
     if (took >= HANGING_MS) return `the check of ${path} has not returned for ${Math.floor(took / 1000)} s`
     return this.failingSince === undefined ? undefined : `${path} fails: ${this.failure}`
   }
 
   tick(): void {
     const now = this.options.clock.monotonicMs()
-    if (this.begun === undefined) {
+    if (this.checkStartedMs === undefined) {
       if (now >= this.nextAt) this.begin(now)
-    } else if (!this.saidHanging && now - this.begun >= HANGING_MS) {
-      this.saidHanging = true
+    } else if (!this.isHangingReported && now - this.checkStartedMs >= HANGING_MS) {
+      this.isHangingReported = true
       this.options.log.warn('the data folder does not answer: its file system hangs', { path: this.options.path })
     }
   }
@@ -59,15 +59,15 @@ export class FolderWatch {
   /** Checks now; `done` runs after the answer, or never when there is none. Calls meanwhile share one check. */
   check(done: () => void): void {
     this.waiting.push(done)
-    if (this.begun === undefined) this.begin(this.options.clock.monotonicMs())
+    if (this.checkStartedMs === undefined) this.begin(this.options.clock.monotonicMs())
   }
 
   private begin(now: number): void {
-    this.begun = now
+    this.checkStartedMs = now
     this.nextAt = now + CHECK_EVERY_MS
     this.options.check((state) => {
       const { waiting } = this
-      this.begun = undefined
+      this.checkStartedMs = undefined
       this.waiting = []
       this.options.guard(() => this.note(state))
       for (const done of waiting) done()
@@ -77,8 +77,8 @@ export class FolderWatch {
   private note(state: FolderState): void {
     const { path, clock, log } = this.options
     const now = clock.monotonicMs()
-    if (this.saidHanging) log.info('the data folder answers again', { path })
-    this.saidHanging = false
+    if (this.isHangingReported) log.info('the data folder answers again', { path })
+    this.isHangingReported = false
     switch (state.kind) {
       case 'own':
         if (this.failingSince !== undefined || this.warned) log.info('the data folder is all right again', { path })

@@ -4,13 +4,13 @@ import { IDENTITY_FILE, type Identity, identitySeed, readIdentity, writeIdentity
 import { Log } from '../log/log.js'
 import { decodeMeta } from '../cluster-meta.js'
 import type { Disk } from '../platform.js'
-import { type Snapshot, Snapshots } from '../snapshots/snapshot-store.js'
+import { type Snapshot, SnapshotStore } from '../snapshots/snapshot-store.js'
 import { ContradictionError, DamagedError, writeFailed } from './storage-errors.js'
 
 export interface StorageOptions {
   readonly segmentBytes: number
   /** Ready log files beside the one in use. */
-  readonly spares: number
+  readonly spareSegments: number
   /** Least size of the reserve for the next snapshot. */
   readonly reserveBytes: number
   /** Something about the room on the disk has changed, or it has failed. */
@@ -30,7 +30,7 @@ export const CONTRADICTED = 'contradicted'
 export interface Storage {
   readonly identity: Identity
   readonly snapshot: Snapshot
-  readonly snapshots: Snapshots
+  readonly snapshots: SnapshotStore
   readonly log: Log
 }
 
@@ -38,7 +38,7 @@ export interface Storage {
  * Whether a data folder belongs to a member already. Data without an identity is damage, not an empty folder.
  * @throws StorageError on damage, and when a restore or recover of the folder was interrupted
  */
-export function isFounded(disk: Disk): boolean {
+export function isInitialized(disk: Disk): boolean {
   const names = disk.list()
   if (names.includes(RECOVERING)) {
     throw new StorageError(`a recover of ${disk.path} was interrupted`, {
@@ -62,14 +62,14 @@ export function isFounded(disk: Disk): boolean {
  * Makes an empty folder a member's: the founding snapshot first, the identity last, so that an interrupted founding
  * starts over.
  */
-export function found(
+export function initializeFolder(
   disk: Disk,
   identity: Identity,
   snapshot: Snapshot,
   done: (error: Error | undefined) => void,
 ): void {
   for (const name of disk.list()) if (DATA.test(name)) disk.remove(name)
-  const snapshots = new Snapshots(disk, { reserveBytes: 0, changed() {} })
+  const snapshots = new SnapshotStore(disk, { reserveBytes: 0, changed() {} })
   snapshots.save(
     snapshot,
     (error) => {
@@ -95,12 +95,12 @@ export function openStorage(
   done: (error: Error | undefined, storage?: Storage) => void,
 ): void {
   let identity: Identity | undefined
-  let snapshots: Snapshots
+  let snapshots: SnapshotStore
   try {
-    syncFound(disk)
+    syncEverything(disk)
     refuseContradicted(disk)
     identity = readIdentity(disk)
-    snapshots = new Snapshots(disk, { reserveBytes: options.reserveBytes, changed: options.changed })
+    snapshots = new SnapshotStore(disk, { reserveBytes: options.reserveBytes, changed: options.changed })
   } catch (error) {
     return done(error as Error)
   }
@@ -112,14 +112,14 @@ export function openStorage(
   const logOptions = {
     identity: identitySeed(identity),
     segmentBytes: options.segmentBytes,
-    spares: options.spares,
+    spareSegments: options.spareSegments,
     snapshot: { index, term },
     changed: options.changed,
   }
   Log.open(disk, logOptions, (error, log) => {
-    if (error && snapshots.passedOver) {
-      const text = `${error.message}; a newer snapshot was passed over: ${snapshots.passedOver.message}`
-      return done(new DamagedError(text, { cause: error, hint: snapshots.passedOver.hint }))
+    if (error && snapshots.skipped) {
+      const text = `${error.message}; a newer snapshot was passed over: ${snapshots.skipped.message}`
+      return done(new DamagedError(text, { cause: error, hint: snapshots.skipped.hint }))
     }
     if (!log || !identity) return done(error)
     snapshots.prepare()
@@ -128,7 +128,7 @@ export function openStorage(
 }
 
 /** Makes everything durable that a member's folder says: its names, then the files. @throws StorageError */
-function syncFound(disk: Disk): void {
+function syncEverything(disk: Disk): void {
   let at = disk.path
   try {
     disk.syncFolder()

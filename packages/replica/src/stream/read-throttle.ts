@@ -15,7 +15,7 @@ interface Later {
  * client which does not take them, put further reads off to later turns: however many are asked for in one frame, they
  * neither pile up in memory nor keep other clients waiting. A read that was put off sees a later state, which is as fresh.
  */
-export class ReadsInTurn {
+export class ReadThrottle {
   #later: Later[] = []
   #given = 0
 
@@ -33,13 +33,13 @@ export class ReadsInTurn {
     return this.#later.length
   }
 
-  /** Nothing was answered in this turn, and nothing waits: {@link goOn} would change nothing. */
+  /** Nothing was answered in this turn, and nothing waits: {@link resume} would change nothing. */
   get idle(): boolean {
     return this.#given === 0 && this.#later.length === 0
   }
 
   /** Answers now, or when the client has taken what it was sent before. */
-  take(correlation: number, answer: () => void): void {
+  answerInTurn(correlation: number, answer: () => void): void {
     if (this.#later.length === 0 && !this.#crowded) answer()
     else this.#later.push({ correlation, answer })
   }
@@ -50,7 +50,7 @@ export class ReadsInTurn {
   }
 
   /** Another turn, after the transport has sent something: goes on as far as there is room. */
-  goOn(): void {
+  resume(): void {
     this.#given = 0
     while (this.#later.length > 0 && !this.#crowded) (this.#later.shift() as Later).answer()
   }

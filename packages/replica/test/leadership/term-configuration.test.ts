@@ -1,7 +1,7 @@
 import { type Configure, floorAt, LEVEL_MAX, type Result, type SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import { Floors } from '../../src/leadership/term-configuration.js'
-import { quietLogger } from '../../src/noop.js'
+import { TermConfiguration } from '../../src/leadership/term-configuration.js'
+import { noopLogger } from '../../src/noop.js'
 import { Cluster, type Site } from '../support/cluster.js'
 import { SimDisk } from '../support/sim-disk.js'
 import { acquire, World } from '../support/world.js'
@@ -21,7 +21,7 @@ describe('a service of one', () => {
   it('starts its tokens above the clock, so that one founded again on an emptied folder starts above the lost one', () => {
     const lost = new World()
     lost.open()
-    expect(lost.replica.foundedAbove).toBeDefined()
+    expect(lost.replica.bootstrappedAbove).toBeDefined()
     const session = lost.openSession()
     const last = Array.from({ length: 500 }, (_, i) => grant(lost, session, i + 1)).at(-1) as number
     const again = new World(2, new SimDisk())
@@ -36,7 +36,7 @@ describe('a service of one', () => {
     world.openSession()
     world.advance(5000)
     world.crash()
-    expect(world.replica.foundedAbove).toBeUndefined()
+    expect(world.replica.bootstrappedAbove).toBeUndefined()
     world.advance(100)
     const floor = floorNow(world) - 128 * 1000
     expect(grant(world, world.openSession(10_000, 'cd'.repeat(16)), 1)).toBeGreaterThan(floor)
@@ -73,7 +73,7 @@ describe('a service of one', () => {
       world.clock.wallMs = () => wallMs
       expect(() => world.open()).toThrow(/clock of this machine shows/)
       expect(world.disk.list().filter((name) => name === 'identity')).toEqual([])
-      world.open({ founding: { epoch: 4 } })
+      world.open({ bootstrap: { epoch: 4 } })
       expect(grant(world, world.openSession(), 1)).toBe(2)
     }
   })
@@ -82,7 +82,7 @@ describe('a service of one', () => {
     const world = new World()
     world.open()
     const warnings: string[] = []
-    const platform = { ...world.platform, log: { ...quietLogger, warn: (text: string) => warnings.push(text) } }
+    const platform = { ...world.platform, log: { ...noopLogger, warn: (text: string) => warnings.push(text) } }
     world.clock.wallMs = () => 0
     world.crash(undefined, { platform })
     world.advance(3000)
@@ -93,7 +93,7 @@ describe('a service of one', () => {
   it('of feature level 1 reaches the highest level and the floor when it starts', () => {
     const info = { node: 5, name: 'n1', peer: '', url: '' }
     const world = new World()
-    world.open({ founding: { cluster: { id: 'ab'.repeat(16), node: 5, founders: [info] } } })
+    world.open({ bootstrap: { cluster: { id: 'ab'.repeat(16), node: 5, founders: [info] } } })
     expect(world.read(({ state }) => state.level)).toBe(LEVEL_MAX)
     expect(world.openSession()).toBeGreaterThan(floorNow(world) - 128 * 1000)
   })
@@ -143,7 +143,7 @@ describe('Floors', () => {
   const clock = { wallMs, monotonicMs: () => 0, after: () => () => {} }
   const member = (node: number) => ({ node, name: `n${node}`, peer: `h${node}:1`, url: '' })
   const members = [1, 2, 3].map(member)
-  const floors = (enabled = true) => new Floors({ clock, log: quietLogger, self: 1, enabled })
+  const floors = (enabled = true) => new TermConfiguration({ clock, log: noopLogger, self: 1, enabled })
   const floor = floorAt(wallMs()) as never
   const set = (more: Partial<Configure>) => ({ kind: 'configure', ...more })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { identitySeed } from '../../src/storage/identity.js'
-import { checkHardState, joinSnapshot } from '../../src/log/reconcile.js'
+import { checkHardState, reconcileSnapshot } from '../../src/log/reconcile.js'
 import type { Recovered } from '../../src/log/recovery.js'
 import { append, entries, indexes, openLog } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
@@ -20,18 +20,18 @@ const recovered = (list: Recovered['entries'], base?: Recovered['base']): Recove
 
 describe('a log beside a snapshot', () => {
   it('goes on after it when it has the same entry at its index', () => {
-    const joined = joinSnapshot(recovered(entries(1, 9, 20, 2)), { index: 5, term: 2 })
+    const joined = reconcileSnapshot(recovered(entries(1, 9, 20, 2)), { index: 5, term: 2 })
     expect(joined.entries.map(({ index }) => index)).toEqual([6, 7, 8, 9])
     expect(joined.needBase).toBe(false)
   })
 
   it.each([1, 3])('is void when the entry at its index is of term %i, not 2: lower or higher', (term) => {
-    const joined = joinSnapshot(recovered(entries(1, 9, 20, term)), { index: 5, term: 2 })
+    const joined = reconcileSnapshot(recovered(entries(1, 9, 20, term)), { index: 5, term: 2 })
     expect(joined).toEqual({ entries: [], needBase: true })
   })
 
   it('is void when it ends before it', () => {
-    expect(joinSnapshot(recovered(entries(1, 4)), { index: 5, term: 1 })).toEqual({ entries: [], needBase: true })
+    expect(reconcileSnapshot(recovered(entries(1, 4)), { index: 5, term: 1 })).toEqual({ entries: [], needBase: true })
   })
 })
 
@@ -68,7 +68,7 @@ describe('a log on the disk', () => {
 
   it('never says that entries are committed which a later frame would have brought', () => {
     const write = (disk: SimDisk): void => {
-      const log = openLog(disk, { segmentBytes: 4096, spares: 4 })
+      const log = openLog(disk, { segmentBytes: 4096, spareSegments: 4 })
       append(disk, log, { hardState: { term: 1, vote: 1, commit: 0 }, entries: entries(1, 2) })
       log.append({ hardState: { term: 2, vote: 2, commit: 12 }, entries: entries(3, 12, 1000, 2) }, () => {})
     }

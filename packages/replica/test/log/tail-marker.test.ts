@@ -1,10 +1,10 @@
 import { StorageError } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import { isMark } from '../../src/log/tail-marker.js'
+import { isTailMarker } from '../../src/log/tail-marker.js'
 import { append, entry, indexes, openLog, segments } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
 
-const marks = (disk: SimDisk) => disk.list().filter(isMark)
+const marks = (disk: SimDisk) => disk.list().filter(isTailMarker)
 
 /** A log of `count` entries, all of them acknowledged. */
 function written(count: number): SimDisk {

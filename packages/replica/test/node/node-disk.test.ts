@@ -21,7 +21,7 @@ const create = (disk: NodeDisk, name: string, size: number) =>
   )
 const openLog = (disk: NodeDisk, segmentBytes = 64 * 1024) =>
   new Promise<Log>((resolve, reject) => {
-    const options = { identity: 7, segmentBytes, spares: 2, snapshot: { index: 0, term: 0 }, changed() {} }
+    const options = { identity: 7, segmentBytes, spareSegments: 2, snapshot: { index: 0, term: 0 }, changed() {} }
     Log.open(disk, options, (error, log) => (log ? resolve(log) : reject(error)))
   })
 const append = (log: Log, record: Parameters<Log['append']>[0]) =>

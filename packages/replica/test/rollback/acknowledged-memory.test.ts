@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { AcknowledgedMemory } from '../../src/rollback/acknowledged-memory.js'
 import { ACKNOWLEDGED_FILE, AcknowledgedFile } from '../../src/rollback/acknowledged-file.js'
-import { quietLogger } from '../../src/noop.js'
+import { noopLogger } from '../../src/noop.js'
 import { SimDisk } from '../support/sim-disk.js'
 
 const IDENTITY = { node: 7, name: 'n1', cluster: 'c0'.repeat(16), epoch: 1 }
@@ -16,7 +16,7 @@ function opened(disk: SimDisk, identity = IDENTITY) {
       failures.push(error as Error)
     }
   }
-  const file = new AcknowledgedFile({ disk, identity, memory, log: quietLogger, guard })
+  const file = new AcknowledgedFile({ disk, identity, memory, log: noopLogger, guard })
   const save = (): void => {
     file.save()
     disk.run()

@@ -2,13 +2,13 @@ import type { Command, Index, Millis } from '@leasehold/core'
 import { crc32, LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { Applier } from '../../src/driver/applier.js'
-import type { Received } from '../../src/snapshots/snapshot-transfer.js'
-import { Snapshotting, type TakenIn } from '../../src/snapshots/snapshot-manager.js'
-import { StateWriter } from '../../src/snapshots/state-exporter.js'
+import type { ReceivedSnapshot } from '../../src/snapshots/snapshot-transfer.js'
+import { SnapshotManager, type ReceiveOutcome } from '../../src/snapshots/snapshot-manager.js'
+import { StateExporter } from '../../src/snapshots/state-exporter.js'
 import { encodeMeta } from '../../src/cluster-meta.js'
-import { quietLogger } from '../../src/noop.js'
+import { noopLogger } from '../../src/noop.js'
 import { readSnapshot } from '../../src/snapshots/snapshot-store.js'
-import { found, openStorage, type Storage } from '../../src/storage/storage.js'
+import { initializeFolder, openStorage, type Storage } from '../../src/storage/storage.js'
 import { SimDisk } from '../support/sim-disk.js'
 import { acquire, SimClock, World } from '../support/world.js'
 
@@ -93,7 +93,7 @@ describe('a snapshot that is made in slices', () => {
     const other = LockState.restore(state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
     let installed = 0
-    snapshotting.takeIn(receivedOf(other.snapshot(), meta), (outcome) => {
+    snapshotting.receiveSnapshot(receivedOf(other.snapshot(), meta), (outcome) => {
       installed = typeof outcome === 'object' ? outcome.received.index : -1
     })
     expect(state.machine.hash.watch).toBeUndefined()
@@ -116,7 +116,7 @@ describe('a snapshot that is made in slices', () => {
     snapshotting.take()
     while (clock.runOne(clock.now + 100));
     disk.run()
-    expect(storage.snapshots.quiet).toBe(true)
+    expect(storage.snapshots.isIdle).toBe(true)
     expect(Buffer.compare(readSnapshot(disk, files(disk).at(-1) as string).state, wanted)).toBe(0)
   })
 })
@@ -128,7 +128,9 @@ describe('a snapshot that made way for one of the leader', () => {
     snapshotting.maybeTake(500_000)
     expect(applier.state.machine.hash.watch).toBeDefined()
     const outcomes: unknown[] = []
-    snapshotting.takeIn(receivedOf(applier.state.snapshot().subarray(0, -1), meta), (one) => outcomes.push(one))
+    snapshotting.receiveSnapshot(receivedOf(applier.state.snapshot().subarray(0, -1), meta), (one) =>
+      outcomes.push(one),
+    )
     while (clock.runOne(clock.now + 100));
     expect(outcomes).toEqual(['failed'])
     snapshotting.maybeTake(500_000)
@@ -145,14 +147,14 @@ describe('a snapshot of the leader', () => {
     const other = LockState.restore(applier.state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
     const outcomes: unknown[] = []
-    const takeIn = (state: Uint8Array): void => {
-      snapshotting.takeIn(receivedOf(state, meta), (outcome) => outcomes.push(indexOf(outcome)))
+    const receive = (state: Uint8Array): void => {
+      snapshotting.receiveSnapshot(receivedOf(state, meta), (outcome) => outcomes.push(indexOf(outcome)))
       while (clock.runOne(clock.now + 100));
       disk.run()
     }
-    takeIn(other.snapshot().subarray(0, -1))
+    receive(other.snapshot().subarray(0, -1))
     expect([outcomes, files(disk)]).toEqual([['failed'], []])
-    takeIn(other.snapshot())
+    receive(other.snapshot())
     expect(outcomes).toEqual(['failed', 500])
     expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
   })
@@ -164,10 +166,12 @@ describe('a snapshot of the leader', () => {
       if (when === 'written') {
         snapshotting.take()
         while (clock.runOne(clock.now + 100));
-        expect(snapshotting.busy).toBe(true)
+        expect(snapshotting.isBusy).toBe(true)
       }
       if (when === 'before') raft.committed = 500
-      snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(indexOf(outcome)))
+      snapshotting.receiveSnapshot(receivedOf(applier.state.snapshot(), meta), (outcome) =>
+        outcomes.push(indexOf(outcome)),
+      )
       raft.committed = 500
       while (clock.runOne(clock.now + 100));
       disk.run()
@@ -181,43 +185,45 @@ describe('a snapshot of the leader', () => {
   it('for which there is no room is taken in once there is', () => {
     const { clock, disk, meta, applier, snapshotting } = parts(100)
     const outcomes: unknown[] = []
-    const takeIn = (): void => {
-      snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(indexOf(outcome)))
+    const receive = (): void => {
+      snapshotting.receiveSnapshot(receivedOf(applier.state.snapshot(), meta), (outcome) =>
+        outcomes.push(indexOf(outcome)),
+      )
       while (clock.runOne(clock.now + 100));
       disk.run()
     }
     disk.room = 0
-    takeIn()
+    receive()
     expect([outcomes, files(disk)]).toEqual([['failed'], []])
     disk.room = 10_000_000
-    takeIn()
+    receive()
     expect(outcomes).toEqual(['failed', 500])
   })
 
   it('must be installed when it is durable: the next one would find that it is not', () => {
     const { clock, disk, meta, snapshotting } = parts()
     const state = LockState.create({ epoch: 1 }).snapshot()
-    const takeIn = (): void => snapshotting.takeIn(receivedOf(state, meta), () => {})
-    takeIn()
+    const receive = (): void => snapshotting.receiveSnapshot(receivedOf(state, meta), () => {})
+    receive()
     while (clock.runOne(clock.now + 100));
     disk.run()
-    expect(takeIn).toThrow(/snapshot 500 is durable, but only 51 is committed/)
+    expect(receive).toThrow(/snapshot 500 is durable, but only 51 is committed/)
   })
 
   it('is dropped when the member stops while it is read', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     const outcomes: unknown[] = []
-    snapshotting.takeIn(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(outcome))
-    expect([clock.pending, snapshotting.busy]).toEqual([1, false])
+    snapshotting.receiveSnapshot(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(outcome))
+    expect([clock.pending, snapshotting.isBusy]).toEqual([1, false])
     snapshotting.halt()
     expect([clock.pending, outcomes, files(disk)]).toEqual([0, [], []])
   })
 })
 
-const indexOf = (outcome: TakenIn): unknown => (typeof outcome === 'object' ? outcome.received.index : outcome)
+const indexOf = (outcome: ReceiveOutcome): unknown => (typeof outcome === 'object' ? outcome.received.index : outcome)
 
 /** As it arrives from the leader. */
-function receivedOf(state: Uint8Array, meta: Parameters<typeof encodeMeta>[0]): Received {
+function receivedOf(state: Uint8Array, meta: Parameters<typeof encodeMeta>[0]): ReceivedSnapshot {
   const content = { index: 500, term: 1, meta: encodeMeta(meta), state, checksum: crc32(state) }
   return { ...content, from: 2, transfer: 1, leaderTerm: 1 }
 }
@@ -251,10 +257,10 @@ function parts(reserveBytes = 4096) {
   const meta = { cluster: 'ab'.repeat(16), configuration, members: [] }
   const state = LockState.create({ epoch: 1 })
   const identity = { node: 1, name: 'n1', cluster: meta.cluster, epoch: 1 }
-  found(disk, identity, { index: 0, term: 0, meta: encodeMeta(meta), state: state.snapshot() }, () => {})
+  initializeFolder(disk, identity, { index: 0, term: 0, meta: encodeMeta(meta), state: state.snapshot() }, () => {})
   disk.run()
   let storage: Storage | undefined
-  const options = { segmentBytes: 256 * 1024, spares: 1, reserveBytes, changed() {} }
+  const options = { segmentBytes: 256 * 1024, spareSegments: 1, reserveBytes, changed() {} }
   openStorage(disk, options, (_error, opened) => {
     storage = opened
   })
@@ -266,17 +272,17 @@ function parts(reserveBytes = 4096) {
   for (let i = 1; i <= 50; i++) apply(applier, acquire(1 as never, i, `l${i}`))
   const guard = (action: () => void): void => action()
   const slices = { clock, guard, sliceBytes: 16 }
-  const writer = new StateWriter({ ...slices, applier, meta: () => meta })
+  const writer = new StateExporter({ ...slices, applier, meta: () => meta })
   const raft = { committed: applier.index as number }
   const committed = (): number => raft.committed
-  const snapshotting = new Snapshotting({
+  const snapshotting = new SnapshotManager({
     ...slices,
     storage,
     applier,
-    writer,
-    log: quietLogger,
+    exporter: writer,
+    log: noopLogger,
     committed,
-    taken() {},
+    saved() {},
   })
   return { disk, clock, applier, meta, storage, snapshotting, raft }
 }

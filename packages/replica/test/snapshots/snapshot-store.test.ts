@@ -2,7 +2,7 @@ import { crc32 } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { readIdentity, writeIdentity } from '../../src/storage/identity.js'
 import { DiskFullError } from '../../src/platform.js'
-import { type Snapshot, Snapshots } from '../../src/snapshots/snapshot-store.js'
+import { type Snapshot, SnapshotStore } from '../../src/snapshots/snapshot-store.js'
 import { DamagedError } from '../../src/storage/storage-errors.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 
@@ -10,14 +10,14 @@ function snapshot(index: number, size = 3000): Snapshot {
   return { index, term: 2, meta: new Uint8Array([1, 2, 3]), state: new Uint8Array(size).fill(index) }
 }
 
-function open(disk: SimDisk, reserveBytes = 8192): Snapshots {
-  const snapshots = new Snapshots(disk, { reserveBytes, changed() {} })
+function open(disk: SimDisk, reserveBytes = 8192): SnapshotStore {
+  const snapshots = new SnapshotStore(disk, { reserveBytes, changed() {} })
   snapshots.prepare()
   disk.run()
   return snapshots
 }
 
-function save(disk: SimDisk, snapshots: Snapshots, value: Snapshot): void {
+function save(disk: SimDisk, snapshots: SnapshotStore, value: Snapshot): void {
   let failure: Error | undefined
   snapshots.save(value, (error) => {
     failure = error
@@ -33,7 +33,7 @@ describe('snapshots', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     for (const index of [5, 9, 12]) save(disk, snapshots, snapshot(index))
-    expect(snapshots.cut).toBe(9)
+    expect(snapshots.compactableIndex).toBe(9)
     disk.crash(() => 0)
     expect(files(disk).length).toBeLessThanOrEqual(3)
     expect(open(disk).loaded).toEqual(snapshot(12))
@@ -44,9 +44,9 @@ describe('snapshots', () => {
     const before = open(disk)
     for (const index of [5, 9]) save(disk, before, snapshot(index))
     const snapshots = open(disk)
-    expect(snapshots.cut).toBe(5)
+    expect(snapshots.compactableIndex).toBe(5)
     save(disk, snapshots, snapshot(12))
-    expect(snapshots.cut).toBe(9)
+    expect(snapshots.compactableIndex).toBe(9)
     expect(files(disk).map((name) => Number(name.slice(9, 25)))).toEqual([9, 12])
   })
 
@@ -72,7 +72,7 @@ describe('snapshots', () => {
       copy.overwrite(name, bytes)
       const again = open(copy)
       expect(again.loaded?.index, `byte ${at}`).toBe(5)
-      expect(again.passedOver?.message).toContain(name)
+      expect(again.skipped?.message).toContain(name)
     }
   })
 
@@ -90,7 +90,7 @@ describe('snapshots', () => {
     save(disk, open(disk), snapshot(12, 100))
     const again = open(disk)
     expect(again.loaded?.index).toBe(12)
-    expect(again.cut).toBe(5)
+    expect(again.compactableIndex).toBe(5)
     // And now the newest: the one at 5 is still there to stand in for it.
     rots(files(disk).at(-1) as string)
     expect(open(disk).loaded?.index).toBe(5)
@@ -149,12 +149,12 @@ describe('snapshots', () => {
     const snapshots = open(disk)
     disk.room = 0
     save(disk, snapshots, snapshot(5))
-    expect(snapshots.full).toBe(true)
+    expect(snapshots.isFull).toBe(true)
     expect(() => save(disk, snapshots, snapshot(6))).toThrow(DiskFullError)
     expect(snapshots.failure).toBeUndefined()
     disk.room = 100_000
     save(disk, snapshots, snapshot(7))
-    expect(snapshots.full).toBe(false)
+    expect(snapshots.isFull).toBe(false)
     expect(open(disk).loaded?.index).toBe(7)
   })
 

@@ -8,7 +8,7 @@ import {
   CHUNKS_AHEAD_MAX,
   readChunk,
   readChunkAck,
-  type Received,
+  type ReceivedSnapshot,
   SnapshotReceiver,
   SnapshotSender,
   writeChunk,
@@ -48,7 +48,7 @@ function transfer(seed: number, bytes: number, lossPercent: number) {
   const receiver = new SnapshotReceiver()
   const chunks: Chunk[] = []
   const acks: ChunkAck[] = []
-  const received: Received[] = []
+  const received: ReceivedSnapshot[] = []
   let outcome: 'done' | 'failed' | undefined
   let underWayMax = 0
   const sender = new SnapshotSender(2, 77, 5, content(9, bytes), (chunk) => chunks.push(chunk))
@@ -65,7 +65,7 @@ function transfer(seed: number, bytes: number, lossPercent: number) {
       } else if (ack) acks.push(ack)
     } else if (acks.length > 0) {
       const ack = acks.shift() as ChunkAck
-      if (choose(100) >= lossPercent) outcome = sender.acked(ack)
+      if (choose(100) >= lossPercent) outcome = sender.acknowledge(ack)
     } else outcome = sender.tick()
   }
   return { outcome, received, underWayMax }
@@ -82,7 +82,7 @@ describe('transfer of a snapshot', () => {
           const { outcome, received } = transfer(seed, bytes, loss)
           expect(outcome).toBe('done')
           expect(received).toHaveLength(1)
-          const { state, meta, ...rest } = received[0] as Received
+          const { state, meta, ...rest } = received[0] as ReceivedSnapshot
           const checksum = crc32(state)
           expect(rest).toEqual({ from: 1, transfer: 77, leaderTerm: 5, index: 9, term: 3, checksum })
           expect([...meta]).toEqual([1, 2, 3, 9])
@@ -134,8 +134,8 @@ describe('transfer of a snapshot', () => {
   it('is not ended by an answer to another one', () => {
     const sender = new SnapshotSender(2, 77, 5, content(9, 1000), () => {})
     for (const result of ['done', 'failed'] as const) {
-      expect(sender.acked({ transfer: 76, offset: 0, result })).toBeUndefined()
-      expect(sender.acked({ transfer: 77, offset: 0, result })).toBe(result)
+      expect(sender.acknowledge({ transfer: 76, offset: 0, result })).toBeUndefined()
+      expect(sender.acknowledge({ transfer: 77, offset: 0, result })).toBe(result)
     }
   })
 

@@ -1,7 +1,7 @@
 import { LockState } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import type { ReplicaOptions } from '../../src/replica-options.js'
-import type { CopyAnswer, StateCopy } from '../../src/snapshots/state-export.js'
+import type { ExportResult, StateExport } from '../../src/snapshots/state-export.js'
 import { World } from '../support/world.js'
 
 /** A member with some holds, and a way to take copies of its state. */
@@ -10,13 +10,13 @@ function memberOf(snapshotSliceBytes: number, options: Partial<ReplicaOptions> =
   const replica = world.open({ ...options, snapshotSliceBytes })
   const session = world.openSession(3_600_000)
   for (let i = 1; i <= 20; i++) world.acquire(session, i, `lock-${i}`)
-  const answers: CopyAnswer[] = []
-  const copy = (): void => replica.copy((answer) => answers.push(answer))
+  const answers: ExportResult[] = []
+  const copy = (): void => replica.exportState((answer) => answers.push(answer))
   return { world, replica, session, answers, copy }
 }
 
-function stateOf(answer: CopyAnswer | undefined): LockState {
-  const { pieces, bytes, hash, epoch, index } = answer as StateCopy
+function stateOf(answer: ExportResult | undefined): LockState {
+  const { pieces, bytes, hash, epoch, index } = answer as StateExport
   const whole = Buffer.concat(pieces)
   const state = LockState.restore(new Uint8Array(whole))
   expect([whole.length, state.hash(), state.epoch, state.index]).toEqual([bytes, hash, epoch, index])

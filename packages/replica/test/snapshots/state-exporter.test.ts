@@ -1,7 +1,7 @@
 import { type Command, type Index, LockState, type Millis } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { Applier } from '../../src/driver/applier.js'
-import { type StateWish, StateWriter, type WrittenState } from '../../src/snapshots/state-exporter.js'
+import { type ExportRequest, StateExporter, type EncodedState } from '../../src/snapshots/state-exporter.js'
 import type { ClusterMeta } from '../../src/cluster-meta.js'
 import { acquire, SimClock } from '../support/world.js'
 
@@ -24,49 +24,49 @@ function writerOf(holds: number, sliceBytes = 1) {
   for (let i = 0; i < holds; i++) hold()
   const guard = (action: () => void): void => action()
   const cluster = { meta: meta as ClusterMeta }
-  const writer = new StateWriter({ clock, guard, sliceBytes, applier, meta: () => cluster.meta })
+  const writer = new StateExporter({ clock, guard, sliceBytes, applier, meta: () => cluster.meta })
   return { clock, writer, hold, state: applier.state, cluster }
 }
 
-function wishOf(): StateWish & { readonly got: WrittenState[]; halts: number } {
-  const got: WrittenState[] = []
-  const wish = {
+function requestOf(): ExportRequest & { readonly got: EncodedState[]; halts: number } {
+  const got: EncodedState[] = []
+  const request = {
     got,
     halts: 0,
-    written: (state: WrittenState) => void got.push(state),
-    halted: () => void wish.halts++,
+    exported: (state: EncodedState) => void got.push(state),
+    halted: () => void request.halts++,
   }
-  return wish
+  return request
 }
 
-const bytesOf = (written: WrittenState | undefined): Buffer => Buffer.concat(written?.state.pieces ?? [])
+const bytesOf = (exported: EncodedState | undefined): Buffer => Buffer.concat(exported?.state.pieces ?? [])
 
-describe('the state, written down for several', () => {
-  it('comes with the members of its own entry, not with those that were changed while it was written', () => {
+describe('the state, exported down for several', () => {
+  it('comes with the members of its own entry, not with those that were changed while it was exported', () => {
     const { clock, writer, hold, cluster } = writerOf(20)
-    const [first, second] = [wishOf(), wishOf()]
-    writer.want(first)
+    const [first, second] = [requestOf(), requestOf()]
+    writer.request(first)
     clock.runOne(clock.now + 100)
     hold()
     const later: ClusterMeta = { ...meta, configuration: { ...configuration, voters: [1, 2, 3] } }
     cluster.meta = later
-    writer.want(second)
+    writer.request(second)
     while (clock.runOne(clock.now + 100));
     expect(first.got[0]?.meta).toEqual(meta)
     expect(second.got[0]?.meta).toEqual(later)
   })
 
-  it('is never older than a wish: who comes while it is written gets the next one, together with others', () => {
+  it('is never older than a request: who comes while it is exported gets the next one, together with others', () => {
     const { clock, writer, hold, state } = writerOf(20)
-    const [first, second, third] = [wishOf(), wishOf(), wishOf()]
+    const [first, second, third] = [requestOf(), requestOf(), requestOf()]
     const atFirst = state.snapshot()
     const [hash, index] = [state.hash(), state.index]
-    writer.want(first)
+    writer.request(first)
     for (let i = 0; i < 5; i++) clock.runOne(clock.now + 100)
     hold()
-    writer.want(second)
+    writer.request(second)
     hold()
-    writer.want(third)
+    writer.request(third)
     expect(first.got).toEqual([])
     while (first.got.length === 0) expect(clock.runOne(clock.now + 100)).toBe(true)
     expect(Buffer.compare(bytesOf(first.got[0]), atFirst)).toBe(0)
@@ -83,34 +83,34 @@ describe('the state, written down for several', () => {
 
   it('is not finished when nobody wants it any more, and whoever waits then gets the next', () => {
     const { clock, writer, hold, state } = writerOf(20)
-    const [first, second, third] = [wishOf(), wishOf(), wishOf()]
-    writer.want(first)
+    const [first, second, third] = [requestOf(), requestOf(), requestOf()]
+    writer.request(first)
     const view = state.machine.hash.watch
-    writer.want(second)
-    writer.want(third)
-    writer.drop(second)
+    writer.request(second)
+    writer.request(third)
+    writer.cancel(second)
     hold()
-    writer.drop(first)
+    writer.cancel(first)
     expect(state.machine.hash.watch).not.toBe(view)
     while (clock.runOne(clock.now + 100));
     expect([first.got.length, second.got.length, third.got.length]).toEqual([0, 0, 1])
-    writer.want(first)
-    writer.drop(first)
+    writer.request(first)
+    writer.cancel(first)
     expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])
   })
 
   it('that fits into one slice is there at once', () => {
     const { writer, state } = writerOf(20, 1_000_000)
-    const wish = wishOf()
-    writer.want(wish)
-    expect(Buffer.compare(bytesOf(wish.got[0]), state.snapshot())).toBe(0)
+    const request = requestOf()
+    writer.request(request)
+    expect(Buffer.compare(bytesOf(request.got[0]), state.snapshot())).toBe(0)
   })
 
   it('tells everybody who waits when the member stops', () => {
     const { writer, state, clock } = writerOf(20)
-    const [first, second] = [wishOf(), wishOf()]
-    writer.want(first)
-    writer.want(second)
+    const [first, second] = [requestOf(), requestOf()]
+    writer.request(first)
+    writer.request(second)
     writer.halt()
     expect([first.halts, second.halts]).toEqual([1, 1])
     expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])

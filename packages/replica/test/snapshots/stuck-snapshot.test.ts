@@ -1,6 +1,6 @@
 import { type Command, type Millis, Writer } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import type { Stamps } from '../../src/clock/pending-timestamps.js'
+import type { PendingTimestamps } from '../../src/clock/pending-timestamps.js'
 import type { DiskFile, Done } from '../../src/platform.js'
 import { Cluster, type Site } from '../support/cluster.js'
 
@@ -118,14 +118,14 @@ describe('a snapshot whose leader is replaced while it is written', () => {
 
   it('takes the times of the entries with it that it replaces: they count for no clock any more', () => {
     const { cluster, behind, disk } = replacedLeader()
-    const { stamps } = (behind.replica as unknown as { loop: { stamps: Stamps } }).loop
+    const { timestamps } = (behind.replica as unknown as { loop: { timestamps: PendingTimestamps } }).loop
     const writer = new Writer()
     writer.varuint(1e12)
-    stamps.note([{ kind: 'normal', term: 1, index: statusOf(behind).commitIndex + 1, data: writer.take() }])
-    expect(stamps.highest(0)).toBe(1e12)
+    timestamps.note([{ kind: 'normal', term: 1, index: statusOf(behind).commitIndex + 1, data: writer.take() }])
+    expect(timestamps.highest(0)).toBe(1e12)
     disk.release()
     cluster.until(() => statusOf(behind).appliedIndex >= 200, 5000)
-    expect(stamps.highest(0)).toBeLessThan(1e12)
+    expect(timestamps.highest(0)).toBeLessThan(1e12)
   })
 
   it('leaves the member able to take the next snapshot, of its own and of a leader', () => {

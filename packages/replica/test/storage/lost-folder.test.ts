@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { DiskFile, FolderState } from '../../src/platform.js'
-import { Snapshots } from '../../src/snapshots/snapshot-store.js'
+import { SnapshotStore } from '../../src/snapshots/snapshot-store.js'
 import { FolderLostError } from '../../src/storage/storage-errors.js'
 import { append, entries, openLog, segments } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
@@ -61,11 +61,11 @@ describe('a folder that is lost', () => {
       failure = error
     })
     disk.run()
-    expect([failure, log.quiet]).toEqual([undefined, false])
+    expect([failure, log.isIdle]).toEqual([undefined, false])
     log.close()
     for (const answer of disk.held.splice(0)) answer()
     disk.run()
-    expect([failure?.message, log.quiet]).toEqual([expect.stringContaining('was closed'), true])
+    expect([failure?.message, log.isIdle]).toEqual([expect.stringContaining('was closed'), true])
     expect(segments(disk)).toEqual(before)
   })
 
@@ -73,7 +73,7 @@ describe('a folder that is lost', () => {
     const snapshot = (index: number) => ({ index, term: 1, meta: new Uint8Array(3), state: new Uint8Array(500) })
     for (const when of ['before', 'after the file was written'] as const) {
       const disk = new CheckedDisk()
-      const snapshots = new Snapshots(disk, { reserveBytes: 2000, changed() {} })
+      const snapshots = new SnapshotStore(disk, { reserveBytes: 2000, changed() {} })
       snapshots.prepare()
       disk.run()
       for (const index of [1, 2]) {
@@ -90,7 +90,7 @@ describe('a folder that is lost', () => {
       disk.run()
       expect(failure, when).toBeInstanceOf(FolderLostError)
       expect(disk.list(), when).toEqual(before)
-      expect(snapshots.quiet).toBe(true)
+      expect(snapshots.isIdle).toBe(true)
     }
   })
 })
@@ -100,7 +100,7 @@ describe('a log that is closed while it waits for a new file', () => {
     let failed = 0
     for (let steps = 0; steps < 15; steps++) {
       const disk = new SimDisk()
-      const log = openLog(disk, { spares: 1 })
+      const log = openLog(disk, { spareSegments: 1 })
       append(disk, log, { entries: entries(1, 5, 1000) })
       let ended = false
       log.append({ entries: entries(6, 40, 1000) }, (error) => {
@@ -111,7 +111,7 @@ describe('a log that is closed while it waits for a new file', () => {
       if (disk.idle) break
       log.close()
       disk.run()
-      expect([steps, ended, log.quiet]).toEqual([steps, true, true])
+      expect([steps, ended, log.isIdle]).toEqual([steps, true, true])
     }
     expect(failed).toBeGreaterThan(0)
   })

@@ -2,7 +2,7 @@ import type { Millis, Result } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import type { Replica } from '../../src/replica.js'
 import { encodeMeta } from '../../src/cluster-meta.js'
-import { found, isFounded, openStorage, type Storage } from '../../src/storage/storage.js'
+import { initializeFolder, isInitialized, openStorage, type Storage } from '../../src/storage/storage.js'
 import { Cluster, type Site } from '../support/cluster.js'
 import { KilledError, SimDisk } from '../support/sim-disk.js'
 import { acquire } from '../support/world.js'
@@ -93,7 +93,7 @@ function until(disk: SimDisk, work: (done: (error: Error | undefined) => void) =
 
 function opened(disk: SimDisk): Storage {
   let storage: Storage | undefined
-  const options = { segmentBytes: 8192, spares: 1, reserveBytes: 2048, changed() {} }
+  const options = { segmentBytes: 8192, spareSegments: 1, reserveBytes: 2048, changed() {} }
   openStorage(disk, options, (error, result) => {
     if (error) throw error
     storage = result
@@ -108,12 +108,12 @@ describe('a name that the folder was not synced for, when a process was killed',
     for (let dieAt = 1, ended = false; !ended; dieAt++) {
       const disk = new SimDisk()
       disk.dieAt = dieAt
-      ended = until(disk, (done) => found(disk, IDENTITY, snapshot(0), done))
-      if (!isFounded(disk)) continue
+      ended = until(disk, (done) => initializeFolder(disk, IDENTITY, snapshot(0), done))
+      if (!isInitialized(disk)) continue
       founded++
       opened(disk)
       disk.crash(lost)
-      expect(isFounded(disk)).toBe(true)
+      expect(isInitialized(disk)).toBe(true)
       expect(opened(disk).identity).toEqual(IDENTITY)
     }
     // Killed right before the folder was synced, and not at all.
@@ -125,7 +125,7 @@ describe('a name that the folder was not synced for, when a process was killed',
     const data = new Uint8Array(10)
     for (let dieAt = 1, ended = false; !ended; dieAt++) {
       const disk = new SimDisk()
-      until(disk, (done) => found(disk, IDENTITY, snapshot(0), done))
+      until(disk, (done) => initializeFolder(disk, IDENTITY, snapshot(0), done))
       const { snapshots, log: first } = opened(disk)
       until(disk, (done) => first.append({ entries: [{ term: 1, index: 1, kind: 'normal', data }] }, done))
       disk.dieAt = dieAt

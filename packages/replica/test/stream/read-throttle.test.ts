@@ -1,6 +1,6 @@
 import type { ServerMessage } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import { ReadsInTurn } from '../../src/stream/read-throttle.js'
+import { ReadThrottle } from '../../src/stream/read-throttle.js'
 
 const value = new Uint8Array(1000)
 const register = { key: 'k', value, version: 1n, lock: undefined }
@@ -9,9 +9,9 @@ const answer = (correlation: number): ServerMessage => ({ kind: 'getAnswer', cor
 /** Reads of 1 200 bytes each, with room for 5 000. */
 function reads(backlog: { bytes: number } | undefined) {
   const answered: number[] = []
-  const turns = new ReadsInTurn(5_000, backlog && (() => backlog.bytes))
+  const turns = new ReadThrottle(5_000, backlog && (() => backlog.bytes))
   const take = (correlation: number) => {
-    turns.take(correlation, () => {
+    turns.answerInTurn(correlation, () => {
       answered.push(correlation)
       turns.answered(answer(correlation))
     })
@@ -25,9 +25,9 @@ describe('the reads of a stream', () => {
     for (let i = 0; i < 12; i++) take(i)
     expect(answered).toEqual([0, 1, 2, 3, 4])
     expect(turns.waiting).toBe(7)
-    turns.goOn()
+    turns.resume()
     expect(answered.length).toBe(10)
-    turns.goOn()
+    turns.resume()
     expect(answered).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
@@ -35,10 +35,10 @@ describe('the reads of a stream', () => {
     const backlog = { bytes: 6_000 }
     const { turns, take, answered } = reads(backlog)
     take(1)
-    turns.goOn()
+    turns.resume()
     expect(answered).toEqual([])
     backlog.bytes = 0
-    turns.goOn()
+    turns.resume()
     expect(answered).toEqual([1])
   })
 
@@ -52,16 +52,16 @@ describe('the reads of a stream', () => {
     const { turns, take, answered } = reads({ bytes: 0 })
     for (let i = 0; i < 8; i++) take(i)
     turns.drop(6)
-    turns.goOn()
+    turns.resume()
     expect(answered).toEqual([0, 1, 2, 3, 4, 5, 7])
   })
 
   it('count a query as work even when it answers nothing', () => {
-    const turns = new ReadsInTurn(100_000, () => 0)
+    const turns = new ReadThrottle(100_000, () => 0)
     const at = { epoch: 1, index: 1, ordinal: 1 }
     let answers = 0
     for (let correlation = 0; correlation < 100; correlation++) {
-      turns.take(correlation, () => {
+      turns.answerInTurn(correlation, () => {
         answers++
         const rows = { held: [], pending: [], delays: [], sessions: [], next: undefined, at }
         turns.answered({ kind: 'queryAnswer', correlation, answer: rows as never })

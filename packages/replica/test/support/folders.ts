@@ -26,7 +26,7 @@ export const submit = (replica: Replica, command: Command): Promise<Result> =>
 
 export const stop = (replica: Replica): Promise<void> => new Promise((resolve) => replica.stop(resolve))
 
-export const SMALL = { segmentBytes: 256 * 1024, spares: 1, reserveBytes: 4096 }
+export const SMALL = { segmentBytes: 256 * 1024, spareSegments: 1, reserveBytes: 4096 }
 
 /**
  * A member's folder with two sessions, a plain hold, a confirmed persistent hold, a waiter, a register, and (with

@@ -64,7 +64,13 @@ describe('frames between members', () => {
   it('bring every statement about the common history over as it was', () => {
     const id = fc.record({ index: nat, term: nat })
     const committed = fc.record({ index: nat, term: nat, checksum: fc.nat({ max: 2 ** 32 - 1 }) })
-    const statement = fc.record({ asks: nat, answers: nat, committed, last: committed, evidence: committed })
+    const statement = fc.record({
+      requestStart: nat,
+      answeredStart: nat,
+      committed,
+      last: committed,
+      evidence: committed,
+    })
     const entries = fc.uniqueArray(fc.tuple(nat, id), { selector: ([node]) => node, maxLength: 5 })
     fc.assert(
       fc.property(statement, entries, (sent, acknowledged) => {

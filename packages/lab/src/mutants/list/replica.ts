@@ -15,8 +15,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       ],
       [
         'log/log',
-        'disk.rename(mark.name, next.name);\n        disk.syncFolder();',
-        'disk.rename(mark.name, next.name);',
+        'disk.rename(marker.name, next.name);\n        disk.syncFolder();',
+        'disk.rename(marker.name, next.name);',
       ],
     ],
   },
@@ -92,7 +92,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
-      ['driver/flusher', 'this.average < BLOCKING_MS', 'this.average < 0'],
+      ['driver/flusher', 'this.averageMs < BLOCKING_MS', 'this.averageMs < 0'],
       [
         'log/log',
         'placed.file.write(placed.offset, [placed.bytes], true,',
@@ -106,7 +106,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D16', 'D16n'],
     profile: 'storage',
     patches: [
-      ['storage/storage', 'syncFound(disk);', ''],
+      ['storage/storage', 'syncEverything(disk);', ''],
       ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
     ],
   },
@@ -149,7 +149,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       [
         'snapshots/snapshot-manager',
         'this.save({ index, term, meta: encodeMeta(meta), state }',
-        'this.save({ index: Math.max(this.last + 1, index - 1), term, meta: encodeMeta(meta), state }',
+        'this.save({ index: Math.max(this.lastIndex + 1, index - 1), term, meta: encodeMeta(meta), state }',
       ],
     ],
   },
@@ -188,7 +188,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'const base = this.stamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
+        'const base = this.timestamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
         'const now = platform.clock.monotonicMs();\n        const base = now;',
       ],
     ],
@@ -200,8 +200,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'const base = this.stamps.highest(this.applier.state.now);',
-        'const moment = platform.clock.monotonicMs();\n        const base = this.stamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
+        'const base = this.timestamps.highest(this.applier.state.now);',
+        'const moment = platform.clock.monotonicMs();\n        const base = this.timestamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
       ],
       [
         'driver/loop',
@@ -237,8 +237,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'tenure.proposed(index, at, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
+        'leadership.proposed(index, at, batch);',
+        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
@@ -259,13 +259,17 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A member that hears of another committed history than its own does not compare the two',
     scenarios: ['D20f'],
     profile: 'storage',
-    patches: [['rollback/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {']],
+    patches: [
+      ['rollback/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {'],
+    ],
   },
   {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],
-    patches: [['driver/event-history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))']],
+    patches: [
+      ['driver/event-history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))'],
+    ],
   },
   {
     name: 'snapshot-skips-events',

@@ -29,7 +29,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'log/log',
-        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }',
+        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.writtenState.commit) }',
         'hardState',
       ],
     ],
@@ -42,8 +42,8 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/state-exporter',
-        'written({ ...facts, state: pieces })',
-        'written({ ...facts, meta: meta(), state: pieces })',
+        'exported({ ...facts, state: pieces })',
+        'exported({ ...facts, meta: meta(), state: pieces })',
       ],
     ],
   },
@@ -81,7 +81,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The reserve of a full disk stays as large as the first snapshot: later ones find no room',
     tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
-    patches: [['snapshots/snapshot-store', '(this.reserve && this.reserve.size >= this.largest)', 'this.reserve']],
+    patches: [['snapshots/snapshot-store', '(this.reserve && this.reserve.size >= this.newestBytes)', 'this.reserve']],
   },
   {
     name: 'old-leader-restarts-transfer',
@@ -115,7 +115,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A write that need not be synced is reported at once, and with it the one that is still under way',
     tests: FLUSHER,
     profile: 'storage',
-    patches: [['driver/flusher', 'if (this.writing || !flush)', 'if (!flush || (this.writing && flush.mustSync))']],
+    patches: [['driver/flusher', 'if (this.isWriting || !flush)', 'if (!flush || (this.isWriting && flush.mustSync))']],
   },
   {
     name: 'history-kept-over-snapshot',
@@ -125,7 +125,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/applier',
-        'this.bytesSinceSnapshot = 0;\n        this.history = new History(state.epoch, this.index, this.historyOptions);',
+        'this.bytesSinceSnapshot = 0;\n        this.history = new EventHistory(state.epoch, this.index, this.historyOptions);',
         'this.bytesSinceSnapshot = 0;',
       ],
     ],
@@ -155,7 +155,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The times of entries that an installed snapshot has replaced count for the clock of the next leader',
     tests: ['replica/test/snapshots/stuck-snapshot.test.ts'],
     profile: 'membership',
-    patches: [['driver/loop', 'this.stamps.clear();', '']],
+    patches: [['driver/loop', 'this.timestamps.clear();', '']],
   },
   {
     name: 'unsaved-snapshot-counts',
@@ -165,8 +165,8 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-manager',
-        'if (!error)\n                    this.last = snapshot.index;',
-        'this.last = snapshot.index;',
+        'if (!error)\n                    this.lastIndex = snapshot.index;',
+        'this.lastIndex = snapshot.index;',
       ],
     ],
   },
@@ -181,7 +181,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       [
         'snapshots/snapshot-manager',
         "if (this.isCovered(received))\n            return then('known');\n        this.halt();",
-        "if (received.index <= this.last)\n            return then('failed');\n        this.halt();",
+        "if (received.index <= this.lastIndex)\n            return then('failed');\n        this.halt();",
       ],
     ],
   },

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 import { StorageError } from '@leasehold/core'
 import { IDENTITY_FILE } from '../../storage/identity.js'
 import { folderFailed } from '../../storage/storage-errors.js'
-import { type FolderOwner, HeldFolder } from './owned-folder.js'
+import { type FolderOwner, OwnedFolder } from './owned-folder.js'
 import { bootId, highestOf, hostId, type OwnerRecord, ownersOf } from './owner-record.js'
 import { answers, listen, SocketFolder } from './owner-socket.js'
 
@@ -50,7 +50,7 @@ export async function claimFolder(path: string, options: ClaimOptions = {}): Pro
     const owner = { name: options.name ?? '', host: hostId(), boot: bootId(), socket, pid: process.pid, nonce }
     const number = await claimNumber(dir, folder, owner, options)
     deleteLower(dir, folder, number)
-    return new HeldFolder({ dir, number, nonce, sockets: folder, server })
+    return new OwnedFolder({ dir, number, nonce, sockets: folder, server })
   } catch (error) {
     server?.close()
     folder?.close()

@@ -22,7 +22,7 @@ export interface FolderOwner {
   release(): Promise<void>
 }
 
-export interface Held {
+export interface Claim {
   /** Absolute, so that a change of the working directory changes nothing. */
   readonly dir: string
   readonly number: number
@@ -45,41 +45,44 @@ export function stateOf(error: NodeJS.ErrnoException): FolderState {
   return { kind: FAILING.has(error.code ?? '') ? 'failing' : 'unknown', why }
 }
 
-export class HeldFolder implements FolderOwner {
+export class OwnedFolder implements FolderOwner {
   readonly number: number
   readonly facts: FolderFacts
   private readonly file: string
   private released = false
 
-  constructor(private readonly held: Held) {
-    this.number = held.number
-    this.file = join(held.dir, `owner.${held.number}`)
-    this.facts = factsOf(fs.statSync(held.dir))
+  constructor(private readonly claim: Claim) {
+    this.number = claim.number
+    this.file = join(claim.dir, `owner.${claim.number}`)
+    this.facts = factsOf(fs.statSync(claim.dir))
   }
 
   async release(): Promise<void> {
     if (this.released) return
     this.released = true
-    await new Promise<void>((resolve) => this.held.server.close(() => resolve()))
-    this.held.sockets.close()
+    await new Promise<void>((resolve) => this.claim.server.close(() => resolve()))
+    this.claim.sockets.close()
   }
 
   check(done: (state: FolderState) => void): void {
     fs.readFile(this.file, 'utf8', (error, text) => {
       const state = error ? stateOf(error) : undefined
       if (state && state.kind !== 'lost') return done(state)
-      fs.readdir(this.held.dir, (folderError, names) => {
-        if (folderError) return this.tell(this.unlisted(folderError), done)
+      fs.readdir(this.claim.dir, (folderError, names) => {
+        if (folderError) return this.reportLost(this.unlisted(folderError), done)
         if (highestOf(names) > this.number) {
           const hint = 'a folder has one process: stop the other one before this one is started again'
-          return this.tell({ kind: 'lost', why: `${this.held.dir} was taken over by another process`, hint }, done)
+          return this.reportLost(
+            { kind: 'lost', why: `${this.claim.dir} was taken over by another process`, hint },
+            done,
+          )
         }
-        if (state) return this.tell({ kind: 'lost', why: `${this.missing()}: ${state.why}` }, done)
-        if (nonceOf(text) === this.held.nonce) return done({ kind: 'own' })
-        this.tell(
+        if (state) return this.reportLost({ kind: 'lost', why: `${this.missing()}: ${state.why}` }, done)
+        if (nonceOf(text) === this.claim.nonce) return done({ kind: 'own' })
+        this.reportLost(
           {
             kind: 'lost',
-            why: `${this.held.dir} is not the folder of this member any more: ${this.file} is of another owner`,
+            why: `${this.claim.dir} is not the folder of this member any more: ${this.file} is of another owner`,
           },
           done,
         )
@@ -90,15 +93,15 @@ export class HeldFolder implements FolderOwner {
   private unlisted(error: NodeJS.ErrnoException): FolderState {
     const state = stateOf(error)
     if (state.kind !== 'lost') return state
-    return { kind: 'lost', why: `the data folder ${this.held.dir} is gone (deleted, renamed or unmounted)` }
+    return { kind: 'lost', why: `the data folder ${this.claim.dir} is gone (deleted, renamed or unmounted)` }
   }
 
   private missing(): string {
-    return `${this.file} is gone: it was deleted, or another folder is at ${this.held.dir} now`
+    return `${this.file} is gone: it was deleted, or another folder is at ${this.claim.dir} now`
   }
 
   /** Adds device and inode to a loss: they are for people, and change on some file systems without any reason. */
-  private tell(state: FolderState, done: (state: FolderState) => void): void {
+  private reportLost(state: FolderState, done: (state: FolderState) => void): void {
     if (state.kind !== 'lost') return done(state)
     const finish = (now: Partial<FolderFacts>): void => {
       clearTimeout(timer)
@@ -109,7 +112,7 @@ export class HeldFolder implements FolderOwner {
     let told = false
     // The loss itself must not wait for them.
     const timer = setTimeout(finish, FACTS_LIMIT_MS, {})
-    fs.stat(this.held.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
+    fs.stat(this.claim.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
   }
 }
 

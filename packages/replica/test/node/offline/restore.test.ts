@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { floorAt, InvalidError, splitToken, StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { NodeDisk } from '../../../src/node/node-disk.js'
-import { copyAtOnce } from '../../../src/snapshots/state-export.js'
+import { exportAtOnce } from '../../../src/snapshots/state-export.js'
 import { backupHeader, backupPieces } from '../../../src/node/offline/backup-file.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { restoreBackup } from '../../../src/node/offline/restore.js'
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const dir = folders.make()
   await usedFolder(dir, { epoch: 3 })
   const { state, identity, term } = examineFolder(new NodeDisk(dir))
-  const copy = copyAtOnce(state)
+  const copy = exportAtOnce(state)
   const facts = {
     cluster: identity.cluster,
     term,
