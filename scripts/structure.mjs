@@ -15,8 +15,9 @@ export const HOUSE = {
   fence: { imports: ['core'], types: ['client'], machine: true },
   server: { imports: ['core', 'replica'], types: ['raft'], machine: true },
   lab: { imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence'], machine: true },
-  leasehold: {
-    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab'],
+  leasehold: { imports: ['core', 'raft', 'replica', 'client', 'engines'], types: ['fence'], machine: true },
+  cli: {
+    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab', 'leasehold'],
     machine: true,
   },
   console: { imports: ['client', 'core', 'lab'], machine: [] },

@@ -1,4 +1,4 @@
-import { type EndReason, FreshMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
+import { type EndReason, CompactingMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from './engine.js'
 import { Hold, type HoldHome, type HoldWarning, type LostEnd, NOT_RELEASED, RELEASED, type Released } from './hold.js'
@@ -73,10 +73,10 @@ export class SessionKeeper implements EngineSessionListener, HoldHome {
   readonly #leaseMs: number
   readonly #intervalMs: number
   readonly #retryMs: number
-  readonly #holds = new FreshMap<bigint, Hold>()
+  readonly #holds = new CompactingMap<bigint, Hold>()
   readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
   /** Holds whose release is under way. */
-  readonly #releasing = new FreshMap<bigint, Releasing>()
+  readonly #releasing = new CompactingMap<bigint, Releasing>()
   #acquiring = 0
   #ackedSentAt: number
   #nextAttemptAt: number

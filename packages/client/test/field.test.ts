@@ -5,7 +5,7 @@ import { suite } from './support/suite.js'
 
 const at = suite()
 
-/** Cases from the field that no other test has: see docs/field-cases.md. */
+/** Cases from the field that no other test has: see docs/internals/field-cases.md. */
 describe('cases from the field', () => {
   it('a release that races a renewal releases, and the renewal revives nothing', async () => {
     const { service } = at

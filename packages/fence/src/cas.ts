@@ -1,13 +1,13 @@
 import { InvalidError } from '@leasehold/core'
 import { CasObject, type CasOptions, type CasStore } from './cas/object.js'
-import { bodyOf, type Fenced, type Guard, type OpenOptions } from './guard.js'
-import { describe, type GuardableHold, tracked } from './hold.js'
-import { checkWrites, singleTarget } from './single.js'
+import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
+import { describe, type GuardableHold, tracked } from './common/hold.js'
+import { checkWrites, singleTarget } from './common/single-target.js'
 
 export { decodeEnvelope, type Envelope, encodeEnvelope } from './cas/envelope.js'
 export { checkCasStore } from './cas/check-store.js'
 export { CAS_ATTEMPTS_DEFAULT, type CasOptions, type CasStore, type Versioned } from './cas/object.js'
-export type { CasPlatform } from './cas/platform.js'
+export type { CasPlatform } from './common/platform.js'
 
 /** An object under a lock, opened. */
 export interface CasTx {

@@ -1,9 +1,9 @@
 import { InvalidError } from '@leasehold/core'
-import { type MapperGuard, type MapperGuardOptions, mapperGuard } from './sql/mapper.js'
+import { type MapperGuard, type MapperGuardOptions, mapperGuard } from './sql/mapper-guard.js'
 
-export type { Fenced, Guard, OpenOptions } from './guard.js'
-export type { GuardableHold } from './hold.js'
-export type { MapperGuard, MapperGuardOptions } from './sql/mapper.js'
+export type { Fenced, Guard, OpenOptions } from './common/guard.js'
+export type { GuardableHold } from './common/hold.js'
+export type { MapperGuard, MapperGuardOptions } from './sql/mapper-guard.js'
 
 /** What a guard uses of a transaction of Drizzle. */
 export interface DrizzleTransaction {

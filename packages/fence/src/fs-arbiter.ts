@@ -2,10 +2,10 @@ import * as nodeFs from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { InvalidError, padToken } from '@leasehold/core'
 import { type FileSystem, Folder } from './fs/folder.js'
-import type { OpenOptions } from './guard.js'
-import { describe, type GuardableHold } from './hold.js'
+import type { OpenOptions } from './common/guard.js'
+import { describe, type GuardableHold } from './common/hold.js'
 import { fence as fenceRegister, type GuardableRegister } from './register.js'
-import { singleTarget } from './single.js'
+import { singleTarget } from './common/single-target.js'
 
 export interface ArbitratedFileOptions {
   /** Default: `node:fs/promises`. */

@@ -2,9 +2,9 @@ import * as nodeFs from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
 import { InvalidError, padToken, UnknownOutcomeError } from '@leasehold/core'
 import { type Entry, type FileSystem, Folder } from './fs/folder.js'
-import type { OpenOptions } from './guard.js'
-import { describe, type GuardableHold, tracked } from './hold.js'
-import { openingOf, staleToken, type Target } from './resource.js'
+import type { OpenOptions } from './common/guard.js'
+import { describe, type GuardableHold, tracked } from './common/hold.js'
+import { openingOf, staleToken, type Target } from './common/resource.js'
 
 export interface FileGuardOptions {
   /** Default: `node:fs/promises`. */

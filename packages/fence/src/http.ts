@@ -1,5 +1,5 @@
 import { InvalidError, LeaseholdError, nameProblem, parseToken, type Token } from '@leasehold/core'
-import { type GuardableHold, locksOf } from './hold.js'
+import { type GuardableHold, locksOf } from './common/hold.js'
 
 /** The header with which one service hands its right to write on to another: `Fencing-Token: billing%2Finvoice-42=33`. */
 export const FENCING_HEADER = 'Fencing-Token'

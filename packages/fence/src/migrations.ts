@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import { LOCK_COLUMN, TOKEN_COLUMN, WRITES_COLUMN } from './sql/column.js'
 import { FLOOR_TABLE, GUARD_TABLE, identifier, tableName } from './sql/names.js'
-import { pgTriggerSql } from './sql/trigger.js'
+import { pgTriggerSql } from './sql/postgres/trigger.js'
 
 export const GUARD_KINDS = ['pg', 'mysql', 'sqlite'] as const
 export type GuardKind = (typeof GUARD_KINDS)[number]

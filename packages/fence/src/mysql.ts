@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
-import type { OpenOptions } from './guard.js'
-import type { GuardableHold } from './hold.js'
-import { explain, isAnswerLost, isRetryable } from './mysql-errors.js'
+import type { OpenOptions } from './common/guard.js'
+import type { GuardableHold } from './common/hold.js'
+import { explain, isAnswerLost, isRetryable } from './sql/mysql/errors.js'
 import {
   isInside,
   type MysqlConnection,
@@ -9,9 +9,9 @@ import {
   type MysqlQueries,
   transaction,
   unknownOutcome,
-} from './mysql-transaction.js'
+} from './sql/mysql/transaction.js'
 import type { RowChange } from './sql/column.js'
-import { mysqlDialect } from './sql/dialects/mysql.js'
+import { mysqlDialect } from './sql/mysql/dialect.js'
 import {
   fencedUpdateWith,
   PRUNE_LOCK_TIMEOUT_MS,
@@ -19,15 +19,15 @@ import {
   type SqlGuard,
   type SqlGuardOptions,
   sqlGuard,
-} from './sql/guard.js'
+} from './sql/sql-guard.js'
 import { openLockedSteps, recheckSteps } from './sql/open.js'
 import { bound, inlined, type Statement } from './sql/statement.js'
 import { type Row, runSteps, type Steps } from './sql/steps.js'
 
-export { MissingRowError } from './errors.js'
-export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
-export type { GuardableHold } from './hold.js'
-export type { MysqlConnection, MysqlPool, MysqlQueries } from './mysql-transaction.js'
+export { MissingRowError } from './common/errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './common/guard.js'
+export type { GuardableHold } from './common/hold.js'
+export type { MysqlConnection, MysqlPool, MysqlQueries } from './sql/mysql/transaction.js'
 export type { RowChange } from './sql/column.js'
 
 /** The connection type of a pool: `PoolConnection` of mysql2's `Pool`. */

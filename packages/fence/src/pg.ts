@@ -1,10 +1,10 @@
 import { InvalidError } from '@leasehold/core'
-import type { OpenOptions } from './guard.js'
-import type { GuardableHold } from './hold.js'
-import { explain, isAnswerLost, isRetryable } from './pg-errors.js'
-import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './pg-transaction.js'
+import type { OpenOptions } from './common/guard.js'
+import type { GuardableHold } from './common/hold.js'
+import { explain, isAnswerLost, isRetryable } from './sql/postgres/errors.js'
+import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './sql/postgres/transaction.js'
 import type { RowChange } from './sql/column.js'
-import { PG_STILL_INSIDE, pgDialect } from './sql/dialects/pg.js'
+import { PG_STILL_INSIDE, pgDialect } from './sql/postgres/dialect.js'
 import {
   fencedUpdateWith,
   PRUNE_LOCK_TIMEOUT_MS,
@@ -12,15 +12,15 @@ import {
   type SqlGuard,
   type SqlGuardOptions,
   sqlGuard,
-} from './sql/guard.js'
+} from './sql/sql-guard.js'
 import { checkRaised, openLockedSteps, raiseAtOnce, setReadOnly } from './sql/open.js'
 import { bound, inlined, type Statement } from './sql/statement.js'
 import { type Row, runSteps } from './sql/steps.js'
 
-export { MissingRowError } from './errors.js'
-export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
-export type { GuardableHold } from './hold.js'
-export type { PgClient, PgPool, PgQueries, PgResult } from './pg-transaction.js'
+export { MissingRowError } from './common/errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './common/guard.js'
+export type { GuardableHold } from './common/hold.js'
+export type { PgClient, PgPool, PgQueries, PgResult } from './sql/postgres/transaction.js'
 export type { RowChange } from './sql/column.js'
 
 /** The client type of a pool: `PoolClient` of pg's `Pool`. */

@@ -1,10 +1,10 @@
 import { InvalidError, padToken } from '@leasehold/core'
-import type { GuardOptions, OpenOptions } from './guard.js'
-import { describe, type GuardableHold, tracked } from './hold.js'
+import type { GuardOptions, OpenOptions } from './common/guard.js'
+import { describe, type GuardableHold, tracked } from './common/hold.js'
 import { explain } from './redis/errors.js'
 import { CHECK, functionOf, redisLibrary, SCRIPTS, type ScriptName } from './redis/scripts.js'
 import { type RedisWarning, refused, warningsOf } from './redis/server-check.js'
-import { checkWrites, singleTarget } from './single.js'
+import { checkWrites, singleTarget } from './common/single-target.js'
 
 export { redisLibrary } from './redis/scripts.js'
 export type { RedisWarning } from './redis/server-check.js'

@@ -1,8 +1,8 @@
 import type { Hold, Register } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
-import { bodyOf, type Fenced, type Guard, type OpenOptions } from './guard.js'
-import { type GuardableHold, tracked } from './hold.js'
-import { openingOf } from './resource.js'
+import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
+import { type GuardableHold, tracked } from './common/hold.js'
+import { openingOf } from './common/resource.js'
 
 /** What a guard needs of the client's `Register`. */
 export type GuardableRegister = Pick<Register, 'key' | 'get' | 'put' | 'delete'>

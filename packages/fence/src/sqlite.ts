@@ -14,21 +14,21 @@ import {
   type OpenOptions,
   type Pruned,
   type PruneLocks,
-} from './guard.js'
-import { type GuardableHold, tracked } from './hold.js'
-import { onlyReads, type Opening, openingOf } from './resource.js'
+} from './common/guard.js'
+import { type GuardableHold, tracked } from './common/hold.js'
+import { onlyReads, type Opening, openingOf } from './common/resource.js'
 import { columnSteps, type RowChange } from './sql/column.js'
-import { sqliteDialect } from './sql/dialects/sqlite.js'
-import { notSetUp } from './sql/failures.js'
-import { onlyTarget } from './sql/guard.js'
+import { sqliteDialect } from './sql/sqlite/dialect.js'
+import { notSetUp } from './sql/errors.js'
+import { onlyTarget } from './sql/sql-guard.js'
 import { endedInside, openLockedSteps, openSteps } from './sql/open.js'
 import { oldestLiveToken, PRUNE_BATCH_ROWS, pruneMarksSteps, raiseFloorSteps } from './sql/prune.js'
 import { bound, type Statement } from './sql/statement.js'
 import { type Row, runStepsSync, type Steps } from './sql/steps.js'
 
-export { MissingRowError } from './errors.js'
-export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './guard.js'
-export type { GuardableHold } from './hold.js'
+export { MissingRowError } from './common/errors.js'
+export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './common/guard.js'
+export type { GuardableHold } from './common/hold.js'
 export type { RowChange } from './sql/column.js'
 
 /** What a guard uses of a database of `better-sqlite3`, `libsql`, or `node:sqlite` (Node 22.16 and later). */

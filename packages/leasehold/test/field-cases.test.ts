@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
-const rows = readFileSync(join(root, 'docs/field-cases.md'), 'utf8')
+const rows = readFileSync(join(root, 'docs/internals/field-cases.md'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ['))
 

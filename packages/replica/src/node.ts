@@ -1,5 +1,5 @@
 export { DamagedError } from './storage/storage-errors.js'
-export { quarantineFolder } from './node/quarantine.js'
+export { moveToQuarantine } from './node/quarantine.js'
 export { NodeClock } from './node/node-clock.js'
 export { NodeDisk } from './node/node-disk.js'
 export { makeFolder, syncFolder } from './node/folder-sync.js'

@@ -5,7 +5,7 @@ import {
   EpochChangedError,
   type Event,
   errorOf,
-  FreshSet,
+  CompactingSet,
   type Hex128,
   LeaseholdError,
   type Millis,
@@ -79,7 +79,7 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #onClose: (() => Promise<void>) | undefined
   readonly #listeners: Emitter<EngineStatus>
   readonly #sessions = new Map<SessionId, ProtocolSession>()
-  readonly #calls = new FreshSet<Call>()
+  readonly #calls = new CompactingSet<Call>()
   readonly #watches = new Set<StreamWatch>()
   /** What answers on the present connection belong to. */
   readonly #awaited = new Correlations<Awaiting | ((message: Answer) => void)>()

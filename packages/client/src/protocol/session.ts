@@ -4,7 +4,7 @@ import {
   type Change,
   type Command,
   type EndReason,
-  FreshSet,
+  CompactingSet,
   type Grant,
   type Hex128,
   type LeaseholdError,
@@ -64,7 +64,7 @@ export class ProtocolSession implements EngineSession {
   /** When the open requests are looked through for those that are overdue, by the clock of the wire. */
   #lookAt = Number.POSITIVE_INFINITY
   #cancelLook: () => void = () => {}
-  readonly #renewals = new FreshSet<Renewal>()
+  readonly #renewals = new CompactingSet<Renewal>()
   #attached = true
   #closing: { send: () => void; done: (result: Result) => void } | undefined
   #ended: LeaseholdError | undefined

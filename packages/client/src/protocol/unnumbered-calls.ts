@@ -1,4 +1,4 @@
-import { FreshSet } from '@leasehold/core'
+import { CompactingSet } from '@leasehold/core'
 import type { NumberedCall } from './numbered-call.js'
 
 /** Instead of a number. */
@@ -17,9 +17,9 @@ export interface UnnumberedHome {
  * session has holds; some of them are on their way, and the others follow in order as those are answered.
  */
 export class UnnumberedCalls {
-  readonly #open = new FreshSet<NumberedCall>()
+  readonly #open = new CompactingSet<NumberedCall>()
   /** Of the open ones: not sent on this connection. */
-  readonly #later = new FreshSet<NumberedCall>()
+  readonly #later = new CompactingSet<NumberedCall>()
   /** When the last one was answered. */
   #movedAt = Number.NEGATIVE_INFINITY
 

@@ -1,4 +1,4 @@
-import { type Ack, FreshSet } from '@leasehold/core'
+import { type Ack, CompactingSet } from '@leasehold/core'
 
 const NOTHING: readonly number[] = []
 const SLOTS_MIN = 16
@@ -18,7 +18,7 @@ export class RequestWindow<T = unknown> {
   #lowest = 1
   #size = 0
   /** Answered, and the service was not told on this connection. */
-  readonly #news = new FreshSet<number>()
+  readonly #news = new CompactingSet<number>()
   #toldLowest = 1
 
   /** How far the next number is above the lowest open one. */

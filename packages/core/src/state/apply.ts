@@ -1,14 +1,14 @@
 import type { Index } from '../brand.js'
 import type { Applied, Command, Entry, Result } from '../operations.js'
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 import { configure } from './configure.js'
-import { DUE_DELAY, DUE_SESSION, TIME_MAX } from './due.js'
+import { DUE_DELAY, DUE_SESSION, TIME_MAX } from './deadlines.js'
 import { acquire, serve } from './grants.js'
-import { endDelay } from './held.js'
-import { adopt, cancel, release, steal } from './holds.js'
+import { endDelay } from './hold-table.js'
+import { adopt, cancel, release, steal } from './hold-commands.js'
 import type { Machine } from './machine.js'
-import { type Delay, refused, type Session, type Waiter } from './model.js'
-import { once } from './requests.js'
+import { type Delay, refused, type Session, type Waiter } from './elements.js'
+import { once } from './deduplication.js'
 import { writeRegister } from './registers.js'
 import { closeSession, endSession, openSession, renew } from './sessions.js'
 import { removeWaiter } from './waiters.js'
@@ -67,7 +67,7 @@ function carryOut(machine: Machine, command: Exclude<Command, { kind: 'renew' }>
 /** Ends the sessions, waits and delays that are due now. */
 function happen(machine: Machine): void {
   for (;;) {
-    const item = nextDue(machine)
+    const item = nextDeadline(machine)
     if (item === undefined || item.dueAt > machine.now) return
     if (item.dueKind === DUE_SESSION) endSession(machine, item as Session, 'expired')
     else if (item.dueKind === DUE_DELAY) endDelay(machine, item as Delay)
@@ -77,7 +77,7 @@ function happen(machine: Machine): void {
 }
 
 /** The next thing that is really due; a session that was renewed meanwhile is put back at its new end. */
-export function nextDue(machine: Machine): Session | Waiter | Delay | undefined {
+export function nextDeadline(machine: Machine): Session | Waiter | Delay | undefined {
   for (;;) {
     const item = machine.due.peek() as Session | Waiter | Delay | undefined
     if (item === undefined || item.dueKind !== DUE_SESSION) return item

@@ -1,4 +1,4 @@
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 
 const WORD = 32
 const ALL = -1

@@ -1,8 +1,8 @@
-import { FLOOR_MAX } from '../floor.js'
+import { FLOOR_MAX } from '../counter-floor.js'
 import { LEVEL_FLOOR, LEVEL_MAX, LIMIT_NAMES, PERMITS_MAX } from '../limits.js'
 import type { Configure, Limits, Refused, Result } from '../operations.js'
 import type { Machine } from './machine.js'
-import { refused } from './model.js'
+import { refused } from './elements.js'
 
 /** An operator's settings: checked as a whole, then set as a whole. */
 export function configure(machine: Machine, command: Configure): Result {

@@ -1,9 +1,9 @@
 import type { HoldId, Serial } from '../brand.js'
 import { EPOCH_MAX } from '../tokens.js'
-import { assert } from './assert.js'
-import { addHold } from './held.js'
+import { assert } from '../assert.js'
+import { addHold } from './hold-table.js'
 import { Machine } from './machine.js'
-import type { Hold } from './model.js'
+import type { Hold } from './elements.js'
 
 export interface RaiseOptions {
   /** The new counter starts above it, so that two copies of one state do not grant the same tokens; default 0. */

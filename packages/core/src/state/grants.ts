@@ -9,10 +9,10 @@ import {
   type Result,
   WAIT_FOREVER,
 } from '../operations.js'
-import { ArrivalHeap } from './arrivals.js'
-import { assert } from './assert.js'
-import { DUE_WAIT, later } from './due.js'
-import { addHold, grantOf, withoutSecret } from './held.js'
+import { ArrivalHeap } from './waiter-heap.js'
+import { assert } from '../assert.js'
+import { DUE_WAIT, later } from './deadlines.js'
+import { addHold, grantOf, withoutSecret } from './hold-table.js'
 import type { Machine } from './machine.js'
 import {
   type Answer,
@@ -25,7 +25,7 @@ import {
   type Session,
   termsOf,
   type Waiter,
-} from './model.js'
+} from './elements.js'
 import { Queue } from './queue.js'
 import { leaveQueues } from './waiters.js'
 

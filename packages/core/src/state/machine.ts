@@ -1,11 +1,11 @@
 import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
-import { FreshMap } from '../fresh.js'
+import { CompactingMap } from '../compacting-map.js'
 import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
-import { assert } from './assert.js'
-import { DueHeap } from './due.js'
+import { assert } from '../assert.js'
+import { DueHeap } from './deadlines.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -21,7 +21,7 @@ import {
   HASH_WAITER,
   SetHash,
 } from './hash.js'
-import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './model.js'
+import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './elements.js'
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
@@ -39,13 +39,13 @@ export class Machine {
   arrivals = 0
   level = LEVEL_MAX
 
-  readonly sessions = new FreshMap<number, Session>()
-  readonly nonces = new FreshMap<string, Session>()
+  readonly sessions = new CompactingMap<number, Session>()
+  readonly nonces = new CompactingMap<string, Session>()
   /** In the order of their ids. */
-  readonly holds = new FreshMap<number, Hold>()
+  readonly holds = new CompactingMap<number, Hold>()
   /** In the order of arrival. */
-  readonly waiters = new FreshMap<number, Waiter>()
-  readonly delays = new FreshMap<number, Delay>()
+  readonly waiters = new CompactingMap<number, Waiter>()
+  readonly delays = new CompactingMap<number, Delay>()
   readonly locks = new NameTable<Lock>()
   /** How many of the locks are semaphores. */
   semaphores = 0

@@ -2,8 +2,8 @@ import { nameProblem } from '../names.js'
 import type { Delete, Fence, Numbered, Put, Refused, Result } from '../operations.js'
 import { tokenOf } from '../tokens.js'
 import type { Machine } from './machine.js'
-import { type Register, refused } from './model.js'
-import { once } from './requests.js'
+import { type Register, refused } from './elements.js'
+import { once } from './deduplication.js'
 
 type Write = Put | Delete
 

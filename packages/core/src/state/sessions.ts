@@ -1,13 +1,13 @@
 import type { Millis } from '../brand.js'
-import { FreshMap, FreshSet } from '../fresh.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
-import { DUE_SESSION, later } from './due.js'
-import { endHold } from './held.js'
+import { DUE_SESSION, later } from './deadlines.js'
+import { endHold } from './hold-table.js'
 import type { Machine } from './machine.js'
-import { refused, type Session } from './model.js'
-import { acknowledge, ackProblem, noSession } from './requests.js'
+import { refused, type Session } from './elements.js'
+import { acknowledge, ackProblem, noSession } from './deduplication.js'
 import { leaveQueues } from './waiters.js'
 
 const HEX128 = /^[0-9a-f]{32}$/
@@ -39,12 +39,12 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     local: command.local,
     expiresAt: later(machine.now, ttlMs),
     lowest: 1,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber: 0,
-    changes: new FreshMap(),
+    changes: new CompactingMap(),
     dueAt: later(machine.now, ttlMs),
     dueKind: DUE_SESSION,
     dueId: id,

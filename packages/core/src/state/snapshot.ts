@@ -4,13 +4,13 @@ import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writ
 import { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
 import type { Writer } from '../codec/writer.js'
-import { FreshMap, FreshSet } from '../fresh.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
-import { assert } from './assert.js'
-import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './due.js'
+import { assert } from '../assert.js'
+import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './deadlines.js'
 import { joinQueues } from './grants.js'
-import { addDelay, addHold } from './held.js'
+import { addDelay, addHold } from './hold-table.js'
 import { Machine } from './machine.js'
 import {
   type Answer,
@@ -23,7 +23,7 @@ import {
   type Session,
   termsOf,
   type Waiter,
-} from './model.js'
+} from './elements.js'
 import { addSession } from './sessions.js'
 
 /** Format 1 belongs to feature level 1, format 2 to all later ones: older members must be able to read it. */
@@ -247,12 +247,12 @@ function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Sessio
     local,
     expiresAt,
     lowest,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber,
-    changes: new FreshMap(),
+    changes: new CompactingMap(),
     dueAt: expiresAt,
     dueKind: DUE_SESSION,
     dueId: id,

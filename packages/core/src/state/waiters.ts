@@ -1,7 +1,7 @@
 import type { Event, Refused } from '../operations.js'
 import type { Machine } from './machine.js'
-import { type Answer, isIdle, type Waiter } from './model.js'
-import { settle } from './requests.js'
+import { type Answer, isIdle, type Waiter } from './elements.js'
+import { settle } from './deduplication.js'
 
 /**
  * Takes a waiter out of all its queues; its locks are served afterwards. The answer is the caller's business.

@@ -9,7 +9,7 @@ import {
   LAST_ORDINAL,
   type LeaseholdError,
   type SessionId,
-  shows,
+  matchesPrefix,
   WatchError,
 } from '@leasehold/core'
 import {
@@ -59,7 +59,7 @@ export async function* watchStore(
   }
   const take = (event: Event, index: number, ordinal: number) => {
     if (index === from.index && ordinal <= from.ordinal) return
-    if (!shows(prefix, event)) return
+    if (!matchesPrefix(prefix, event)) return
     if (items.length >= BUFFER_MAX)
       return fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
     items.push({ cursor: { epoch: from.epoch, index: index as Index, ordinal }, event })

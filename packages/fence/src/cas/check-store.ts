@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
 import type { CasStore } from './object.js'
-import { platform } from './platform.js'
+import { platform } from '../common/platform.js'
 
 /**
  * Writes one small object a few times, and refuses a store (or an adapter) that does not keep the condition: some emulators

@@ -1,11 +1,11 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
-import type { GuardOptions } from '../guard.js'
-import { describe } from '../hold.js'
-import { checkResource, mismatch, staleToken, type Target } from '../resource.js'
-import { checkWrites } from '../single.js'
+import type { GuardOptions } from '../common/guard.js'
+import { describe } from '../common/hold.js'
+import { checkResource, mismatch, staleToken, type Target } from '../common/resource.js'
+import { checkWrites } from '../common/single-target.js'
 import { decodeEnvelope, type Envelope, encodeEnvelope, isEnvelope } from './envelope.js'
-import { isDefinite, isUnsent, read, unknownOutcome } from './outcome.js'
-import { type CasPlatform, platform } from './platform.js'
+import { isDefinite, isUnsent, read, unknownOutcome } from './errors.js'
+import { type CasPlatform, platform } from '../common/platform.js'
 
 /** An object as it was read. */
 export interface Versioned<Version> {

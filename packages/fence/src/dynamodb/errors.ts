@@ -1,5 +1,5 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { messageOf } from '../cas/outcome.js'
+import { messageOf } from '../cas/errors.js'
 import type { Attributes, SdkError } from './client.js'
 
 /** DynamoDB has refused the request, whole, for a reason that passes: nothing of this attempt was written. */

@@ -1,6 +1,6 @@
-import type { Fenced, Guard } from '../guard.js'
+import type { Fenced, Guard } from '../common/guard.js'
 import { problemOf } from '../http.js'
-import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './run.js'
+import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What a fenced route uses of Express's `Request`. */
 export interface ExpressRequest {

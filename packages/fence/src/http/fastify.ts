@@ -1,5 +1,5 @@
-import type { Fenced, Guard } from '../guard.js'
-import { answerOf, checkRoute, type FencedRoute, runFenced, sentTooEarly } from './run.js'
+import type { Fenced, Guard } from '../common/guard.js'
+import { answerOf, checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What a fenced route uses of Fastify's request. */
 export interface FastifyRequestLike {

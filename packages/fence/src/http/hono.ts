@@ -1,5 +1,5 @@
-import type { Fenced, Guard } from '../guard.js'
-import { answerOf, checkRoute, type FencedRoute, runFenced } from './run.js'
+import type { Fenced, Guard } from '../common/guard.js'
+import { answerOf, checkRoute, type FencedRoute, runFenced } from './route.js'
 
 /** What a fenced route uses of Hono's context. */
 export interface HonoContext {

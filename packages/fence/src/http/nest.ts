@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
-import type { Fenced, Guard } from '../guard.js'
+import type { Fenced, Guard } from '../common/guard.js'
 import { problemOf } from '../http.js'
-import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './run.js'
+import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What the interceptor uses of Nest's `ExecutionContext`, `CallHandler` and `HttpException`. */
 export interface NestContext {

@@ -1,5 +1,5 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { messageOf } from '../cas/outcome.js'
+import { messageOf } from '../cas/errors.js'
 import type { DriverError } from './client.js'
 
 const DUPLICATE_KEY = 11_000

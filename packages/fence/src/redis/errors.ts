@@ -6,7 +6,7 @@ import {
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
-import { mismatch, staleToken, type Target } from '../resource.js'
+import { mismatch, staleToken, type Target } from '../common/resource.js'
 
 const LOST_CONNECTION =
   /connection is closed|ECONN|EPIPE|ETIMEDOUT|command timed out|max retries per request|stream isn't writeable|socket closed/i

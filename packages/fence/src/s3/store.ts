@@ -1,6 +1,6 @@
 import { AccessError, InvalidError, UnknownOutcomeError } from '@leasehold/core'
 import type { CasStore } from '../cas.js'
-import { messageOf } from '../cas/outcome.js'
+import { messageOf } from '../cas/errors.js'
 
 /** What a guard uses of `S3` of `@aws-sdk/client-s3`. */
 export interface S3Client {

@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
-import { MissingRowError } from '../errors.js'
-import { mismatch, staleToken, type Target } from '../resource.js'
+import { MissingRowError } from '../common/errors.js'
+import { mismatch, staleToken, type Target } from '../common/resource.js'
 import type { Dialect } from './dialect.js'
 import { identifier, tableName } from './names.js'
 import { joined, raw, type Statement, sql } from './statement.js'

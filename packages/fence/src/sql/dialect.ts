@@ -1,4 +1,4 @@
-import type { Target } from '../resource.js'
+import type { Target } from '../common/resource.js'
 import type { Quote } from './names.js'
 import type { Statement } from './statement.js'
 

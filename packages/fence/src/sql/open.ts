@@ -1,5 +1,5 @@
 import { InvalidError, type LeaseholdError } from '@leasehold/core'
-import { mismatch, type Opening, staleToken, type Target } from '../resource.js'
+import { mismatch, type Opening, staleToken, type Target } from '../common/resource.js'
 import type { Dialect } from './dialect.js'
 import { raw, type Statement, sql } from './statement.js'
 import { bigintOf, type Row, type Steps } from './steps.js'

@@ -1,5 +1,5 @@
 import { InvalidError, parseToken } from '@leasehold/core'
-import type { PruneLocks } from '../guard.js'
+import type { PruneLocks } from '../common/guard.js'
 import { countOf, type Dialect } from './dialect.js'
 import { bigintOf, type Steps } from './steps.js'
 

@@ -1,5 +1,5 @@
 import { HoldLostError, InvalidError, LeaseholdError, type Token } from '@leasehold/core'
-import type { GuardableHold } from '../hold.js'
+import type { GuardableHold } from '../common/hold.js'
 
 /** Your resource, as the test kit uses it. It keeps one number, which is 0 or anything else at the beginning. */
 export interface FencedResource {

@@ -1,5 +1,5 @@
 import { HoldLostError, type Mode } from '@leasehold/core'
-import type { GuardableHold } from '../../src/hold.js'
+import type { GuardableHold } from '../../src/common/hold.js'
 
 export interface TestHold extends GuardableHold {
   /** From now on `assertHeld` throws. */

@@ -1,5 +1,5 @@
-import type { GuardableHold } from '../../src/hold.js'
-import { staleToken } from '../../src/resource.js'
+import type { GuardableHold } from '../../src/common/hold.js'
+import { staleToken } from '../../src/common/resource.js'
 import { type FencedResource, pausePoint } from '../../src/testkit.js'
 
 /** One step of I/O to a store in another process. */

@@ -18,7 +18,7 @@ Says of each file whether its history is linearizable: FILE linearizable | not-l
   --json             one JSON object per file, with counts and the reason
   --quiet            no reasons on the error output
 
-Formats by ending: .log .edn .txt .jsonl (see docs/histories.md).
+Formats by ending: .log .edn .txt .jsonl (see docs/internals/histories.md).
 Exit code: 0 all linearizable, 1 some not or unknown, 2 bad input.
 `
 

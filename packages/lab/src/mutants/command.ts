@@ -16,7 +16,7 @@ const USAGE = `usage: npm run mutants -- [--check] [--seeds N] [--workers N] [MU
   MUTANT     an id such as raft/two-votes, or a package; default: all in the table; open: those not found so far
   --seeds    how many seeds a mutant is hunted for (default ${SEEDS_DEFAULT})
   --workers  how many are hunted at once (default 1)
-  --check    hunts nothing: every patch fits today's code, and every mutant has its row in docs/mutants.md`
+  --check    hunts nothing: every patch fits today's code, and every mutant has its row in docs/internals/mutants.md`
 
 export interface MutantsIo {
   readonly out: (line: string) => void
@@ -77,7 +77,7 @@ async function huntOne(mutant: Mutant, seeds: number): Promise<Hunted> {
 function check(io: MutantsIo): 0 | 1 {
   for (const mutant of [...MUTANTS, ...OPEN_MUTANTS]) patched(mutant)
   const problems = drift(io.read(), MUTANTS)
-  for (const problem of problems) io.out(`docs/mutants.md: ${problem}`)
+  for (const problem of problems) io.out(`docs/internals/mutants.md: ${problem}`)
   if (problems.length === 0) io.out(`${MUTANTS.length} mutants: every patch fits, every one has its row`)
   return problems.length > 0 ? 1 : 0
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { mutantsCommand } from './command.js'
 import { PACKAGES_FOLDER } from './copy.js'
 
-const document = join(PACKAGES_FOLDER, '..', 'docs', 'mutants.md')
+const document = join(PACKAGES_FOLDER, '..', 'docs', 'internals', 'mutants.md')
 
 process.exitCode = await mutantsCommand(process.argv.slice(2), {
   out: (line) => process.stdout.write(`${line}\n`),

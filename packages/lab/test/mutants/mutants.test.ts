@@ -13,7 +13,7 @@ import {
   patched,
 } from '../../src/mutants/index.js'
 
-const DOCUMENT = readFileSync(fileURLToPath(new URL('../../../../docs/mutants.md', import.meta.url)), 'utf8')
+const DOCUMENT = readFileSync(fileURLToPath(new URL('../../../../docs/internals/mutants.md', import.meta.url)), 'utf8')
 
 const NOTHING: HuntOrder = {
   scenariosFirst: [],
@@ -47,7 +47,7 @@ describe('the mutants', () => {
     expect(parts).toEqual(['client', 'core', 'fence', 'raft', 'replica'])
   })
 
-  it('have a row each in docs/mutants.md, with a finder', () => {
+  it('have a row each in docs/internals/mutants.md, with a finder', () => {
     expect(drift(DOCUMENT, MUTANTS)).toEqual([])
     for (const { id } of OPEN_MUTANTS) expect(DOCUMENT).toContain(`\`${id}\``)
   })

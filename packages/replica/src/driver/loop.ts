@@ -285,7 +285,7 @@ export class Loop {
     if (!this.closing || !leadership?.ready || !this.flusher.isIdle || !this.hasRoom) return
     const now = this.options.settings.platform.clock.monotonicMs()
     const { state } = this.applier
-    if (this.proposals.count === 0 && !leadership.needsStamp(now, state.nextDue(), state.busy)) return
+    if (this.proposals.count === 0 && !leadership.needsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
     this.closing = false
     const at = leadership.stamp(now, state.now)
     const { data, batch } = this.proposals.close(at, this.batchBytes)
@@ -421,7 +421,7 @@ export class Loop {
     this.cancelDueTimer?.()
     this.cancelDueTimer = undefined
     if (!this.leadership?.ready || this.refusedBatch) return
-    const due = this.applier.state.nextDue()
+    const due = this.applier.state.nextDeadline()
     if (due === undefined || this.leadership.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings
     const delay = Math.max(1, due - this.leadership.clock.read(platform.clock.monotonicMs()))

@@ -1,4 +1,4 @@
-import { FreshMap, type Index, type Millis } from '@leasehold/core'
+import { CompactingMap, type Index, type Millis } from '@leasehold/core'
 import type { Term } from '@leasehold/raft'
 import type { LeaderClock } from '../clock/leader-clock.js'
 import type { Waiting } from '../driver/proposals.js'
@@ -15,7 +15,7 @@ export class Leadership {
   /** The highest stamp that was proposed. */
   lastStamp: number
   /** Who waits for which entry. */
-  readonly pending = new FreshMap<Index, readonly Waiting[]>()
+  readonly pending = new CompactingMap<Index, readonly Waiting[]>()
 
   constructor(
     readonly term: Term,

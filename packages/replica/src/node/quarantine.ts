@@ -15,7 +15,7 @@ const ASIDE = 'damaged-'
  * @returns where it is now
  * @throws StorageError when the folder has a living owner, or cannot be written
  */
-export async function quarantineFolder(dir: string, mark: { name: string; text: string }, at: Date): Promise<string> {
+export async function moveToQuarantine(dir: string, mark: { name: string; text: string }, at: Date): Promise<string> {
   const owner = await claimFolder(dir)
   try {
     const aside = join(dir, `${ASIDE}${at.toISOString().replaceAll(':', '-')}`)

@@ -1,4 +1,4 @@
-import { crc32, type LockState, type StateView } from '@leasehold/core'
+import { crc32, type LockState, type SnapshotWriter } from '@leasehold/core'
 import type { StatePieces } from './snapshot-store.js'
 import { type SliceOptions, SlicedWork } from './sliced-work.js'
 
@@ -9,7 +9,7 @@ export interface StateEncoderOptions extends SliceOptions {
 
 /** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
 export class StateEncoder {
-  private readonly view: StateView
+  private readonly view: SnapshotWriter
   private readonly work: SlicedWork
   private readonly pieces: Uint8Array[] = []
   private bytes = 0
@@ -19,7 +19,7 @@ export class StateEncoder {
     state: LockState,
     private readonly options: StateEncoderOptions,
   ) {
-    this.view = state.openView()
+    this.view = state.beginSnapshot()
     this.work = new SlicedWork(options, (work) => this.step(work))
   }
 

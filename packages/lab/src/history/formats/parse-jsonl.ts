@@ -5,7 +5,7 @@ import { isMap, toValue, type Value } from '../value.js'
 import { eventOf } from './fields.js'
 
 /**
- * Reads our own format, one JSON object per line in order of time; see docs/histories.md. Empty lines and lines that begin
+ * Reads our own format, one JSON object per line in order of time; see docs/internals/histories.md. Empty lines and lines that begin
  * with `#` or `//` are left out.
  * @throws HistoryError
  */
