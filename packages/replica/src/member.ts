@@ -53,7 +53,7 @@ export interface Member<State> {
   stale(): ReadView<State>
   /**
    * Writes the state down as it is now, or some entries later, in slices between which everything else goes on. Left
-   * out where that cannot be done: there is `copyAtOnce`.
+   * out where that cannot be done: there is `exportAtOnce`.
    */
   exportState?(done: (answer: ExportResult) => void): void
   /** Runs after each applied entry, before the results of its commands are handed out. */

@@ -19,7 +19,7 @@ interface Run<E> {
  * Gives elements back by ascending key, in whatever order they came. No call takes long, however many there are: they are
  * sorted in runs as they come, and the runs are merged as they go.
  */
-export class Order<E> {
+export class MergeSorter<E> {
   /** A binary heap by the key of the next element, once `close` was called. */
   private readonly runs: Run<E>[] = []
   private open: E[] = []

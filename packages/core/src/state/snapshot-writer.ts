@@ -14,11 +14,11 @@ import {
   HASH_REGISTER,
   HASH_SESSION,
   HASH_WAITER,
-  type HashWatch,
+  type StateObserver,
 } from './hash.js'
 import type { Machine } from './machine.js'
 import type { Delay, Hold, Lock, Register, Session, Waiter } from './elements.js'
-import { isBefore, type Key, Order } from './merge-sorter.js'
+import { isBefore, type Key, MergeSorter } from './merge-sorter.js'
 import {
   SnapshotIds,
   snapshotFormat,
@@ -58,7 +58,7 @@ interface SectionOptions<E> {
  * looked through is replaced meanwhile, because whatever is in only one of the two tables has been put aside or is new.
  */
 class Section<E> {
-  private readonly order: Order<E>
+  private readonly order: MergeSorter<E>
   /** Former forms, by key; undefined: the element is new. */
   private readonly aside = new Map<Key, Uint8Array | undefined>()
   private iterator: Iterator<E> | undefined
@@ -67,7 +67,7 @@ class Section<E> {
   private lastWritten: Key | undefined
 
   constructor(private readonly options: SectionOptions<E>) {
-    this.order = new Order(options.keyOf)
+    this.order = new MergeSorter(options.keyOf)
   }
 
   get isDone(): boolean {
@@ -161,7 +161,7 @@ const scratch = new Writer()
  * What is changed before it was written costs a copy of its former form; see {@link Section}. The bytes are the same as
  * those of a snapshot that is made in one go: everything in one canonical order, so that equal states have equal bytes.
  */
-export class SnapshotWriter implements HashWatch {
+export class SnapshotWriter implements StateObserver {
   private readonly writer = new Writer(PIECE_BYTES, SNAPSHOT_BYTES_MAX)
   private readonly semaphores: Section<Lock>
   private readonly sessions: Section<Session>
@@ -228,9 +228,9 @@ export class SnapshotWriter implements HashWatch {
 
   /** Opens a view that stays as it is whatever is applied, until it is closed. One at a time. */
   static open(machine: Machine): SnapshotWriter {
-    assert(machine.hash.watch === undefined, 'a second view of a state')
+    assert(machine.hash.observer === undefined, 'a second view of a state')
     const view = new SnapshotWriter(machine)
-    machine.hash.watch = view
+    machine.hash.observer = view
     return view
   }
 
@@ -275,10 +275,10 @@ export class SnapshotWriter implements HashWatch {
 
   /** Ends the view, finished or not. May be called twice. */
   close(): void {
-    if (this.machine.hash.watch === this) this.machine.hash.watch = undefined
+    if (this.machine.hash.observer === this) this.machine.hash.observer = undefined
   }
 
-  taken(kind: number, owner: unknown): void {
+  beforeUpdate(kind: number, owner: unknown): void {
     switch (kind) {
       case HASH_SESSION:
         this.sessions.before(owner as Session)
@@ -303,7 +303,7 @@ export class SnapshotWriter implements HashWatch {
     }
   }
 
-  added(kind: number, owner: unknown): void {
+  afterUpdate(kind: number, owner: unknown): void {
     switch (kind) {
       // What is added to a session changes it; new sessions, holds and waiters are known by their numbers.
       case HASH_ACKNOWLEDGED:

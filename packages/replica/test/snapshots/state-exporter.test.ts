@@ -78,25 +78,25 @@ describe('the state, exported down for several', () => {
     expect([second.got.length, third.got.length]).toEqual([1, 1])
     expect(second.got[0]?.state).toBe(third.got[0]?.state)
     expect(Buffer.compare(bytesOf(second.got[0]), atSecond)).toBe(0)
-    expect(state.machine.hash.watch).toBeUndefined()
+    expect(state.machine.hash.observer).toBeUndefined()
   })
 
   it('is not finished when nobody wants it any more, and whoever waits then gets the next', () => {
     const { clock, writer, hold, state } = writerOf(20)
     const [first, second, third] = [requestOf(), requestOf(), requestOf()]
     writer.request(first)
-    const view = state.machine.hash.watch
+    const view = state.machine.hash.observer
     writer.request(second)
     writer.request(third)
     writer.cancel(second)
     hold()
     writer.cancel(first)
-    expect(state.machine.hash.watch).not.toBe(view)
+    expect(state.machine.hash.observer).not.toBe(view)
     while (clock.runOne(clock.now + 100));
     expect([first.got.length, second.got.length, third.got.length]).toEqual([0, 0, 1])
     writer.request(first)
     writer.cancel(first)
-    expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])
+    expect([state.machine.hash.observer, clock.pending]).toEqual([undefined, 0])
   })
 
   it('that fits into one slice is there at once', () => {
@@ -113,6 +113,6 @@ describe('the state, exported down for several', () => {
     writer.request(second)
     writer.halt()
     expect([first.halts, second.halts]).toEqual([1, 1])
-    expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])
+    expect([state.machine.hash.observer, clock.pending]).toEqual([undefined, 0])
   })
 })
