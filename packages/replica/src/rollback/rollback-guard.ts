@@ -196,7 +196,7 @@ export class RollbackGuard {
     this.sendStatement(to, { requestStart: this.start })
   }
 
-  private answer(to: NodeId, peer: PeerState, { requestStart: requestStart, committed }: Statement): void {
+  private answer(to: NodeId, peer: PeerState, { requestStart, committed }: Statement): void {
     const evidence = this.entryAt(committed.index)
     if (!peer.cleared) peer.askedAt = this.ticks
     this.sendStatement(to, { requestStart: peer.cleared ? 0 : this.start, answeredStart: requestStart, evidence })
