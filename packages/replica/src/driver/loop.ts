@@ -1,5 +1,5 @@
 import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
-import { type Effects, type Entry, type Message, message, Raft } from '@leasehold/raft'
+import { type Effects, type Entry, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../member.js'
 import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../cluster-meta.js'
@@ -10,6 +10,7 @@ import { TermConfiguration } from '../leadership/term-configuration.js'
 import { Flusher } from './flusher.js'
 import { handOverOnHangingDisk } from '../leadership/hanging-disk.js'
 import { LeaderClock } from '../clock/leader-clock.js'
+import { GatedMessages } from './gated-messages.js'
 import { runGuarded } from './listeners.js'
 import { type ChangeResult, type MembershipChange, PendingMembershipChanges } from './membership-changes.js'
 import type { ReplicaSettings } from '../replica-options.js'
@@ -63,7 +64,7 @@ export class Loop {
   private readonly clockRate = new ClockRate()
   private readonly hashes = new StateHashes()
   private readonly termConfiguration: TermConfiguration
-  private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
+  private readonly gated = new GatedMessages()
   private readonly changes: PendingMembershipChanges
   private installable: Installable | undefined
   private readonly deadSessions = new DeadSessions()
@@ -117,9 +118,18 @@ export class Loop {
       },
     })
     this.termConfiguration = new TermConfiguration({ ...platform, self: identity.node, enabled: settings.clockFloors })
-    this.peers = new Peers({
+    this.peers = this.#createPeers()
+    this.peers.setMembers(this.meta.members)
+    this.timestamps.note(log.recovered)
+    if (this.isAlone) this.raft.campaign()
+    this.scheduleRun()
+  }
+
+  #createPeers(): Peers {
+    const { settings, storage, guard } = this.options
+    return new Peers({
       settings,
-      identity,
+      identity: storage.identity,
       raft: this.raft,
       guard,
       step: (received) => {
@@ -143,10 +153,6 @@ export class Loop {
           this.configure(this.termConfiguration.raised(this.applier.state.level, this.meta.members))
       },
     })
-    this.peers.setMembers(this.meta.members)
-    this.timestamps.note(log.recovered)
-    if (this.isAlone) this.raft.campaign()
-    this.scheduleRun()
   }
 
   /** This member is the only voter. */
@@ -155,7 +161,7 @@ export class Loop {
     return voters.length === 1 && voters[0] === this.raft.id && votersOutgoing.length === 0
   }
 
-  /** Something is under way whose end must be waited for. */
+  /** A write is under way whose end must be awaited. */
   get isWriting(): boolean {
     return !this.flusher.isIdle || this.snapshots.isBusy || this.peers.isSaving
   }
@@ -313,7 +319,7 @@ export class Loop {
       if (this.raft.role === 'follower') this.clockRate.compare(this.raft.term, entries, clock.monotonicMs(), log)
       const base = snapshot && { index: snapshot.index, term: snapshot.term }
       this.flusher.add({ sequence, hardState, entries, base, mustSync })
-      if (gated.length > 0) this.gated.push({ sequence, messages: gated })
+      this.gated.add(sequence, gated)
     } else for (const out of gated) this.peers.send(out)
     const sequence = this.flusher.start(effects.committed.length === 0)
     if (sequence !== undefined) this.persisted(sequence)
@@ -322,10 +328,7 @@ export class Loop {
 
   private persisted(sequence: number): void {
     this.raft.persisted(sequence)
-    for (let [first] = this.gated; first !== undefined && first.sequence <= sequence; [first] = this.gated) {
-      this.gated.shift()
-      for (const out of first.messages) this.peers.send(out)
-    }
+    this.gated.release(sequence, (out) => this.peers.send(out))
   }
 
   private applyCommitted(entries: readonly Entry[]): boolean {
@@ -362,8 +365,6 @@ export class Loop {
     const waiting = this.changes.take(entry.index)
     if (waiting) this.deferred.push(() => waiting({ kind: 'changed', index: entry.index }))
   }
-
-  // --- leadership ---
 
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
   private changeRole(): boolean {
@@ -431,8 +432,6 @@ export class Loop {
       this.options.guard(() => this.run())
     })
   }
-
-  // --- snapshots and hashes ---
 
   private takeSnapshot(): void {
     const { settings, storage } = this.options
