@@ -1,4 +1,5 @@
 import {
+  assert,
   decodeEntry,
   type Cursor,
   type Entry as LockEntry,
@@ -9,7 +10,6 @@ import {
 } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import type { AppliedBatch } from '../api.js'
-import { assert } from '../assert.js'
 import { entryBytes } from '../log/entries.js'
 import { History, type HistoryOptions, type Recorded } from './history.js'
 

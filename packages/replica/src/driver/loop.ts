@@ -1,7 +1,6 @@
-import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
+import { assert, type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
 import { type Effects, type Entry, type Message, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../api.js'
-import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
 import type { Storage } from '../storage.js'
 import { Applier } from './applier.js'
