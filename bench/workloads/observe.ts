@@ -2,7 +2,7 @@
 import { channel } from 'node:diagnostics_channel'
 import { addObserver } from '@leasehold/client'
 // The point at which the client asks whether anybody wants to know. It is no part of the package's interface.
-import { begin } from '../../packages/client/src/observe.js'
+import { begin } from '../../packages/client/src/observers.js'
 import { createLocks } from 'leasehold'
 
 const ROUNDS = 5

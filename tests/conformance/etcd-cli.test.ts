@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Cli, type Finished } from '../../packages/leasehold/test/support/cli.js'
+import { Cli, type Finished } from '../../packages/cli/test/support/cli.js'
 import { blocksOf, runBlock } from '../services/doc-blocks.js'
 import { startEtcd } from '../services/etcd.js'
 import type { Service } from '../services/process.js'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { Workshop } from '../../packages/cli/test/support/cli.js'
 import { blocksOf, runBlock } from '../services/doc-blocks.js'
 import { type Postgres, startPostgres } from '../services/postgres.js'
 import type { Service } from '../services/process.js'

@@ -15,7 +15,7 @@ import {
 import { guardSql } from '@leasehold/fence/migrations'
 import { fence } from '@leasehold/fence/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Cli, until } from '../../packages/leasehold/test/support/cli.js'
+import { Cli, until } from '../../packages/cli/test/support/cli.js'
 import { freePort } from '../services/ports.js'
 
 /** A tick of the leader, twice; and what a busy machine may add to every upper bound in these tests. */

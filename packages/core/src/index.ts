@@ -1,5 +1,6 @@
 export * from './brand.js'
 export * from './codec/index.js'
+export * from './defaults.js'
 export * from './durations.js'
 export * from './error-table.js'
 export * from './errors.js'

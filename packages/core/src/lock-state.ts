@@ -6,7 +6,7 @@ import { apply, nextDeadline } from './state/apply.js'
 import { assert } from './assert.js'
 import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
-import { decodeState, StateReading } from './state/snapshot.js'
+import { decodeSnapshot, SnapshotReader } from './state/snapshot.js'
 import { SnapshotWriter } from './state/snapshot-writer.js'
 import { EPOCH_MAX } from './tokens.js'
 
@@ -46,7 +46,7 @@ export class LockState {
 
   /** Reads what {@link LockState.snapshot} wrote. Throws on anything else. */
   static restore(bytes: Uint8Array): LockState {
-    return new LockState(decodeState(bytes))
+    return new LockState(decodeSnapshot(bytes))
   }
 
   /**
@@ -54,7 +54,7 @@ export class LockState {
    * like {@link LockState.restore}.
    */
   static beginRestore(bytes: Uint8Array): { step(bytes: number): LockState | undefined } {
-    const reading = new StateReading(bytes)
+    const reading = new SnapshotReader(bytes)
     return {
       step(count) {
         const machine = reading.step(count)
@@ -92,7 +92,7 @@ export class LockState {
 
   /** Whether anything exists that time can end: a session, a wait or a delay. */
   get hasDeadlines(): boolean {
-    return this.machine.due.size > 0
+    return this.machine.deadlines.size > 0
   }
 
   /** Cluster time of the next thing that is due; undefined when nothing is. */

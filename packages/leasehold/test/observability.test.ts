@@ -22,7 +22,7 @@ import { measureQuestion } from '../../../bench/workloads/observe.js'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createLocks, type Locks, StaleTokenError } from '../src/index.js'
 import { instrument } from '../src/otel.js'
-import { until } from './support/cli.js'
+import { until } from '../../cli/test/support/cli.js'
 
 let locks: Locks
 beforeEach(() => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Workshop } from '../../../packages/leasehold/test/support/cli.js'
+import { Workshop } from '../../../packages/cli/test/support/cli.js'
 import { startMariadb } from '../../services/mariadb.js'
 import { startPostgres } from '../../services/postgres.js'
 import type { Service } from '../../services/process.js'

@@ -17,10 +17,10 @@ export function configure(machine: Machine, command: Configure): Result {
   if (command.permits !== undefined) {
     const lock = machine.locks.get(command.permits.name)
     if (lock !== undefined) {
-      machine.hashPermits(lock).take()
+      machine.hashPermits(lock).beginUpdate()
       if (lock.semaphore !== undefined) lock.semaphore.size = command.permits.size
-      machine.hashPermits(lock).add()
-      machine.touch(lock)
+      machine.hashPermits(lock).endUpdate()
+      machine.markDirty(lock)
     }
   }
   if (command.floor !== undefined) machine.raiseCounter(command.floor)

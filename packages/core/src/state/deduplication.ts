@@ -20,7 +20,7 @@ export function acknowledge(machine: Machine, session: Session, ack: Ack): void 
   for (const request of ack.also) {
     if (request < session.lowest || session.acknowledged.has(request)) continue
     forgetAnswer(machine, session, request)
-    machine.hashAcknowledged(session, request).add()
+    machine.hashAcknowledged(session, request).endUpdate()
     session.acknowledged.add(request)
   }
   if (ack.lowest > session.lowest) raiseLowest(machine, session, ack.lowest)
@@ -40,10 +40,10 @@ export function ackProblem(session: Session, ack: Ack): string | undefined {
 }
 
 function raiseLowest(machine: Machine, session: Session, lowest: number): void {
-  machine.hashLease(session).take()
+  machine.hashLease(session).beginUpdate()
   const from = session.lowest
   session.lowest = lowest
-  machine.hashLease(session).add()
+  machine.hashLease(session).endUpdate()
   if (lowest - from <= session.answers.size + session.acknowledged.size) {
     for (let request = from; request < lowest; request++) forgetNumber(machine, session, request)
     return
@@ -54,7 +54,7 @@ function raiseLowest(machine: Machine, session: Session, lowest: number): void {
 
 function forgetNumber(machine: Machine, session: Session, request: number): void {
   if (session.acknowledged.has(request)) {
-    machine.hashAcknowledged(session, request).take()
+    machine.hashAcknowledged(session, request).beginUpdate()
     session.acknowledged.delete(request)
   } else forgetAnswer(machine, session, request)
 }
@@ -69,18 +69,18 @@ function forgetAnswer(machine: Machine, session: Session, request: number): void
   if (answer.waiter !== undefined) {
     removeWaiter(machine, answer.waiter, refused('aborted', 'the client acknowledged a waiting request'), 'cancelled')
   }
-  machine.hashAnswer(session, answer).take()
+  machine.hashAnswer(session, answer).beginUpdate()
   session.answers.delete(request)
   const hold = answer.hold
   if (hold === undefined) return
-  machine.hashOwner(hold).take()
+  machine.hashOwner(hold).beginUpdate()
   hold.answer = undefined
   if (hold.terms.persistent) hold.terms = { ...hold.terms, confirmed: true }
   if (hold.grantChange !== 0) {
     machine.dropChange(session, hold.grantChange)
     hold.grantChange = 0
   }
-  machine.hashOwner(hold).add()
+  machine.hashOwner(hold).endUpdate()
 }
 
 /** Why the number makes no sense together with what its request acknowledges; undefined when it does. */
@@ -96,15 +96,15 @@ function numberProblem(session: Session, { request, ack }: Numbered): string | u
 }
 
 /** The answer of a number that is used up: the kept one of a repeat, or that it is kept no longer; undefined when it is new. */
-function earlier(session: Session, request: number): Result | undefined {
+function keptAnswer(session: Session, request: number): Result | undefined {
   if (request < session.lowest || session.acknowledged.has(request)) {
     return refused('expired-request', `request ${request} was answered and acknowledged before`)
   }
   const answer = session.answers.get(request)
-  return answer === undefined ? undefined : presentState(answer)
+  return answer === undefined ? undefined : currentAnswer(answer)
 }
 
-function crowded(session: Session, request: number): Refused {
+function windowFull(session: Session, request: number): Refused {
   return refused(
     'limit',
     `${request - session.lowest} requests are open in this session`,
@@ -112,7 +112,7 @@ function crowded(session: Session, request: number): Refused {
   )
 }
 
-function presentState(answer: Answer): Result {
+function currentAnswer(answer: Answer): Result {
   if (answer.waiter !== undefined) {
     let position = 1
     answer.waiter.places.forEach((lock, i) => {
@@ -131,24 +131,24 @@ export function remember(machine: Machine, session: Session, request: number, re
   assert(!session.answers.has(request), `request ${request} of session ${session.id} has an answer already`)
   const answer = newAnswer(request)
   answer.result = result
-  machine.hashAnswer(session, answer).add()
+  machine.hashAnswer(session, answer).endUpdate()
   session.answers.set(request, answer)
 }
 
 /** Puts an acquire's answer into its final state. */
-export function settle(machine: Machine, session: Session, answer: Answer, result: Result): void {
-  machine.hashAnswer(session, answer).take()
+export function resolveAnswer(machine: Machine, session: Session, answer: Answer, result: Result): void {
+  machine.hashAnswer(session, answer).beginUpdate()
   answer.waiter = undefined
   answer.hold = undefined
   answer.result = result
-  machine.hashAnswer(session, answer).add()
+  machine.hashAnswer(session, answer).endUpdate()
 }
 
 /**
  * Runs a numbered command once: acknowledge, look for an earlier answer, do it, keep the answer. The refusal of a crowded
  * session is kept too: a late duplicate of the request must not be carried out when there is room again.
  */
-export function once(
+export function deduplicate(
   machine: Machine,
   command: Numbered,
   windowUse: 'half' | 'full',
@@ -160,10 +160,10 @@ export function once(
   if (problem !== undefined) return refused('invalid', problem)
   acknowledge(machine, session, command.ack)
   const { request } = command
-  const known = earlier(session, request)
+  const known = keptAnswer(session, request)
   if (known !== undefined) return known
   const full = windowUse === 'half' && request >= session.lowest + REQUEST_WINDOW / 2
-  const result = full ? crowded(session, request) : run(session)
+  const result = full ? windowFull(session, request) : run(session)
   if (!session.answers.has(request)) remember(machine, session, request, result)
   return result
 }

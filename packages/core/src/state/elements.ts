@@ -2,7 +2,7 @@ import type { HoldId, Millis, SessionId } from '../brand.js'
 import type { CompactingMap, CompactingSet } from '../compacting-map.js'
 import type { Acquire, Change, HeldLock, Hex128, LockRequest, Refused, Result } from '../operations.js'
 import { BusySlots } from './busy-slots.js'
-import type { Due } from './deadlines.js'
+import type { Deadline } from './deadlines.js'
 import type { Queue, QueueNode } from './queue.js'
 
 /**
@@ -20,7 +20,7 @@ export interface Answer {
  * A session is alive until it is closed or `expiresAt` is reached; only `renew` moves `expiresAt`.
  * `dueAt` may lag behind `expiresAt`: it is put right when the heap brings it up.
  */
-export interface Session extends Due {
+export interface Session extends Deadline {
   readonly id: SessionId
   readonly nonce: Hex128
   readonly secret: Hex128
@@ -82,7 +82,7 @@ export interface Hold {
 }
 
 /** A queued acquire: in the queue of each of its locks. */
-export interface Waiter extends Due {
+export interface Waiter extends Deadline {
   /** Place in the order of arrival over the whole service; also its due id. */
   readonly arrival: number
   readonly session: Session
@@ -94,7 +94,7 @@ export interface Waiter extends Due {
 }
 
 /** What an ended hold with a lock delay still blocks, until `dueAt`. */
-export interface Delay extends Due {
+export interface Delay extends Deadline {
   readonly held: readonly HeldLock[]
 }
 

@@ -28,7 +28,7 @@ export function raiseEpoch(
   for (const register of old.registers.values()) {
     const copy = { ...register }
     machine.registers.set(copy.key, copy)
-    machine.hashRegister(copy).add()
+    machine.hashRegister(copy).endUpdate()
   }
   const generations = new Map<string, Serial>()
   const moved: { from: HoldId; to: HoldId }[] = []
@@ -41,7 +41,7 @@ export function raiseEpoch(
       generations.set(one.name, token)
       return { ...one, token }
     })
-    const places = held.map(({ name }) => machine.lock(name, old.known(name).permits))
+    const places = held.map(({ name }) => machine.ensureLock(name, old.requireLock(name).permits))
     const copy: Hold = { ...hold, id, held, session: undefined, answer: undefined, grantChange: 0 }
     addHold(machine, copy, places)
     moved.push({ from: hold.id, to: id })

@@ -4,7 +4,7 @@ import { sessionLimit } from './grants.js'
 import { adoptHold, endHold, grantOf } from './hold-table.js'
 import type { Machine } from './machine.js'
 import { newAnswer, refused, type Session } from './elements.js'
-import { noSession, once, settle } from './deduplication.js'
+import { noSession, deduplicate, resolveAnswer } from './deduplication.js'
 import { textProblem } from './sessions.js'
 import { removeWaiter } from './waiters.js'
 
@@ -20,7 +20,7 @@ export function release(machine: Machine, command: Release): Result {
   if (request === undefined) {
     return machine.sessions.has(session) ? releaseNow(machine, command) : noSession(session)
   }
-  return once(machine, { session, request, ack: ack ?? { lowest: 1, also: [] } }, 'full', () =>
+  return deduplicate(machine, { session, request, ack: ack ?? { lowest: 1, also: [] } }, 'full', () =>
     releaseNow(machine, command),
   )
 }
@@ -32,13 +32,13 @@ function releaseNow(machine: Machine, command: Release): Result {
   const { secret } = hold.terms
   const knows = secret !== undefined && secret === command.secret
   if (!owns && !knows) return refused('not-holder', `hold ${command.hold} belongs to somebody else`)
-  endHold(machine, hold, { reason: 'released', delay: false, tell: !owns, actor: '', text: '' })
+  endHold(machine, hold, { reason: 'released', delay: false, notify: !owns, actor: '', text: '' })
   return { kind: 'released' }
 }
 
 /** Undoes an acquire, wherever it is: queued, granted, or still on its way. */
 export function cancel(machine: Machine, command: Cancel): Result {
-  return once(machine, command, 'full', (session) => cancelNow(machine, session, command))
+  return deduplicate(machine, command, 'full', (session) => cancelNow(machine, session, command))
 }
 
 function cancelNow(machine: Machine, session: Session, { request, target }: Cancel): Result {
@@ -56,7 +56,7 @@ function cancelNow(machine: Machine, session: Session, { request, target }: Canc
   if (answer === undefined) {
     const late = newAnswer(target)
     late.result = aborted
-    machine.hashAnswer(session, late).add()
+    machine.hashAnswer(session, late).endUpdate()
     session.answers.set(target, late)
     return { kind: 'cancelled', was: 'unknown' }
   }
@@ -65,8 +65,8 @@ function cancelNow(machine: Machine, session: Session, { request, target }: Canc
     return { kind: 'cancelled', was: 'queued' }
   }
   if (answer.hold !== undefined) {
-    endHold(machine, answer.hold, { reason: 'released', delay: false, tell: false, actor: '', text: '' })
-    settle(machine, session, answer, aborted)
+    endHold(machine, answer.hold, { reason: 'released', delay: false, notify: false, actor: '', text: '' })
+    resolveAnswer(machine, session, answer, aborted)
     return { kind: 'cancelled', was: 'granted' }
   }
   return { kind: 'cancelled', was: 'ended' }
@@ -74,7 +74,7 @@ function cancelNow(machine: Machine, session: Session, { request, target }: Canc
 
 /** Takes a portable or persistent hold over into the session. */
 export function adopt(machine: Machine, command: Adopt): Result {
-  return once(machine, command, 'half', (session) => adoptNow(machine, session, command))
+  return deduplicate(machine, command, 'half', (session) => adoptNow(machine, session, command))
 }
 
 function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
@@ -87,7 +87,7 @@ function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
   if (full !== undefined) return full
   const answer = newAnswer(command.request)
   const moved = adoptHold(machine, hold, session, command.newSecret, answer)
-  machine.hashAnswer(session, answer).add()
+  machine.hashAnswer(session, answer).endUpdate()
   session.answers.set(command.request, answer)
   return { kind: 'granted', grant: grantOf(moved) }
 }
@@ -98,6 +98,6 @@ export function steal(machine: Machine, command: Steal): Result {
   if (problem !== undefined) return problem
   const hold = machine.holds.get(command.hold)
   if (hold === undefined) return refused('not-holder', `hold ${command.hold} does not exist (any more)`)
-  endHold(machine, hold, { reason: 'stolen', delay: true, tell: true, actor: command.actor, text: command.reason })
+  endHold(machine, hold, { reason: 'stolen', delay: true, notify: true, actor: command.actor, text: command.reason })
   return { kind: 'stolen' }
 }

@@ -1,10 +1,10 @@
 import type { HoldId } from '../brand.js'
 import type { EndReason, Grant, HeldLock } from '../operations.js'
 import { assert } from '../assert.js'
-import { DUE_DELAY, later } from './deadlines.js'
+import { DEADLINE_DELAY, deadlineAfter } from './deadlines.js'
 import type { Machine } from './machine.js'
 import { type Answer, type Delay, type Hold, isIdle, type Lock, type Session } from './elements.js'
-import { settle } from './deduplication.js'
+import { resolveAnswer } from './deduplication.js'
 
 export function grantOf(hold: Hold): Grant {
   const { secret } = hold.terms
@@ -35,11 +35,11 @@ export function addHold(machine: Machine, hold: Hold, places: readonly Lock[]): 
       while (slots.length <= slot) slots.push(undefined)
       slots[slot] = hold
       semaphore.taken++
-      semaphore.busy.take(slot)
+      semaphore.busy.occupy(slot)
     }
   }
-  machine.hashHold(hold).add()
-  machine.hashOwner(hold).add()
+  machine.hashHold(hold).endUpdate()
+  machine.hashOwner(hold).endUpdate()
 }
 
 export function withoutSecret(hold: Hold): Grant {
@@ -48,12 +48,12 @@ export function withoutSecret(hold: Hold): Grant {
 
 /** Takes a hold out of the state and out of its locks, which are served afterwards. */
 export function removeHold(machine: Machine, hold: Hold): void {
-  machine.hashHold(hold).take()
-  machine.hashOwner(hold).take()
+  machine.hashHold(hold).beginUpdate()
+  machine.hashOwner(hold).beginUpdate()
   machine.holds.delete(hold.id)
   hold.session?.holds.delete(hold)
   for (const held of hold.held) {
-    const lock = machine.known(held.name)
+    const lock = machine.requireLock(held.name)
     const { semaphore, readers } = lock
     if (held.mode === 'exclusive') lock.exclusive = undefined
     else if (held.mode === 'shared') {
@@ -64,7 +64,7 @@ export function removeHold(machine: Machine, hold: Hold): void {
       semaphore.taken--
       semaphore.busy.free(held.slot as number)
     }
-    machine.touch(lock)
+    machine.markDirty(lock)
   }
 }
 
@@ -73,7 +73,7 @@ export interface EndOptions {
   /** Whether the hold's lock delay counts: not after a clean release. */
   readonly delay: boolean
   /** Whether the owner is told by a change. */
-  readonly tell: boolean
+  readonly notify: boolean
   readonly actor: string
   readonly text: string
 }
@@ -85,18 +85,19 @@ export function endHold(machine: Machine, hold: Hold, options: EndOptions): void
   const { held } = hold
   const { lockDelayMs } = hold.terms
   if (options.delay && lockDelayMs > 0) {
-    const dueAt = later(machine.now, lockDelayMs)
-    addDelay(machine, { held, dueAt, dueKind: DUE_DELAY, dueId: hold.id, duePlace: -1 })
+    const dueAt = deadlineAfter(machine.now, lockDelayMs)
+    addDelay(machine, { held, dueAt, dueKind: DEADLINE_DELAY, dueId: hold.id, duePlace: -1 })
   }
   for (const { name } of held) {
-    const lock = machine.known(name)
-    if (isIdle(lock)) machine.forget(lock)
+    const lock = machine.requireLock(name)
+    if (isIdle(lock)) machine.removeLock(lock)
   }
   if (session !== undefined && machine.sessions.has(session.id)) {
-    if (answer !== undefined) settle(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
-    if (options.tell) {
+    if (answer !== undefined)
+      resolveAnswer(machine, session, answer, { kind: 'ended', hold: hold.id, reason: options.reason })
+    if (options.notify) {
       const { reason, text } = options
-      machine.change(session, (number) => ({ kind: 'ended', number, hold: hold.id, reason, text }))
+      machine.addChange(session, (number) => ({ kind: 'ended', number, hold: hold.id, reason, text }))
     } else if (hold.grantChange !== 0) machine.dropChange(session, hold.grantChange)
   }
   machine.events.push({
@@ -111,28 +112,28 @@ export function endHold(machine: Machine, hold: Hold, options: EndOptions): void
 
 export function addDelay(machine: Machine, delay: Delay): void {
   machine.delays.set(delay.dueId, delay)
-  machine.due.push(delay)
+  machine.deadlines.push(delay)
   for (const { name, slot } of delay.held) {
-    const lock = machine.known(name)
+    const lock = machine.requireLock(name)
     lock.delays ??= new Set()
     lock.delays.add(delay)
-    if (slot !== undefined) lock.semaphore?.busy.take(slot)
+    if (slot !== undefined) lock.semaphore?.busy.occupy(slot)
   }
-  machine.hashDelay(delay).add()
+  machine.hashDelay(delay).endUpdate()
 }
 
 /** The lock delay is over. */
 export function endDelay(machine: Machine, delay: Delay): void {
-  machine.hashDelay(delay).take()
+  machine.hashDelay(delay).beginUpdate()
   machine.delays.delete(delay.dueId)
-  machine.due.remove(delay)
+  machine.deadlines.remove(delay)
   for (const { name, slot } of delay.held) {
-    const lock = machine.known(name)
+    const lock = machine.requireLock(name)
     lock.delays?.delete(delay)
     if (slot !== undefined) lock.semaphore?.busy.free(slot)
     if (lock.delays?.size === 0) lock.delays = undefined
-    machine.touch(lock)
-    if (isIdle(lock)) machine.forget(lock)
+    machine.markDirty(lock)
+    if (isIdle(lock)) machine.removeLock(lock)
   }
 }
 
@@ -140,15 +141,16 @@ export function endDelay(machine: Machine, delay: Delay): void {
 export function adoptHold(machine: Machine, hold: Hold, session: Session, secret: string, answer: Answer): Hold {
   const id: HoldId = machine.draw()
   removeHold(machine, hold)
-  const places = hold.held.map((one) => machine.known(one.name))
+  const places = hold.held.map((one) => machine.requireLock(one.name))
   const held = hold.held.map((one) => (one.mode === 'shared' ? one : { ...one, token: id }))
   const terms = { ...hold.terms, secret }
   const moved: Hold = { ...hold, id, session, held, client: session.client, terms, answer, grantChange: 0 }
   answer.hold = moved
   const old = hold.session
   if (old !== undefined) {
-    if (hold.answer !== undefined) settle(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
-    machine.change(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
+    if (hold.answer !== undefined)
+      resolveAnswer(machine, old, hold.answer, { kind: 'ended', hold: hold.id, reason: 'moved' })
+    machine.addChange(old, (number) => ({ kind: 'ended', number, hold: hold.id, reason: 'moved', text: '' }))
   }
   addHold(machine, moved, places)
   machine.events.push({

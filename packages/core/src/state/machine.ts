@@ -5,7 +5,7 @@ import { CompactingMap } from '../compacting-map.js'
 import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
 import { assert } from '../assert.js'
-import { DueHeap } from './deadlines.js'
+import { DeadlineHeap } from './deadlines.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -25,8 +25,8 @@ import { type Answer, type Delay, type Hold, Lock, type Register, type Session, 
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
- * they change an element only between `hash…(take)` and `hash…(add)`, and put an answer, a change or an acknowledged number
- * into its session only after `hash…(add)`: a {@link HashWatch} then sees everything before it changes.
+ * they change an element only between `hash…().beginUpdate()` and `hash…().endUpdate()`, and put an answer, a change or an acknowledged number
+ * into its session only after `hash…().endUpdate()`: a {@link StateObserver} then sees everything before it changes.
  */
 export class Machine {
   /** Last applied index. */
@@ -50,7 +50,7 @@ export class Machine {
   /** How many of the locks are semaphores. */
   semaphores = 0
   readonly registers = new Map<string, Register>()
-  readonly due = new DueHeap()
+  readonly deadlines = new DeadlineHeap()
   readonly hash = new SetHash()
 
   /** Locks whose front or holds have changed since they were last served; a lock may be in it more than once. */
@@ -79,43 +79,43 @@ export class Machine {
     if (floor > this.counter) this.counter = floor
   }
 
-  lock(name: string, permits: number): Lock {
+  ensureLock(name: string, permits: number): Lock {
     const known = this.locks.get(name)
     if (known !== undefined) return known
     const lock = new Lock(name, permits)
     this.locks.set(name, lock)
     if (permits > 0) {
       this.semaphores++
-      this.hashPermits(lock).add()
+      this.hashPermits(lock).endUpdate()
     }
     return lock
   }
 
   /** A lock that is held, waited for or delayed. */
-  known(name: string): Lock {
+  requireLock(name: string): Lock {
     const lock = this.locks.get(name)
     assert(lock !== undefined, `${JSON.stringify(name)} is in use, and not known`)
     return lock
   }
 
-  forget(lock: Lock): void {
+  removeLock(lock: Lock): void {
     if (lock.permits > 0) {
       this.semaphores--
-      this.hashPermits(lock).take()
+      this.hashPermits(lock).beginUpdate()
     }
     this.locks.delete(lock.name)
   }
 
-  touch(lock: Lock): void {
+  markDirty(lock: Lock): void {
     this.dirty.push(lock)
   }
 
   /** Keeps a change for the session until it has been seen, and pushes it. Returns its number. */
-  change(session: Session, make: (number: number) => Change): number {
-    this.hashLease(session).take()
+  addChange(session: Session, make: (number: number) => Change): number {
+    this.hashLease(session).beginUpdate()
     const change = make(++session.changeNumber)
-    this.hashLease(session).add()
-    this.hashChange(session, change).add()
+    this.hashLease(session).endUpdate()
+    this.hashChange(session, change).endUpdate()
     session.changes.set(change.number, change)
     this.pushes.push({ session: session.id, change })
     return change.number
@@ -124,7 +124,7 @@ export class Machine {
   dropChange(session: Session, number: number): void {
     const change = session.changes.get(number)
     if (change === undefined) return
-    this.hashChange(session, change).take()
+    this.hashChange(session, change).beginUpdate()
     session.changes.delete(number)
   }
 
@@ -254,12 +254,12 @@ export class Machine {
       .put(this.arrivals)
       .put(this.level)
     const { limits } = this
-    if (this.sorted?.of !== limits)
-      this.sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
-    for (const name of this.sorted.names) hash.putText(name).put(limits[name])
+    if (this.#sorted?.of !== limits)
+      this.#sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
+    for (const name of this.#sorted.names) hash.putText(name).put(limits[name])
     return hash.digest()
   }
 
   /** The names of the limits in order: limits are replaced, never altered. */
-  private sorted: { readonly of: Limits; readonly names: readonly (keyof Limits)[] } | undefined
+  #sorted: { readonly of: Limits; readonly names: readonly (keyof Limits)[] } | undefined
 }

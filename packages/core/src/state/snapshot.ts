@@ -8,7 +8,7 @@ import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
 import { assert } from '../assert.js'
-import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './deadlines.js'
+import { DEADLINE_DELAY, DEADLINE_SESSION, DEADLINE_WAIT } from './deadlines.js'
 import { joinQueues } from './grants.js'
 import { addDelay, addHold } from './hold-table.js'
 import { Machine } from './machine.js'
@@ -39,29 +39,32 @@ export function snapshotFormat(machine: Machine): number {
  * bytes and most are recent.
  */
 export class SnapshotIds {
-  constructor(
-    private readonly format: number,
-    private readonly counter: number,
-  ) {}
+  readonly #format: number
+  readonly #counter: number
+
+  constructor(format: number, counter: number) {
+    this.#format = format
+    this.#counter = counter
+  }
 
   write(writer: Writer, id: number): void {
-    writer.varuint(this.format === FORMAT_WHOLE_IDS ? id : this.counter - id)
+    writer.varuint(this.#format === FORMAT_WHOLE_IDS ? id : this.#counter - id)
   }
 
   read(reader: Reader): number {
-    return this.format === FORMAT_WHOLE_IDS ? reader.varuint() : this.counter - reader.varuint(this.counter)
+    return this.#format === FORMAT_WHOLE_IDS ? reader.varuint() : this.#counter - reader.varuint(this.#counter)
   }
 
   /** A lock of the hold `id`. Its token is that id, or for a shared lock one before it. */
   writeHeldLock(writer: Writer, held: HeldLock, id: number): void {
-    if (this.format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
+    if (this.#format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
     writer.string(held.name)
     writeModeAndSlot(writer, held.mode, held.slot)
     writer.varuint(id - held.token)
   }
 
   readHeldLock(reader: Reader, id: number): HeldLock {
-    if (this.format === FORMAT_WHOLE_IDS) return readHeldLock(reader)
+    if (this.#format === FORMAT_WHOLE_IDS) return readHeldLock(reader)
     const name = reader.string()
     const { mode, slot } = readModeAndSlot(reader)
     const token = (id - reader.varuint(id)) as Serial
@@ -153,8 +156,8 @@ export function writeRegister(writer: Writer, register: Register): void {
 }
 
 /** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
-export function decodeState(bytes: Uint8Array): Machine {
-  const reading = new StateReading(bytes)
+export function decodeSnapshot(bytes: Uint8Array): Machine {
+  const reading = new SnapshotReader(bytes)
   for (;;) {
     const machine = reading.step(Number.POSITIVE_INFINITY)
     if (machine !== undefined) return machine
@@ -162,20 +165,20 @@ export function decodeState(bytes: Uint8Array): Machine {
 }
 
 /** Reads a snapshot step by step. What it throws is a CodecError, as with one that is read in one go. */
-export class StateReading {
-  private readonly elements: Generator<number, Machine>
-  private at = 0
+export class SnapshotReader {
+  readonly #elements: Generator<number, Machine>
+  #at = 0
 
   constructor(bytes: Uint8Array) {
-    this.elements = readElements(new Reader(bytes))
+    this.#elements = readElements(new Reader(bytes))
   }
 
   /** Reads about so many bytes (a single element may have more). The state, once all of it has been read. */
   step(bytes: number): Machine | undefined {
-    for (const end = this.at + bytes; this.at < end; ) {
-      const { value, done } = this.elements.next()
+    for (const end = this.#at + bytes; this.#at < end; ) {
+      const { value, done } = this.#elements.next()
       if (done === true) return value
-      this.at = value
+      this.#at = value
     }
     return undefined
   }
@@ -184,7 +187,7 @@ export class StateReading {
 /** Yields the offset after each element. */
 function* readElements(reader: Reader): Generator<number, Machine> {
   const { machine, ids } = readHead(reader)
-  yield* each(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
+  yield* each(reader, 2, (r) => machine.ensureLock(r.string(), r.varuint()))
   const sessions: Session[] = []
   yield* each(reader, 1, (r) => sessions.push(readSession(r, machine, ids)))
   yield* each(reader, 1, (r) => readHold(r, machine, ids))
@@ -254,16 +257,16 @@ function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Sessio
     changeNumber,
     changes: new CompactingMap(),
     dueAt: expiresAt,
-    dueKind: DUE_SESSION,
+    dueKind: DEADLINE_SESSION,
     dueId: id,
     duePlace: -1,
   }
   addSession(machine, session)
   for (const request of acknowledged) session.acknowledged.add(request)
-  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).add()
+  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).endUpdate()
   for (const change of changes) {
     session.changes.set(change.number, change)
-    machine.hashChange(session, change).add()
+    machine.hashChange(session, change).endUpdate()
   }
   return session
 }
@@ -296,7 +299,7 @@ function readHold(reader: Reader, machine: Machine, ids: SnapshotIds): void {
 }
 
 function locksOf(machine: Machine, held: readonly HeldLock[]): Lock[] {
-  return held.map((one) => machine.lock(one.name, permitsOf(one)))
+  return held.map((one) => machine.ensureLock(one.name, permitsOf(one)))
 }
 
 function readWaiter(reader: Reader, machine: Machine): void {
@@ -314,11 +317,11 @@ function readWaiter(reader: Reader, machine: Machine): void {
     session,
     acquire,
     queuedAt,
-    places: acquire.locks.map((request) => machine.lock(request.name, permitsOf(request))),
+    places: acquire.locks.map((request) => machine.ensureLock(request.name, permitsOf(request))),
     nodes: [],
     answer,
     dueAt,
-    dueKind: DUE_WAIT,
+    dueKind: DEADLINE_WAIT,
     dueId: arrival,
     duePlace: -1,
   }
@@ -336,7 +339,7 @@ function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
     return slot === undefined ? { name, mode, token } : { name, mode, token, slot }
   })
   locksOf(machine, held)
-  addDelay(machine, { held, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
+  addDelay(machine, { held, dueAt, dueKind: DEADLINE_DELAY, dueId: id, duePlace: -1 })
 }
 
 function readAnswers(reader: Reader, machine: Machine, session: Session | undefined, ids: SnapshotIds): void {
@@ -345,7 +348,7 @@ function readAnswers(reader: Reader, machine: Machine, session: Session | undefi
     const request = r.varuint()
     const answer = readAnswer(r, machine, request, ids)
     session.answers.set(request, answer)
-    machine.hashAnswer(session, answer).add()
+    machine.hashAnswer(session, answer).endUpdate()
   })
 }
 
@@ -362,10 +365,10 @@ function readAnswer(reader: Reader, machine: Machine, request: number, ids: Snap
     const id = ids.read(reader)
     const hold = machine.holds.get(id)
     if (hold === undefined) throw reader.wrong(`a known hold, not ${id}`)
-    machine.hashOwner(hold).take()
+    machine.hashOwner(hold).beginUpdate()
     hold.answer = answer
     answer.hold = hold
-    machine.hashOwner(hold).add()
+    machine.hashOwner(hold).endUpdate()
   } else answer.result = readResult(reader)
   return answer
 }
@@ -377,5 +380,5 @@ function readRegister(reader: Reader, machine: Machine): void {
   const lock = reader.bool() ? reader.string() : undefined
   const register = { key, value, version, lock }
   machine.registers.set(key, register)
-  machine.hashRegister(register).add()
+  machine.hashRegister(register).endUpdate()
 }

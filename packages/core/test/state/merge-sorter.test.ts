@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Key, Order } from '../../src/state/merge-sorter.js'
+import { type Key, MergeSorter } from '../../src/state/merge-sorter.js'
 
 function ordered<K extends Key>(keys: readonly K[]): K[] {
-  const order = new Order<K>((key) => key)
+  const order = new MergeSorter<K>((key) => key)
   for (const key of keys) order.add(key)
   order.close()
   const all: K[] = []

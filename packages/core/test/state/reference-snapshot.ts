@@ -14,7 +14,7 @@ import {
 } from '../../src/state/snapshot.js'
 
 /** A snapshot in one go: each kind sorted by its key, after the head. */
-export function naiveSnapshot({ machine }: LockState): Uint8Array {
+export function referenceSnapshot({ machine }: LockState): Uint8Array {
   const writer = new Writer()
   const { epoch, index, now, counter, arrivals, level } = machine
   const format = level === 1 ? 1 : 2

@@ -9,7 +9,7 @@ import {
   type SnapshotWriter,
 } from '../../src/index.js'
 import { Model } from './model.js'
-import { naiveSnapshot } from './reference-snapshot.js'
+import { referenceSnapshot } from './reference-snapshot.js'
 import { Clients, hex, type Turn, turns } from './script.js'
 import { Bench } from './support.js'
 
@@ -20,7 +20,7 @@ class Watched {
   private readonly pieces: Uint8Array[] = []
 
   constructor(state: LockState) {
-    this.wanted = naiveSnapshot(state)
+    this.wanted = referenceSnapshot(state)
     this.view = state.beginSnapshot()
   }
 
@@ -66,7 +66,7 @@ function play(script: readonly Turn[], steps: readonly number[]): number {
     if (work > 0 && watched.step(work, `view ${views}, until entry ${i + 1}`)) watched = undefined
   })
   watched?.finish(`view ${views}, to the end`)
-  expect(Buffer.compare(state.snapshot(), naiveSnapshot(state))).toBe(0)
+  expect(Buffer.compare(state.snapshot(), referenceSnapshot(state))).toBe(0)
   return views
 }
 
@@ -95,15 +95,15 @@ describe('a view', () => {
     const view = bench.state.beginSnapshot()
     expect(() => bench.state.beginSnapshot()).toThrow(InvariantError)
     bench.one({ kind: 'release', session, hold })
-    expect(Buffer.compare(bench.state.snapshot(), naiveSnapshot(bench.state))).toBe(0)
-    expect(bench.state.machine.hash.watch).toBe(view)
+    expect(Buffer.compare(bench.state.snapshot(), referenceSnapshot(bench.state))).toBe(0)
+    expect(bench.state.machine.hash.observer).toBe(view)
     view.close()
-    expect(bench.state.machine.hash.watch).toBeUndefined()
+    expect(bench.state.machine.hash.observer).toBeUndefined()
     const next = bench.state.beginSnapshot()
     view.close()
     while (!next.step(1));
     expect(Buffer.compare(Buffer.concat(next.take()), before)).not.toBe(0)
-    expect(bench.state.machine.hash.watch).toBeUndefined()
+    expect(bench.state.machine.hash.observer).toBeUndefined()
   })
 })
 

@@ -14,6 +14,8 @@ import { BatchedCounter } from './batched-counter.js'
 
 /** Holds and waits whose start is kept, to measure how long they took; further ones are only counted. */
 const TIMED_MAX = 200_000
+/** Default metrics whose names Prometheus refuses: gauges with the suffix of a counter. Each also exists by type, well named. */
+const MISNAMED = ['handles', 'requests', 'resources'].map((name) => `leasehold_nodejs_active_${name}_total`)
 const FSYNC_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5]
 const TIME_BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800]
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -47,6 +49,7 @@ export class Metrics {
     this.#member = member
     this.#term = member.status.term
     collectDefaultMetrics({ register: this.#registry, prefix: 'leasehold_' })
+    for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
     this.#gauges(connections)
     this.#stops = [
       member.onApplied((batch) => this.#observeBatch(batch)),
@@ -116,8 +119,8 @@ export class Metrics {
     })
     this.#gauge('epoch', 'Epoch of the service', () => member.status.epoch)
     this.#gauge(
-      'counter_ahead_seconds',
-      'How far the token counter is ahead of the floor of the clock; below 0: behind',
+      'tokens_ahead_seconds',
+      'How far the token counter is ahead of the floor that the clock gives; below 0: behind',
       () => {
         const floor = floorAt(Date.now())
         return floor === undefined ? Number.NaN : (member.stale().state.counter - floor) / FLOOR_PER_MS / 1000

@@ -15,8 +15,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       ],
       [
         'state/queue',
-        'const node = { waiter, previous: this.back, next: undefined };',
-        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+        'const node = { waiter, previous: this.#back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.#back, next: undefined };',
       ],
     ],
   },
@@ -27,8 +27,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/queue',
-        'const node = { waiter, previous: this.back, next: undefined };',
-        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+        'const node = { waiter, previous: this.#back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.#back, next: undefined };',
       ],
     ],
   },
@@ -69,8 +69,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/deduplication',
-        'return answer === undefined ? undefined : presentState(answer);',
-        'return answer?.waiter === undefined ? undefined : presentState(answer);',
+        'return answer === undefined ? undefined : currentAnswer(answer);',
+        'return answer?.waiter === undefined ? undefined : currentAnswer(answer);',
       ],
     ],
   },
@@ -82,8 +82,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/deduplication',
-        'answer.result = result;\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
-        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).take();\n        session.answers.delete(old);\n    }\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    machine.hashAnswer(session, answer).endUpdate();\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).beginUpdate();\n        session.answers.delete(old);\n    }\n    machine.hashAnswer(session, answer).endUpdate();\n    session.answers.set(request, answer);',
       ],
     ],
   },
@@ -107,7 +107,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/hold-commands',
-        'machine.hashAnswer(session, late).add();\n        session.answers.set(target, late);',
+        'machine.hashAnswer(session, late).endUpdate();\n        session.answers.set(target, late);',
         '',
       ],
     ],
@@ -142,7 +142,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A permit is given again while its lock delay lasts',
     scenarios: ['S24p'],
     patches: [
-      ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.take(slot);', ''],
+      ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.occupy(slot);', ''],
       ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.free(slot);', ''],
     ],
   },
@@ -171,8 +171,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/hold-commands',
-        "reason: 'stolen', delay: true, tell: true",
-        "reason: 'stolen', delay: true, tell: false",
+        "reason: 'stolen', delay: true, notify: true",
+        "reason: 'stolen', delay: true, notify: false",
       ],
     ],
   },
@@ -181,7 +181,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A waiter that leaves the queue does not let the next one look',
     scenarios: ['Q11w'],
     profile: 'holders',
-    patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
+    patches: [['state/waiters', 'machine.markDirty(lock);', 'if (keep)\n            machine.markDirty(lock);']],
   },
   {
     name: 'lease-begins-anew-with-leader',
@@ -191,7 +191,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       [
         'state/apply',
         'const results = new Array(commands.length);',
-        'const results = new Array(commands.length);\n    for (const session of commands.length === 0 ? machine.sessions.values() : []) {\n        machine.hashLease(session).take();\n        session.expiresAt = Math.max(session.expiresAt, machine.now + session.ttlMs);\n        machine.hashLease(session).add();\n    }',
+        'const results = new Array(commands.length);\n    for (const session of commands.length === 0 ? machine.sessions.values() : []) {\n        machine.hashLease(session).beginUpdate();\n        session.expiresAt = Math.max(session.expiresAt, machine.now + session.ttlMs);\n        machine.hashLease(session).endUpdate();\n    }',
       ],
     ],
   },
@@ -290,7 +290,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/snapshot-writer',
-        'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.holds.before(owner);',
+        'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.#holds.before(owner);',
         '',
       ],
     ],
