@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { InvalidError } from '@leasehold/core'
 import { type Logger, mintNode } from '@leasehold/replica'
-import { DamagedError, folderIdentity, setAside, wasAlwaysAlone, writeWhole } from '@leasehold/replica/node'
+import { DamagedError, folderIdentity, moveToQuarantine, wasAlwaysAlone, writeWhole } from '@leasehold/replica/node'
 import type { BootstrapRecord } from './bootstrap-status.js'
 import type { ClusterList } from './cluster-list.js'
 import { RANDOM } from './random.js'
@@ -113,7 +113,7 @@ export function markBootstrapped(dir: string): void {
  */
 export async function quarantineFolder(dir: string): Promise<string> {
   const stored: StoredBootstrap = { node: mintNode(RANDOM), lost: true }
-  return await setAside(dir, { name: FILE, text: `${JSON.stringify(stored)}\n` }, new Date())
+  return await moveToQuarantine(dir, { name: FILE, text: `${JSON.stringify(stored)}\n` }, new Date())
 }
 
 function readStored(dir: string): StoredBootstrap | undefined {

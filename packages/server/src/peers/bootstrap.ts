@@ -1,7 +1,7 @@
 import { InvalidError, LEVEL_FLOOR, LEVEL_MAX } from '@leasehold/core'
 import {
-  foundingFloor,
-  type FoundingCluster,
+  bootstrapFloor,
+  type BootstrapCluster,
   type Logger,
   type MemberInfo,
   mintCluster,
@@ -55,7 +55,7 @@ type Decision = { readonly record: BootstrapRecord } | { readonly waiting: strin
  * Resolves when this folder may start as a member: immediately if it has started before.
  * @throws InvalidError for a wrong list, or when `signal` aborts; DamagedError
  */
-export async function bootstrap(options: BootstrapOptions): Promise<FoundingCluster & { readonly epoch: number }> {
+export async function bootstrap(options: BootstrapOptions): Promise<BootstrapCluster & { readonly epoch: number }> {
   makeFolder(options.dir)
   if (!options.list.has(options.name)) {
     throw new InvalidError(`--cluster does not list ${options.name}`, {
@@ -204,7 +204,7 @@ function createRecord(
   })
   // Older versions know no floor: with one, they would derive another initial state from the same record.
   const level = Math.min(LEVEL_MAX, ...[...statuses.values()].map((status) => status.level ?? 1))
-  const floor = level < LEVEL_FLOOR ? 0 : (options.floor ?? foundingFloor(Date.now(), options.epoch))
+  const floor = level < LEVEL_FLOOR ? 0 : (options.floor ?? bootstrapFloor(Date.now(), options.epoch))
   return { id: mintCluster(RANDOM), epoch, founders, floor, level }
 }
 

@@ -1,11 +1,11 @@
 import { InvalidError, type Refused } from '@leasehold/core'
-import type { ChangeResult, MemberStanding, MembershipChange } from '@leasehold/replica'
+import type { ChangeResult, MemberProgress, MembershipChange } from '@leasehold/replica'
 import { fetchBootstrapStatus } from './bootstrap-status.js'
 import { type Dialer, plainDialer } from './dialer.js'
 
 /** The part of a replica that changes its cluster. */
 export interface ClusterMember {
-  readonly members: readonly MemberStanding[]
+  readonly members: readonly MemberProgress[]
   changeMembership(change: MembershipChange, done: (result: ChangeResult) => void): void
   transferLeadership(name: string): void
 }
@@ -22,7 +22,7 @@ export class ClusterAdmin {
     this.#dialer = dialer
   }
 
-  get members(): readonly MemberStanding[] {
+  get members(): readonly MemberProgress[] {
     return this.#member.members
   }
 
