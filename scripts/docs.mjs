@@ -1,7 +1,9 @@
 // Writes the generated pages of docs/ from the code; with --check it only tells whether they are up to date.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { housePicture } from './house-picture.mjs'
 import { ensureBuilt, ensureInstalled, root, runMain } from './setup.mjs'
+import { HOUSE } from './structure.mjs'
 
 const HEAD = `# Errors
 
@@ -64,7 +66,7 @@ async function gallery() {
 /** The description of the HTTP interface, and of the settings of `serve`. */
 async function documents() {
   const { openApiDocument } = await import('../packages/server/dist/index.js')
-  const { configSchema } = await import('../packages/leasehold/dist/cli/serve/settings.js')
+  const { configSchema } = await import('../packages/cli/dist/serve/settings.js')
   const text = (value) => `${JSON.stringify(value, undefined, 2)}\n`
   return [
     ['docs/openapi.json', text(openApiDocument())],
@@ -74,7 +76,12 @@ async function documents() {
 
 /** The generated pages: file name and text. */
 export async function pages() {
-  return new Map([['docs/errors.md', await errorsPage()], ...(await documents()), ...(await gallery())])
+  return new Map([
+    ['docs/errors.md', await errorsPage()],
+    ['docs/architecture.svg', housePicture(HOUSE)],
+    ...(await documents()),
+    ...(await gallery()),
+  ])
 }
 
 if (process.argv[1] === import.meta.filename) {

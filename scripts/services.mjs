@@ -44,6 +44,8 @@ export const SERVICES = {
   MariaDB: { present: () => executable('mariadbd'), packages: ['mariadb-server'] },
   OpenSSL: { present: () => executable('openssl'), packages: ['openssl'] },
   PgBouncer: { present: () => executable('pgbouncer'), packages: ['pgbouncer'] },
+  // For its judge of metrics and alerts, promtool.
+  Prometheus: { present: () => executable('promtool'), packages: ['prometheus'] },
   Chromium: {
     present: () =>
       Boolean(process.env.LEASEHOLD_CHROMIUM) ||
@@ -92,7 +94,7 @@ function withoutDaemons(body) {
  * @returns {{ present: string[], installed: string[], missing: { name: string, why: string }[] }}
  */
 export function ensureServices(
-  names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Chromium'],
+  names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Prometheus', 'Chromium'],
   options = {},
 ) {
   const log = options.log ?? (() => {})

@@ -58,7 +58,7 @@ function fits(lock) {
 
 /** Builds all packages with project references, and the page of the lab; does nothing when nothing has changed. Throws when a package has errors. */
 export function ensureBuilt() {
-  if (!existsSync(`${root}packages/leasehold/dist/cli.js`)) console.error('building (tsc -b)')
+  if (!existsSync(`${root}packages/cli/dist/bin.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
   ensureConsole()
   if (runTool('../packages/lab/page/build.mjs', []) !== 0)

@@ -1,4 +1,4 @@
-import type { Spread } from '../results.js'
+import type { Spread } from '../harness/results-file.js'
 
 export interface Workload {
   readonly title: string

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { machine } from '../results.js'
-import { readResults } from '../results.js'
+import type { machine } from '../harness/results-file.js'
+import { readResults } from '../harness/results-file.js'
 import { type AllResults, grouped, ratioTo } from './bars.js'
 import { svgOf } from './svg.js'
 

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Deed } from '../../packages/lab/page/src/stage/actions.js'
 import { SCENES, sceneOf } from '../../packages/lab/page/src/stage/scenes.js'
 import { Stage } from '../../packages/lab/page/src/stage/stage.js'
-import { Cli } from '../../packages/leasehold/test/support/cli.js'
+import { Cli } from '../../packages/cli/test/support/cli.js'
 import { CHROMIUM_ARGS, findChromium } from '../services/chromium.js'
 import { describeWith } from '../services/suite.js'
 

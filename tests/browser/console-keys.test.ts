@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { connect } from 'leasehold'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, Workshop } from '../../packages/cli/test/support/cli.js'
 import { ensureConsole } from '../../scripts/setup.mjs'
 import { describeWith } from '../services/suite.js'
 import { shoot, Visitor } from './support/browser.js'

@@ -1,7 +1,7 @@
 import { connect, type Locks } from 'leasehold'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, Workshop } from '../../packages/cli/test/support/cli.js'
 import { ensureConsole } from '../../scripts/setup.mjs'
 import { freePort } from '../services/ports.js'
 import { describeWith } from '../services/suite.js'

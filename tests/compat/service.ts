@@ -1,8 +1,8 @@
 import { createLocks, type Locks, type LocksOptions } from 'leasehold'
 import { afterAll, afterEach, beforeAll } from 'vitest'
-import { type Service, until, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, until, Workshop } from '../../packages/cli/test/support/cli.js'
 
-export { until } from '../../packages/leasehold/test/support/cli.js'
+export { until } from '../../packages/cli/test/support/cli.js'
 
 /** A real service for the tests of one file, and clients that end with their test. */
 export function useService(): {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { Cli, type Finished } from '../../packages/leasehold/test/support/cli.js'
-import { blocksOf, root, runBlock } from '../guards-sql/pages.js'
+import { Cli, type Finished } from '../../packages/cli/test/support/cli.js'
+import { blocksOf, runBlock } from '../services/doc-blocks.js'
 import { startEtcd } from '../services/etcd.js'
 import type { Service } from '../services/process.js'
 import { describeWith } from '../services/suite.js'
@@ -55,7 +55,7 @@ describeWith('etcd', 'the command line on etcd', () => {
   it('runs the code of docs/engines/etcd.md as printed', async () => {
     const blocks = blocksOf('docs/engines/etcd.md')
     expect(blocks).toHaveLength(1)
-    for (const block of blocks) await runBlock(block, { '127.0.0.1:2379': `127.0.0.1:${service.port}` }, root)
+    for (const block of blocks) await runBlock(block, { '127.0.0.1:2379': `127.0.0.1:${service.port}` })
   })
 
   it('says which commands need a Leasehold service', async () => {

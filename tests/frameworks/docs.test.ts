@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, Workshop } from '../../packages/cli/test/support/cli.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const page = readFileSync(join(here, '../../docs/frameworks.md'), 'utf8')

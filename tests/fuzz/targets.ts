@@ -24,9 +24,9 @@ import { readMessage, writeMessage } from '../../packages/replica/src/wire/conse
 import { PeerFrames } from '../../packages/replica/src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../packages/replica/src/wire/statements.js'
 import { readChunk, readChunkAck } from '../../packages/replica/src/driver/snapshot-transfer.js'
-import { ROUTES } from '../../packages/server/src/app.js'
-import { parseCursor } from '../../packages/server/src/cursors.js'
-import { parseHoldHandle, parseSessionHandle } from '../../packages/server/src/handles.js'
+import { ROUTES } from '../../packages/server/src/http/app.js'
+import { parseCursor } from '../../packages/server/src/http/cursors.js'
+import { parseHoldHandle, parseSessionHandle } from '../../packages/server/src/http/handles.js'
 import {
   decodeSender,
   encodeSender,
@@ -34,8 +34,8 @@ import {
   readFrames,
   SERVED_FRAMES,
 } from '../../packages/server/src/peers/framing.js'
-import { check } from '../../packages/server/src/schemas.js'
-import { readQuestion } from '../../packages/server/src/peers/repair.js'
+import { check } from '../../packages/server/src/http/request-schemas.js'
+import { decodeRejoinRequest } from '../../packages/server/src/peers/rejoin.js'
 import type { SeededRandom } from '../chaos/random.js'
 import { concat, mutate, object } from './mutate.js'
 
@@ -160,7 +160,7 @@ function peerStream(random: SeededRandom): void {
   })
   readFrames(socket as unknown as Socket, SERVED_FRAMES, (kind, content) => {
     if (kind === 3) decodeSender(content)
-    else readQuestion(content)
+    else decodeRejoinRequest(content)
   })
   socket.emit('data', Buffer.from(mutate(random, framed)))
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import openapiTS, { astToString } from 'openapi-typescript'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, Workshop } from '../../packages/cli/test/support/cli.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const workshop = new Workshop()

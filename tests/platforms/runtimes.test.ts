@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type Service, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, Workshop } from '../../packages/cli/test/support/cli.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const installed = (file: string) => join(here, 'node_modules', file)

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { guardSql } from '@leasehold/fence/migrations'
-import { type Service, until, Workshop } from '../../packages/leasehold/test/support/cli.js'
+import { type Service, until, Workshop } from '../../packages/cli/test/support/cli.js'
 import { type Postgres, startPostgres } from './postgres.js'
 import { describeWith } from './suite.js'
 

@@ -1,7 +1,7 @@
 export { ABILITIES, type Ability, ALL_CAPABILITIES, COMPLETE_ENGINES, requireAbility } from './capabilities.js'
 export { formatCursor, parseCursor } from './cursor.js'
-export type { CampaignOptions, Election, Leader } from './election.js'
-export { Elapsed } from './elapsed.js'
+export type { CampaignOptions, Election, Leader } from './coordination/election.js'
+export { Elapsed } from './lease/elapsed.js'
 export * from './engine.js'
 export {
   fenceOf,
@@ -11,8 +11,8 @@ export {
   type HoldState,
   type HoldWarning,
   trackEffect,
-} from './hold.js'
-export { LazyEngine } from './lazy.js'
+} from './hold/hold.js'
+export { LazyEngine } from './lazy-engine.js'
 export {
   type AdoptOptions,
   createLocksOn,
@@ -20,7 +20,7 @@ export {
   type LocksWarning,
   type WatchOptions,
 } from './locks.js'
-export type { OnceOptions } from './once.js'
+export type { OnceOptions } from './coordination/once.js'
 export type {
   AcquireOptions as AcquireCallOptions,
   LockName,
@@ -28,15 +28,15 @@ export type {
   LocksOptions,
   RequestOptions,
 } from './options.js'
-export { addObserver, type Begun, type Ended, type ObservedKind, type Observer } from './observe.js'
+export { addObserver, type Begun, type Ended, type ObservedKind, type Observer } from './observers.js'
 export { type ClientPlatform, defaultPlatform } from './platform.js'
 export * from './protocol/index.js'
 export * from './http/index.js'
 export * from './remote/index.js'
-export type { PutOptions, Register, RegisterEntry } from './register.js'
-export { abortedError, bounded, delay } from './race.js'
-export { deserializeHold } from './serialize.js'
-export { after } from './timers.js'
+export type { PutOptions, Register, RegisterEntry } from './coordination/register.js'
+export { abortedError, bounded, delay } from './async/bounded-wait.js'
+export { deserializeHold } from './hold/serialized-hold.js'
+export { after } from './async/timers.js'
 export type {
   DelayRow,
   HeldRow,
@@ -45,4 +45,4 @@ export type {
   QueryOptions,
   SessionRow,
   WatchEvent,
-} from './views.js'
+} from './namespace-view.js'

@@ -9,16 +9,16 @@ import {
   parseDuration,
   parseToken,
 } from '@leasehold/core'
-import { type AcquireContext, acquireHold, isCrowdedOut, settleTerms } from './acquire.js'
+import { type AcquireContext, acquireHold, isWindowFull, applyTerms } from './hold/acquire-hold.js'
 import { requireAbility, requireAcquire } from './capabilities.js'
 import { formatCursor, parseCursor } from './cursor.js'
-import { Elapsed } from './elapsed.js'
-import { Election } from './election.js'
-import { Emitter } from './emitter.js'
+import { Elapsed } from './lease/elapsed.js'
+import { Election } from './coordination/election.js'
+import { Emitter } from './async/emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
-import { type FollowContext, RESYNC_PAUSE_MS } from './follow.js'
-import type { Hold, HoldWarning } from './hold.js'
-import { type OnceOptions, runOnce } from './once.js'
+import { type LiveStateContext, RESYNC_PAUSE_MS } from './coordination/live-state.js'
+import type { Hold, HoldWarning } from './hold/hold.js'
+import { type OnceOptions, runOnce } from './coordination/once.js'
 import {
   type AcquireOptions,
   type AcquirePlan,
@@ -35,12 +35,19 @@ import {
   signalOf,
 } from './options.js'
 import { type ClientPlatform, defaultPlatform } from './platform.js'
-import { closedError, SessionPool } from './pool.js'
-import { bounded, delay, linkedController, settled } from './race.js'
-import { Register } from './register.js'
-import { runUnder } from './request.js'
-import { deserializeHold } from './serialize.js'
-import { checkPrefix, checkQuery, type LocksView, type QueryOptions, Viewer, type WatchEvent } from './views.js'
+import { closedError, SessionPool } from './lease/session-pool.js'
+import { bounded, delay, linkedController, settled } from './async/bounded-wait.js'
+import { Register } from './coordination/register.js'
+import { runWithHold } from './hold/run-with-hold.js'
+import { deserializeHold } from './hold/serialized-hold.js'
+import {
+  checkPrefix,
+  checkQuery,
+  type LocksView,
+  type QueryOptions,
+  NamespaceView,
+  type WatchEvent,
+} from './namespace-view.js'
 
 export type AdoptOptions = Pick<AcquireOptions, 'ttl' | 'margin' | 'signal' | 'renew' | 'maxHold'>
 
@@ -72,7 +79,7 @@ export class Locks implements AsyncDisposable {
   readonly #platform: ClientPlatform
   readonly #elapsed: Elapsed
   readonly #pool: SessionPool
-  readonly #viewer: Viewer
+  readonly #view: NamespaceView
   readonly #warnings: Emitter<LocksWarning>
   readonly #acquires: AcquireContext
   readonly #watches = new Set<AbortController>()
@@ -84,7 +91,7 @@ export class Locks implements AsyncDisposable {
     this.#settings = settings
     this.#platform = platform
     this.#elapsed = new Elapsed(platform)
-    this.#viewer = new Viewer(settings.prefix)
+    this.#view = new NamespaceView(settings.prefix)
     this.#warnings = new Emitter(platform)
     const { connectTimeoutMs, clientName, prefix } = settings
     const shared = { platform, elapsed: this.#elapsed, connectTimeoutMs }
@@ -124,7 +131,7 @@ export class Locks implements AsyncDisposable {
    */
   acquire(names: LockNames, options: AcquireOptions = NO_OPTIONS): Promise<Hold> {
     try {
-      return this.#take(acquirePlan(names, options, this.#settings, 'acquire'))
+      return this.#acquire(acquirePlan(names, options, this.#settings, 'acquire'))
     } catch (error) {
       return Promise.reject(error)
     }
@@ -152,10 +159,11 @@ export class Locks implements AsyncDisposable {
       })
     }
     const plan = acquirePlan(names, options, this.#settings, 'request')
-    if (!checkFlag(options.ifAvailable, 'ifAvailable')) return runUnder(await this.#take(plan), body as Body<Hold, T>)
+    if (!checkFlag(options.ifAvailable, 'ifAvailable'))
+      return runWithHold(await this.#acquire(plan), body as Body<Hold, T>)
     if (options.wait !== undefined) throw new InvalidError('ifAvailable does not wait: leave wait out')
     const hold = await this.#ifAvailable(plan)
-    return hold ? runUnder(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)
+    return hold ? runWithHold(hold, body as Body<Hold, T>) : (body as Body<null, T>)(null)
   }
 
   /**
@@ -179,9 +187,9 @@ export class Locks implements AsyncDisposable {
       const timeoutMs = Math.max(1, keeper.remaining())
       try {
         const hold = await keeper.grantHold(() => keeper.session.adopt({ id, secret, timeoutMs }), { persistent })
-        if (hold && (await settleTerms(keeper, hold, { ...plan, persistent }))) return hold
+        if (hold && (await applyTerms(keeper, hold, { ...plan, persistent }))) return hold
       } catch (error) {
-        if (isCrowdedOut(error, keeper)) continue
+        if (isWindowFull(error, keeper)) continue
         throw error
       }
       throw new NotHolderError('the hold was adopted, and lost before it could be used')
@@ -193,16 +201,16 @@ export class Locks implements AsyncDisposable {
     checkQuery(options)
     const { stale, prefix, name, ...page } = options
     if (this.#closing) throw closedError()
-    const scope = this.#settings.prefix === '' ? prefix : this.#viewer.full(prefix ?? '')
+    const scope = this.#settings.prefix === '' ? prefix : this.#view.full(prefix ?? '')
     const answer = await this.#engine.query(
       {
         ...page,
-        ...(name === undefined ? {} : { name: this.#viewer.full(checkName(name)) }),
+        ...(name === undefined ? {} : { name: this.#view.full(checkName(name)) }),
         ...(scope === undefined || name !== undefined ? {} : { prefix: scope }),
       },
       { stale: checkFlag(stale, 'stale'), timeoutMs: this.#timeoutMs },
     )
-    return this.#viewer.answer(answer)
+    return this.#view.answer(answer)
   }
 
   /** Events of locks, sessions and registers, without gap or repeat. @throws WatchError (`gap`), EpochChangedError */
@@ -215,11 +223,11 @@ export class Locks implements AsyncDisposable {
     requireAbility(this.#engine, 'watch')
     const { controller, unlink } = linkedController(this.#platform.abortController(), signal)
     this.#watches.add(controller)
-    const prefix = this.#viewer.full(options.prefix ?? '')
+    const prefix = this.#view.full(options.prefix ?? '')
     try {
       const events = this.#engine.watch({ prefix, signal: controller.signal, ...(from === undefined ? {} : { from }) })
       for await (const { cursor, event } of events) {
-        yield { cursor: formatCursor(cursor), ...this.#viewer.event(event, cursor.epoch) } as WatchEvent
+        yield { cursor: formatCursor(cursor), ...this.#view.event(event, cursor.epoch) } as WatchEvent
       }
     } finally {
       this.#watches.delete(controller)
@@ -271,7 +279,7 @@ export class Locks implements AsyncDisposable {
         acquire: (lock, options) => this.acquire(lock, options),
         request: (lock, options, body) => this.request(lock, { ...options, ifAvailable: false }, body),
         query: (options) => this.query(options),
-        ...this.#following,
+        ...this.#liveStateContext,
       },
       name,
     )
@@ -282,20 +290,20 @@ export class Locks implements AsyncDisposable {
     const context = {
       engine: this.#engine,
       timeoutMs: this.#timeoutMs,
-      fullName: (name: string) => this.#viewer.full(name),
-      shortName: (full: string) => this.#viewer.name(full),
+      fullName: (name: string) => this.#view.full(name),
+      shortName: (full: string) => this.#view.name(full),
       session: async () => {
         if (this.#closing) throw closedError()
         const { ttlMs, marginMs } = acquirePlan('register', {}, this.#settings)
         return (await this.#pool.get(ttlMs, marginMs)).session
       },
       position: async () => (await this.query({ name: key, limit: 1 })).at,
-      ...this.#following,
+      ...this.#liveStateContext,
     }
     return new Register(context, key)
   }
 
-  get #following(): FollowContext {
+  get #liveStateContext(): LiveStateContext {
     return {
       watch: (prefix, from, signal) => this.watch({ prefix, from, signal }),
       abortController: () => this.#platform.abortController(),
@@ -345,7 +353,7 @@ export class Locks implements AsyncDisposable {
     this.#warnings.clear()
   }
 
-  #take(plan: AcquirePlan): Promise<Hold> {
+  #acquire(plan: AcquirePlan): Promise<Hold> {
     if (this.#closing) throw closedError()
     requireAcquire(this.#engine, plan)
     return acquireHold(this.#acquires, plan)
@@ -353,7 +361,7 @@ export class Locks implements AsyncDisposable {
 
   async #ifAvailable(plan: AcquirePlan): Promise<Hold | null> {
     try {
-      return await this.#take({ ...plan, waitMs: 0 })
+      return await this.#acquire({ ...plan, waitMs: 0 })
     } catch (error) {
       if (error instanceof BusyError || error instanceof AcquireTimeoutError) return null
       throw error

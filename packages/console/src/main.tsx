@@ -3,7 +3,7 @@ import { start } from './state/start.js'
 import { App } from './ui/app.js'
 import './style/base.css'
 import './style/layout.css'
-import './style/parts.css'
+import './style/components.css'
 import './style/phone.css'
 
 const root = document.getElementById('app')

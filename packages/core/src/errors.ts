@@ -1,4 +1,4 @@
-import { belowMark, staleHint } from './stale.js'
+import { belowMark, staleHint } from './stale-token.js'
 
 /** What happened, in one word. `ERRORS` has a row for each. */
 export type ErrorCode =

@@ -344,7 +344,7 @@ export interface QueryResult {
 }
 
 /** A register without its value. */
-export interface RegisterFacts {
+export interface RegisterMetadata {
   readonly key: string
   readonly version: bigint
   /** The lock that fences it. */

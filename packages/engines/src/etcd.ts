@@ -1,2 +1,2 @@
 export { etcdEngine, type EtcdEngineOptions } from './etcd/engine.js'
-export { type RaisedEpoch, raiseEpoch } from './etcd/epoch.js'
+export { type RaisedEpoch, raiseEpoch } from './etcd/raise-epoch.js'

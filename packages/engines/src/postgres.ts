@@ -1,5 +1,5 @@
 export type { PgDriver } from './postgres/driver.js'
 export { type PostgresEngineOptions, postgresEngine } from './postgres/engine.js'
 export { raiseEpoch } from './postgres/raise-epoch.js'
-export { postgresSql } from './postgres/schema.js'
+export { postgresSql } from './postgres/sql/schema.js'
 export { parsePostgresUrl } from './postgres/url.js'

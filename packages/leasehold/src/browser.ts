@@ -8,7 +8,7 @@ import {
   type WebSocketLike,
   webSocketConnector,
 } from '@leasehold/client'
-import { InvalidError } from '@leasehold/core'
+import { DEFAULT_URL, InvalidError } from '@leasehold/core'
 
 export {
   AbortedError,
@@ -35,10 +35,9 @@ export {
 } from '@leasehold/core'
 export { VERSION } from './version.js'
 
-/** Where a service listens when nobody says otherwise. */
-export const DEFAULT_URL = 'http://127.0.0.1:4100'
+export { DEFAULT_URL }
 
-/** There is no environment here: the default. */
+/** Returns the default URL: a browser has no environment variables. */
 export function defaultUrl(): string {
   return DEFAULT_URL
 }

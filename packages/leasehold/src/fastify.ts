@@ -1,9 +1,9 @@
 import type { Hold, LockNames, Locks, RequestOptions } from '@leasehold/client'
 import type { Duration } from '@leasehold/core'
 import { withStatus } from './http-status.js'
-import { runWithHold } from './locked.js'
+import { runWithHold } from './decorator.js'
 
-export { currentHold } from './locked.js'
+export { currentHold } from './decorator.js'
 
 /** How a route is locked. */
 export interface HoldOptions<Request> extends Omit<RequestOptions, 'ifAvailable' | 'signal'> {

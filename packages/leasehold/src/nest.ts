@@ -1,7 +1,7 @@
 import { type Duration, InvalidError } from '@leasehold/core'
 import { createLocks, type Locks, type LocksOptions } from './locks.js'
 
-export { currentHold, Locked, type LockedDecorator, type LockedNames, type LockedOptions } from './locked.js'
+export { currentHold, Locked, type LockedDecorator, type LockedNames, type LockedOptions } from './decorator.js'
 
 /** The injection token of the client: `constructor(@Inject(LOCKS) readonly locks: Locks)`. */
 export const LOCKS = Symbol.for('leasehold.locks')

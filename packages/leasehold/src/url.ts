@@ -1,7 +1,8 @@
-/** Where a service listens when nobody says otherwise. */
-export const DEFAULT_URL = 'http://127.0.0.1:4100'
+import { DEFAULT_URL } from '@leasehold/core'
 
-/** The URL that is meant when none is given: that of the environment, as `leasehold run` sets it, or the default. */
+export { DEFAULT_URL }
+
+/** The URL used when none is given: `LEASEHOLD_URL`, as `leasehold run` sets it, or the default. */
 export function defaultUrl(): string {
   return process.env.LEASEHOLD_URL ?? DEFAULT_URL
 }

@@ -8,7 +8,7 @@ import {
   UnavailableError,
   VersionConflictError,
 } from '../src/index.js'
-import { type Service, until, Workshop } from './support/cli.js'
+import { type Service, until, Workshop } from '../../cli/test/support/cli.js'
 
 /** Of the load whose connections are cut: until enough of them were. */
 const TURNS_MAX = 3_000

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { connect, InvalidError } from '../src/index.js'
-import { type Service, Workshop } from './support/cli.js'
+import { type Service, Workshop } from '../../cli/test/support/cli.js'
 
 const workshop = new Workshop()
 let service: Service

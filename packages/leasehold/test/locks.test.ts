@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, describe, expect, test } from 'vitest'
 import * as leasehold from '../src/index.js'
 import { connect, createLocks, InvalidError, UnavailableError } from '../src/index.js'
-import { type Service, Workshop } from './support/cli.js'
+import { type Service, Workshop } from '../../cli/test/support/cli.js'
 
 const workshop = new Workshop()
 afterAll(() => workshop.close())

@@ -18,11 +18,11 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import Database from 'libsql'
-import { measureQuestion } from '../../../bench/observe.js'
+import { measureQuestion } from '../../../bench/workloads/observe.js'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { createLocks, type Locks, StaleTokenError } from '../src/index.js'
 import { instrument } from '../src/otel.js'
-import { until } from './support/cli.js'
+import { until } from '../../cli/test/support/cli.js'
 
 let locks: Locks
 beforeEach(() => {

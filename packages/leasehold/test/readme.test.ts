@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { BIN, type Service, Workshop } from './support/cli.js'
+import { BIN, type Service, Workshop } from '../../cli/test/support/cli.js'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const PAGES = [

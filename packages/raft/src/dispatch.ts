@@ -1,8 +1,8 @@
-import type { Core } from './core.js'
+import type { Core } from './raft-state.js'
 import { isSticky, learnCommit, onVoteReply, onVoteRequest, standForElection } from './election.js'
 import type { Message } from './messages.js'
 import { proposeAsLeader } from './proposals.js'
-import { transferTo } from './reconfigure.js'
+import { transferTo } from './configuration-entries.js'
 import {
   answerReads,
   broadcastHeartbeat,

@@ -1,4 +1,4 @@
-import type { Core } from './core.js'
+import type { Core } from './raft-state.js'
 import type { Message } from './messages.js'
 import { broadcastAppend, appendOwn } from './replication.js'
 import type { Index, NodeId, Term } from './types.js'

@@ -1,5 +1,5 @@
 export { RaftInvariantError } from './assert.js'
-export type { ReadReady, Role } from './core.js'
+export type { ReadReady, Role } from './raft-state.js'
 export { type Message, MESSAGE_KINDS, type MessageKind, message } from './messages.js'
 export { configurationOf, MembershipError } from './membership.js'
 export { DEFAULT_RAFT_LIMITS, type RaftLimits, type RaftOptions } from './options.js'

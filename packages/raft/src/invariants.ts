@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import type { Core } from './core.js'
+import type { Core } from './raft-state.js'
 import type { Index, NodeId, Term } from './types.js'
 
 /** What may only move one way. */

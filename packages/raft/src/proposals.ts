@@ -1,5 +1,5 @@
-import type { Core } from './core.js'
-import { changeProblem } from './reconfigure.js'
+import type { Core } from './raft-state.js'
+import { changeProblem } from './configuration-entries.js'
 import { appendOwn, broadcastAppend, placed, type Proposal } from './replication.js'
 
 /** Appends at a leader, hands on at a follower that knows one. False: refused. */

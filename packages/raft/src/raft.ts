@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import { Core, type ReadReady, type Role, type Trace } from './core.js'
+import { Core, type ReadReady, type Role, type Trace } from './raft-state.js'
 import { dispatch, readAsLeader } from './dispatch.js'
 import { standForElection } from './election.js'
 import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
@@ -7,7 +7,7 @@ import { entryBytes, type Message, messageProblem } from './messages.js'
 import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
-import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './reconfigure.js'
+import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './configuration-entries.js'
 import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
   Configuration,

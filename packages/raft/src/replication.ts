@@ -1,4 +1,4 @@
-import type { Core } from './core.js'
+import type { Core } from './raft-state.js'
 import { entryBytes, type Message } from './messages.js'
 import type { Progress } from './progress.js'
 import type { ConfigurationChange, Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'

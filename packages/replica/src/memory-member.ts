@@ -114,7 +114,7 @@ export class MemoryMember implements Member<LockState> {
   #tick(): void {
     this.#cancelTick = this.#options.after(TICK_MS, () => {
       this.#tick()
-      const due = this.state.nextDue()
+      const due = this.state.nextDeadline()
       if (this.refuse === undefined && due !== undefined && due <= this.#options.nowMs()) this.#apply([])
     })
   }

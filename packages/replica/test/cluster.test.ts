@@ -366,7 +366,7 @@ describe('a new member of a service with much to tell', () => {
     const stages = new Set<string>()
     const size = (): number => site.replica?.stale().state.machine.holds.size ?? 0
     while (size() < holds) {
-      stages.add(leader.replica?.stale().state.machine.hash.watch ? 'written' : 'sent and read')
+      stages.add(leader.replica?.stale().state.machine.hash.observer ? 'written' : 'sent and read')
       hold()
       expect(next).toBeLessThan(10 * holds)
     }

@@ -62,7 +62,7 @@ describe('a copy of the state', () => {
     copy()
     world.stop()
     expect(answers).toMatchObject([{ refused: { code: 'no-quorum' } }])
-    expect(replica.stale().state.machine.hash.watch).toBeUndefined()
+    expect(replica.stale().state.machine.hash.observer).toBeUndefined()
   })
 
   it('is refused by a member that has stopped', () => {

@@ -1,12 +1,7 @@
 import { AccessError, InvalidError, type LockState } from '@leasehold/core'
 import type { Logger, Member } from '@leasehold/replica'
-import type { Authorize } from './access.js'
-import type { ClusterMember } from './cluster.js'
-import type { Dialer } from './peers/dial.js'
-import { isLoopback } from './origin.js'
-import type { ClientLimits } from './security/budget.js'
-import type { JwtOptions } from './security/jwt.js'
-import type { TlsFiles } from './security/tls.js'
+import { type Authorize, type ClientLimits, isLoopback, type JwtOptions, type TlsFiles } from './security/index.js'
+import type { ClusterMember, Dialer } from './peers/index.js'
 
 export const DEFAULT_HOST = '127.0.0.1'
 export const DEFAULT_PORT = 4100

@@ -3,26 +3,35 @@ import { createServer as createHttpServer, type IncomingMessage, type Server as 
 import { type AddressInfo, createServer as createProbe, type Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { InvalidError, UnavailableError } from '@leasehold/core'
-import { Acquiring } from './acquiring.js'
-import { createApp } from './app.js'
-import { ClusterDesk } from './cluster.js'
-import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS, STOP_TIMEOUT_MS } from './bounds.js'
-import { EventStreams } from './event-streams.js'
-import { Gateway } from './gateway.js'
+import {
+  AcquireService,
+  createApp,
+  EventStreams,
+  HttpError,
+  problemOf,
+  rawResponse,
+  type Services,
+  SessionRegistry,
+} from './http/index.js'
+import { ClusterAdmin } from './peers/index.js'
+import { CONNECTIONS_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS, STOP_TIMEOUT_MS } from './limits.js'
+import { ReplicaClient } from './replica-client.js'
 import type { Logger } from '@leasehold/replica'
-import { silent } from './logger.js'
+import { Metrics, silent } from './observability/index.js'
 import { asksForCredentials, checkOptions, type Checked, type ServerOptions } from './options.js'
-import { isLoopback, type OriginRules, originsOf } from './origin.js'
-import { Metrics } from './metrics.js'
-import { HttpError, problemOf, rawResponse } from './problems.js'
-import { AccessControl } from './security/access-control.js'
-import { Audit } from './security/audit.js'
-import { writeTrail } from './security/audit-trail.js'
-import { Clients } from './security/clients.js'
-import { followTls, readTls, type TlsFiles } from './security/tls.js'
-import type { Services } from './services.js'
-import { SessionDesk } from './session-desk.js'
-import { StreamDoor } from './stream-door.js'
+import {
+  AccessControl,
+  auditAppliedEvents,
+  AuditLog,
+  ClientQuotas,
+  followTls,
+  isLoopback,
+  type OriginRules,
+  originsOf,
+  readTls,
+  type TlsFiles,
+} from './security/index.js'
+import { WebSocketUpgrade } from './stream/index.js'
 
 /** A listening server. */
 export interface LeaseholdServer {
@@ -49,7 +58,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const checked = checkOptions(options)
   const log = options.logger ?? silent
   const { tls } = options
-  const audit = options.audit === undefined ? undefined : new Audit(options.audit, log)
+  const audit = options.audit === undefined ? undefined : new AuditLog(options.audit, log)
   const { keys, jwt, clientLimits: limits = {}, authorize } = options
   const access = new AccessControl({ keys, jwt, limits, authorize, audit, log })
   const http = httpServer(tls)
@@ -63,20 +72,20 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const url =
     checked.advertised?.href.replace(/\/$/, '') ??
     `http${tls === undefined ? '' : 's'}://${hostText(checked.host)}:${port}`
-  const gateway = new Gateway(options.member, log)
-  const desk = new SessionDesk(gateway)
-  const clients = new Clients(options.member, limits)
-  const stopTrail = audit === undefined ? () => {} : writeTrail(audit, options.member, clients)
-  const acquiring = new Acquiring(desk, log)
+  const replica = new ReplicaClient(options.member, log)
+  const sessions = new SessionRegistry(replica)
+  const clients = new ClientQuotas(options.member, limits)
+  const stopTrail = audit === undefined ? () => {} : auditAppliedEvents(audit, options.member, clients)
+  const acquires = new AcquireService(sessions, log)
   let streams = (): number => 0
-  const metrics = new Metrics(options.member, () => ({ streams: streams(), waiting: acquiring.waiting }))
+  const metrics = new Metrics(options.member, () => ({ streams: streams(), waiting: acquires.waiting }))
   options.fsyncs?.((seconds) => metrics.synced(seconds))
   const services: Services = {
-    gateway,
-    desk,
-    acquiring,
-    streams: new EventStreams(gateway),
-    cluster: options.cluster === undefined ? undefined : new ClusterDesk(options.cluster, options.dialer),
+    replica,
+    sessions,
+    acquires,
+    streams: new EventStreams(replica),
+    cluster: options.cluster === undefined ? undefined : new ClusterAdmin(options.cluster, options.dialer),
     backups: { underWay: 0 },
     log,
     access,
@@ -93,7 +102,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
     members: () => originsOf(options.cluster?.members.map((member) => member.url) ?? []),
     advertisedHost: checked.advertised?.host.toLowerCase() ?? '',
   }
-  const door = new StreamDoor(services, origins)
+  const door = new WebSocketUpgrade(services, origins)
   streams = () => door.size
   serveHttp(http, services, origins, door)
   let closing: Promise<void> | undefined
@@ -123,7 +132,7 @@ function warnOfDangers(options: ServerOptions, { host }: Checked, port: number, 
   else if (options.tls === undefined) log.warn('keys cross the network in clear text here: use TLS', { host, port })
 }
 
-function serveHttp(http: HttpServer, services: Services, origins: OriginRules, door: StreamDoor): void {
+function serveHttp(http: HttpServer, services: Services, origins: OriginRules, door: WebSocketUpgrade): void {
   const app = createApp(services, origins)
   const listener = getRequestListener((request, env) => app.fetch(request, env), {
     overrideGlobalObjects: false,
@@ -201,21 +210,21 @@ function hostText(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-async function stop(http: HttpServer, services: Services, door: StreamDoor): Promise<void> {
-  const { acquiring, desk, gateway, streams, log } = services
+async function stop(http: HttpServer, services: Services, door: WebSocketUpgrade): Promise<void> {
+  const { acquires, sessions, replica, streams, log } = services
   services.stopping = true
   const closed = new Promise<void>((resolve) => http.close(() => resolve()))
   streams.stop()
   const deadline = performance.now() + STOP_TIMEOUT_MS
   const left = () => Math.max(1, deadline - performance.now())
-  await within(Promise.all([acquiring.stop(), door.stop()]), left())
-  await gateway.settled(left())
+  await within(Promise.all([acquires.stop(), door.stop()]), left())
+  await replica.settled(left())
   http.closeIdleConnections()
   const clean = await within(closed, left())
   if (!clean) log.warn('connections were still busy and were cut', { afterMs: STOP_TIMEOUT_MS })
   http.closeAllConnections()
   await closed
-  desk.stop()
+  sessions.stop()
 }
 
 /** Whether the work was done in time. */

@@ -10,7 +10,7 @@ import {
 } from '@leasehold/client'
 import { createLocks } from 'leasehold'
 import WebSocket from 'ws'
-import { Cli } from '../../../packages/leasehold/test/support/cli.js'
+import { Cli } from '../../../packages/cli/test/support/cli.js'
 import { ChaosCluster } from '../../chaos/cluster.js'
 import { Proxy } from '../../services/proxy.js'
 import type { Fixture, RunningEngine } from '../fixture.js'

@@ -6,7 +6,7 @@ import { faults } from './faults.js'
 import { gaps } from './gaps.js'
 import { grants } from './grants.js'
 import { lives } from './lives.js'
-import { views } from './views.js'
+import { views } from './queries.js'
 import { waiting } from './waiting.js'
 
 const TEST_TIMEOUT_MS = 240_000

@@ -9,8 +9,8 @@ import {
 import type { EngineStatus } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
 import { backoffMs } from '../protocol/backoff.js'
-import { abortedError, delay } from '../race.js'
-import { after } from '../timers.js'
+import { abortedError, delay } from '../async/bounded-wait.js'
+import { after } from '../async/timers.js'
 import type { Fetch, FetchAnswer } from './fetch.js'
 
 export type Json = Record<string, unknown>
@@ -58,7 +58,7 @@ const REDIRECTS_MAX = 3
 const ANSWER_BYTES_MAX = 32 * 2 ** 20
 
 /** An answer that says: not here, or not now. */
-const ELSEWHERE = new Set<string>(['no-quorum', 'unreachable', 'unknown-outcome'])
+const RETRYABLE_ELSEWHERE = new Set<string>(['no-quorum', 'unreachable', 'unknown-outcome'])
 
 /** Requests and answers over HTTP: several members in turn, the leader followed, repeated until there is an answer. */
 export class HttpExchange {
@@ -102,7 +102,7 @@ export class HttpExchange {
         try {
           return await this.#follow(this.#preferred, ask, Math.max(1, Math.min(leftMs, attemptMs)))
         } catch (error) {
-          if (!isElsewhere(error)) throw error
+          if (!isRetryableElsewhere(error)) throw error
           last = error
           if (!isNotSent(error)) ask.onUnanswered?.()
           this.#preferred = urls[++this.#turn % urls.length] as string
@@ -229,8 +229,8 @@ function isNotSent(error: LeaseholdError): boolean {
   return code !== undefined && NOT_SENT.has(code)
 }
 
-function isElsewhere(error: unknown): error is LeaseholdError {
-  return isTyped(error) && ELSEWHERE.has(error.code)
+function isRetryableElsewhere(error: unknown): error is LeaseholdError {
+  return isTyped(error) && RETRYABLE_ELSEWHERE.has(error.code)
 }
 
 function jsonOf(bytes: Uint8Array): Json | undefined {

@@ -1,2 +1,2 @@
-export { HttpEngine, type HttpEngineOptions } from './engine.js'
+export { HttpEngine, type HttpEngineOptions } from './http-engine.js'
 export type { Fetch } from './fetch.js'

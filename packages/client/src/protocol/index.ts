@@ -1,3 +1,3 @@
 export type { Channel, ChannelEvents, Connector } from './channel.js'
-export { ProtocolEngine, type ProtocolEngineOptions } from './engine.js'
+export { ProtocolEngine, type ProtocolEngineOptions } from './protocol-engine.js'
 export { streamUrl, webSocketConnector, type WebSocketLike } from './websocket.js'

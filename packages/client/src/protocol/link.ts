@@ -12,10 +12,10 @@ import {
 } from '@leasehold/core'
 import type { EngineStatus } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { after } from '../timers.js'
+import { after } from '../async/timers.js'
 import { backoffMs } from './backoff.js'
 import type { Channel, Connector } from './channel.js'
-import { Pace } from './pace.js'
+import { EarlyFlush } from './early-flush.js'
 
 export interface LinkOptions {
   readonly platform: ClientPlatform
@@ -37,7 +37,7 @@ export interface LinkEvents {
   refused(error: LeaseholdError): void
   status(status: EngineStatus): void
   /** Whether somebody waits for a connection: then the next attempt keeps the process alive. */
-  wanted(): boolean
+  hasWaiters(): boolean
   /** Whether anything at all is there that needs a connection. */
   needed(): boolean
   /** Messages without an answer so far. */
@@ -77,7 +77,7 @@ const PONG_MS = 1_000
  * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; goes on for
  *   as long as anything needs it (those who wait have their own bounds).
  * - *connected*: after `hello` and `welcome` of a member that leads. Another epoch than an older one is accepted, an older
- *   one is refused. Messages of one turn leave as one frame, or a large burst in a few (see {@link Pace}).
+ *   one is refused. Messages of one turn leave as one frame, or a large burst in a few (see {@link EarlyFlush}).
  * - *closed*: for ever.
  */
 export class Link {
@@ -101,12 +101,12 @@ export class Link {
   #epoch = 0
   #outbox: ClientMessage[] = []
   #flushing = false
-  readonly #pace = new Pace()
+  readonly #earlyFlush = new EarlyFlush()
   #lastError: LeaseholdError | undefined
   #cancelTimer: () => void = () => {}
   #cancelSilence: () => void = () => {}
-  #suspicion: { heard: boolean } | undefined
-  #cancelSuspicion: () => void = () => {}
+  #probe: { heard: boolean } | undefined
+  #cancelProbe: () => void = () => {}
   #heard = false
   #cancelAnswer: (() => void) | undefined
   #heardLately = false
@@ -142,9 +142,9 @@ export class Link {
   }
 
   /** Begins to connect unless that is under way. */
-  want(): void {
+  ensureConnected(): void {
     if (this.#status.state === 'idle') this.#connectSoon()
-    else if (this.#pauseEndsAt !== undefined && this.#events.wanted()) this.#pause()
+    else if (this.#pauseEndsAt !== undefined && this.#events.hasWaiters()) this.#pause()
   }
 
   /** Hands a message over to the connection; dropped when there is none. */
@@ -152,7 +152,7 @@ export class Link {
     if (!this.connected) return
     this.#outbox.push(message)
     if (!this.#cancelAnswer) this.#watchAnswers()
-    if (this.#pace.leavesEarly(this.#outbox.length, this.#events.awaited())) this.#sendFrame()
+    if (this.#earlyFlush.shouldFlush(this.#outbox.length, this.#events.awaited())) this.#sendFrame()
     this.#flushSoon()
   }
 
@@ -176,14 +176,14 @@ export class Link {
    * The service has not answered yet. It may be slow: a service that is there answers a ping at once. If nothing at all is heard
    * within `patienceMs` of one, the connection is dead although it looks open, and is given up.
    */
-  suspect(error: LeaseholdError, patienceMs: number): void {
-    if (!this.connected || this.#suspicion) return
+  probe(error: LeaseholdError, patienceMs: number): void {
+    if (!this.connected || this.#probe) return
     this.send({ kind: 'ping', correlation: PING_CORRELATION })
-    const suspicion = { heard: false }
-    this.#suspicion = suspicion
-    this.#cancelSuspicion = after(this.#options.platform, patienceMs, () => {
-      this.#suspicion = undefined
-      if (!suspicion.heard) this.leave(error)
+    const probe = { heard: false }
+    this.#probe = probe
+    this.#cancelProbe = after(this.#options.platform, patienceMs, () => {
+      this.#probe = undefined
+      if (!probe.heard) this.leave(error)
     })
   }
 
@@ -213,7 +213,7 @@ export class Link {
     const { platform } = this.#options
     const pauseMs = Math.max(0, (this.#pauseEndsAt ?? 0) - platform.monotonicMs())
     this.#cancelTimer()
-    this.#cancelTimer = platform.after(pauseMs, () => this.#connect(), this.#events.wanted())
+    this.#cancelTimer = platform.after(pauseMs, () => this.#connect(), this.#events.hasWaiters())
   }
 
   #connect(): void {
@@ -257,8 +257,8 @@ export class Link {
   #received(url: string, messages: readonly ServerMessage[], mine: () => boolean): void {
     this.#heard = true
     this.#heardLately = true
-    if (this.#suspicion) this.#suspicion.heard = true
-    this.#pace.heard(this.#options.platform.monotonicMs())
+    if (this.#probe) this.#probe.heard = true
+    this.#earlyFlush.heard(this.#options.platform.monotonicMs())
     for (const message of messages) {
       if (!mine()) return
       if (message.kind === 'welcome') this.#welcome(url, message)
@@ -345,8 +345,8 @@ export class Link {
     this.#cancelSilence()
     this.#cancelAnswer?.()
     this.#cancelAnswer = undefined
-    this.#cancelSuspicion()
-    this.#suspicion = undefined
+    this.#cancelProbe()
+    this.#probe = undefined
     channel?.close()
     if (!this.connected) return
     this.#status = { state: 'connecting', attempt: 0 }
@@ -355,7 +355,7 @@ export class Link {
 
   #flush(): void {
     this.#flushing = false
-    this.#pace.turnEnds(this.#outbox.length, this.#options.platform.monotonicMs())
+    this.#earlyFlush.turnEnded(this.#outbox.length, this.#options.platform.monotonicMs())
     if (this.#sendFrame()) this.#flushSoon()
     else if (this.connected && this.#outbox.length > 0) {
       this.#flushing = true
@@ -377,7 +377,7 @@ export class Link {
     if (batch.length === 0) return true
     this.#outbox = batch.length > FRAME_MESSAGES_MAX ? batch.splice(FRAME_MESSAGES_MAX) : []
     channel.send(batch)
-    this.#pace.sent(batch.length, this.#options.platform.monotonicMs())
+    this.#earlyFlush.sent(batch.length, this.#options.platform.monotonicMs())
     return true
   }
 
@@ -407,7 +407,7 @@ export class Link {
       if (this.#events.awaited() === 0 || this.#urls.length === 1) return
       // What has not left yet cannot have an answer.
       const isSilent = !this.#heardLately && this.#channel?.buffered === 0
-      if (isSilent) this.suspect(new UnavailableError(`no answer for ${ANSWER_MS} ms`), PONG_MS)
+      if (isSilent) this.probe(new UnavailableError(`no answer for ${ANSWER_MS} ms`), PONG_MS)
       if (this.connected && !this.#cancelAnswer) this.#watchAnswers()
     })
   }

@@ -10,13 +10,13 @@ import {
   WAIT_FOREVER,
 } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant } from '../engine.js'
-import { abortedError } from '../race.js'
-import { errorOfRefusal, OpenRequest, type RequestHome } from './request.js'
+import { abortedError } from '../async/bounded-wait.js'
+import { errorOfRefusal, DeduplicatedRequest, type RequestHost } from './deduplicated-request.js'
 
-export interface AcquireHome extends RequestHome {
+export interface AcquireHost extends RequestHost {
   granted(grant: Grant, pending: PendingAcquire): void
   /** Cancels the request at the service and rejects. */
-  giveUp(pending: PendingAcquire, error: LeaseholdError): void
+  abandonAcquire(pending: PendingAcquire, error: LeaseholdError): void
 }
 
 /** How much longer than the wait a connected service may take to say that the wait is over: its clock decides. */
@@ -31,31 +31,31 @@ const ANSWER_MS = 5_000
  * - ends by the answer or a push of the service; by its signal; or, when the service says nothing, by a bound of its own:
  *   the wait, and a grace while connected.
  */
-export class PendingAcquire extends OpenRequest {
-  declare readonly home: AcquireHome
+export class PendingAcquire extends DeduplicatedRequest {
+  declare readonly host: AcquireHost
   #queued = false
   #late = false
   #onAbort: (() => void) | undefined
 
   constructor(
-    home: AcquireHome,
+    host: AcquireHost,
     number: number,
     readonly options: AcquireOptions,
     readonly resolve: (grant: EngineGrant) => void,
     readonly reject: (error: LeaseholdError) => void,
   ) {
-    super(home, number)
+    super(host, number)
   }
 
   /** Watches the signal and the wait. */
   start(): void {
     const { signal, waitMs } = this.options
     if (signal) {
-      this.#onAbort = () => this.home.giveUp(this, abortedError('acquire', signal))
+      this.#onAbort = () => this.host.abandonAcquire(this, abortedError('acquire', signal))
       if (signal.aborted) return this.#onAbort()
       signal.addEventListener('abort', this.#onAbort)
     }
-    if (waitMs !== Number.POSITIVE_INFINITY) this.dueAt = this.home.wire.now() + (waitMs === 0 ? ANSWER_MS : waitMs)
+    if (waitMs !== Number.POSITIVE_INFINITY) this.dueAt = this.host.wire.now() + (waitMs === 0 ? ANSWER_MS : waitMs)
   }
 
   stop(): void {
@@ -66,7 +66,7 @@ export class PendingAcquire extends OpenRequest {
     const { locks, waitMs, lockDelayMs, persistent, portable, data } = this.options
     return {
       kind: 'acquire',
-      session: this.home.identity.session,
+      session: this.host.identity.session,
       request: this.number,
       ack,
       locks,
@@ -83,12 +83,12 @@ export class PendingAcquire extends OpenRequest {
       this.#queued = true
       return false
     }
-    if (result.kind === 'refused' && this.leavesOpen(result)) {
-      this.home.giveUp(this, errorOfRefusal(result))
+    if (result.kind === 'refused' && this.isOutcomeOpen(result)) {
+      this.host.abandonAcquire(this, errorOfRefusal(result))
       return false
     }
     this.stop()
-    if (result.kind === 'granted') this.home.granted(result.grant, this)
+    if (result.kind === 'granted') this.host.granted(result.grant, this)
     else if (result.kind === 'refused') this.reject(errorOfRefusal(result))
     else {
       const reason = result.kind === 'ended' ? result.reason : result.kind
@@ -103,7 +103,7 @@ export class PendingAcquire extends OpenRequest {
   }
 
   overdue(): void {
-    const { wire } = this.home
+    const { wire } = this.host
     if (this.#late || !wire.connected) return this.#timeOut()
     this.#late = true
     this.dueAt = wire.now() + GRACE_MS
@@ -111,10 +111,10 @@ export class PendingAcquire extends OpenRequest {
 
   /** The service knew of the request, so it was not granted in time; or nothing is known at all: it was unreachable. */
   #timeOut(): void {
-    const { home, options } = this
+    const { host, options } = this
     const text = `no answer within ${options.waitMs} ms`
-    if (!this.#queued) return home.giveUp(this, home.wire.unavailable(text))
-    const cause = home.wire.lastError
-    home.giveUp(this, new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause }))
+    if (!this.#queued) return host.abandonAcquire(this, host.wire.unavailable(text))
+    const cause = host.wire.lastError
+    host.abandonAcquire(this, new AcquireTimeoutError(`not acquired within ${options.waitMs} ms`, { cause }))
   }
 }

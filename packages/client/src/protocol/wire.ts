@@ -1,6 +1,6 @@
 import type { Command, LeaseholdError, Result } from '@leasehold/core'
-import type { Awaiting } from './request.js'
-import type { ProtocolSession } from './session.js'
+import type { Awaiting } from './deduplicated-request.js'
+import type { ProtocolSession } from './protocol-session.js'
 
 /** What a session needs from the connection under it. */
 export interface Wire {
@@ -8,7 +8,7 @@ export interface Wire {
   /** Why there is no connection, as far as is known. */
   readonly lastError: LeaseholdError | undefined
   /** Begins to connect unless that is under way. */
-  want(): void
+  ensureConnected(): void
   /** Sends on the present connection. */
   command(command: Command, awaiting: Awaiting): void
   /**
@@ -23,5 +23,5 @@ export interface Wire {
   /** An UnavailableError with what is known about the connection. */
   unavailable(message: string): LeaseholdError
   /** An answer is overdue: asks whether anybody is there, and gives the connection up if nothing is heard in `patienceMs`. */
-  suspect(error: LeaseholdError, patienceMs: number): void
+  probe(error: LeaseholdError, patienceMs: number): void
 }

@@ -1,3 +1,3 @@
-export { EngineHost, type HostOptions } from './host.js'
+export { EngineHost, type HostOptions } from './engine-host.js'
 export type { OwnedPort, Port } from './port.js'
 export { RemoteEngine, type RemoteEngineOptions } from './remote-engine.js'

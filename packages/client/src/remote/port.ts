@@ -31,8 +31,8 @@ export type ToHost =
   | { readonly kind: 'tell'; readonly method: string; readonly session: number; readonly args: readonly unknown[] }
 
 export type FromHost =
-  | { readonly kind: 'answer'; readonly id: number; readonly value?: unknown; readonly error?: PackedError }
-  | { readonly kind: 'status'; readonly status: PackedStatus }
+  | { readonly kind: 'answer'; readonly id: number; readonly value?: unknown; readonly error?: EncodedError }
+  | { readonly kind: 'status'; readonly status: EncodedStatus }
   | {
       readonly kind: 'holdEnded'
       readonly session: number
@@ -43,7 +43,7 @@ export type FromHost =
   | { readonly kind: 'sessionEnded'; readonly session: number; readonly reason: string }
 
 /** An error as data: classes do not survive the way. */
-export interface PackedError {
+export interface EncodedError {
   readonly code: string | undefined
   readonly message: string
   readonly hint: string | undefined
@@ -52,10 +52,10 @@ export interface PackedError {
   readonly cause: string | undefined
 }
 
-export interface PackedStatus {
+export interface EncodedStatus {
   readonly state: 'idle' | 'connecting' | 'connected' | 'closed'
   readonly attempt?: number
-  readonly lastError?: PackedError
+  readonly lastError?: EncodedError
   readonly url?: string
   readonly epoch?: number
 }

@@ -8,7 +8,7 @@ import {
   type QueryResult,
   UnavailableError,
 } from '@leasehold/core'
-import { Emitter } from '../emitter.js'
+import { Emitter } from '../async/emitter.js'
 import type {
   Capabilities,
   Engine,
@@ -18,7 +18,7 @@ import type {
   OpenSessionOptions,
 } from '../engine.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { unpackError, unpackStatus } from './pack.js'
+import { decodeError, decodeStatus } from './thread-codec.js'
 import type { FromHost, OwnedPort, ToHost } from './port.js'
 import { type Caller, type CallOptions, RemoteSession } from './remote-session.js'
 import { SharedLease } from './shared-lease.js'
@@ -211,12 +211,12 @@ export class RemoteEngine implements Engine, Caller {
     switch (message.kind) {
       case 'answer': {
         const pending = this.#pending.get(message.id)
-        if (message.error) pending?.reject(unpackError(message.error))
+        if (message.error) pending?.reject(decodeError(message.error))
         else pending?.resolve(message.value)
         return
       }
       case 'status':
-        if (message.status.state !== 'closed') this.#become(unpackStatus(message.status))
+        if (message.status.state !== 'closed') this.#become(decodeStatus(message.status))
         return
       case 'holdEnded':
         this.#sessions.get(message.session)?.holdEnded(message.hold, message.reason as EndReason, message.text)

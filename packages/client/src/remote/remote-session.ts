@@ -1,8 +1,8 @@
 import { type EndReason, type LostReason, type LeaseholdError, SessionEndedError } from '@leasehold/core'
 import type { AcquireOptions, EngineGrant, EngineLease, EngineSession, EngineSessionListener } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { tooMany } from '../protocol/request.js'
-import { abortedError } from '../race.js'
+import { windowFullError } from '../protocol/deduplicated-request.js'
+import { abortedError } from '../async/bounded-wait.js'
 import type { SharedLease } from './shared-lease.js'
 
 /** What a session needs from its engine. */
@@ -22,7 +22,7 @@ export interface CallOptions {
 /** Requests of this thread that may be open at once in one session; the other thread counts what the service has to keep. */
 const REQUESTS_MAX = 450
 
-const NOBODY: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 
 /** A session whose connection and renewals live in another thread. */
 export class RemoteSession implements EngineSession {
@@ -30,7 +30,7 @@ export class RemoteSession implements EngineSession {
   readonly id: bigint
   readonly ttlMs: number
   readonly lease: EngineLease
-  listener: EngineSessionListener = NOBODY
+  listener: EngineSessionListener = NO_LISTENER
   readonly #caller: Caller
   readonly #shared: SharedLease
   #open = 0
@@ -65,7 +65,7 @@ export class RemoteSession implements EngineSession {
   }
 
   async acquire(options: AcquireOptions): Promise<EngineGrant> {
-    if (!this.#ended && this.congested) throw tooMany()
+    if (!this.#ended && this.congested) throw windowFullError()
     const { signal, ...rest } = options
     try {
       return await this.#call('acquire', [rest, signal !== undefined], signal)
@@ -128,7 +128,7 @@ export class RemoteSession implements EngineSession {
   end(error: LeaseholdError): void {
     if (this.#ended) return
     this.#ended = error
-    this.listener = NOBODY
+    this.listener = NO_LISTENER
     this.#caller.forget(this)
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { HttpEngine } from '../../src/http/engine.js'
+import { HttpEngine } from '../../src/http/http-engine.js'
 import type { Fetch } from '../../src/http/fetch.js'
 
 interface Asked {

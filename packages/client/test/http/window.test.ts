@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { HttpEngine } from '../../src/http/engine.js'
+import { HttpEngine } from '../../src/http/http-engine.js'
 import type { Fetch } from '../../src/http/fetch.js'
 
 const ACQUIRE = {

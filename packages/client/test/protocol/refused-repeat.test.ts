@@ -1,7 +1,7 @@
 import type { ClientMessage, Command, Refused, Result, ServerMessage } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import type { Channel, ChannelEvents, Connector } from '../../src/protocol/channel.js'
-import { ProtocolEngine } from '../../src/protocol/engine.js'
+import { ProtocolEngine } from '../../src/protocol/protocol-engine.js'
 
 /** A service that is written down: what it answers to each command. Undefined: it has no answer, and the connection breaks. */
 class ScriptedService implements Connector {

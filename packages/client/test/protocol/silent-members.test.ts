@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { HttpEngine } from '../../src/http/engine.js'
+import { HttpEngine } from '../../src/http/http-engine.js'
 import type { Fetch } from '../../src/http/fetch.js'
 import type { Connector } from '../../src/protocol/channel.js'
-import { ProtocolEngine } from '../../src/protocol/engine.js'
+import { ProtocolEngine } from '../../src/protocol/protocol-engine.js'
 
 it('two members that are silent do not use up the time in which the third could be found', async () => {
   const tried: string[] = []

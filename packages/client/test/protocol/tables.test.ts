@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Correlations } from '../../src/protocol/correlations.js'
-import { Pace } from '../../src/protocol/pace.js'
-import { RequestWindow } from '../../src/protocol/window.js'
+import { EarlyFlush } from '../../src/protocol/early-flush.js'
+import { RequestWindow } from '../../src/protocol/request-window.js'
 
 describe('the table of open requests', () => {
   it('is a map by number, however many are open and in whatever order they end', () => {
@@ -59,13 +59,13 @@ describe('correlations', () => {
 
 describe('the pace of frames', () => {
   /** Bursts of `burst` messages; the service takes `serviceMs`, this side `ownMs`. */
-  function after(rounds: number, burst: number, serviceMs: number, ownMs: number): Pace {
-    const pace = new Pace()
+  function after(rounds: number, burst: number, serviceMs: number, ownMs: number): EarlyFlush {
+    const pace = new EarlyFlush()
     let now = 0
     for (let round = 0; round < rounds; round++) {
       pace.heard(now)
       now += ownMs
-      pace.turnEnds(burst, now)
+      pace.turnEnded(burst, now)
       pace.sent(burst, now)
       now += serviceMs
     }
@@ -74,19 +74,19 @@ describe('the pace of frames', () => {
 
   it('a part of a large burst leaves early when both sides take about as long', () => {
     const pace = after(20, 64, 0.4, 0.1)
-    expect(pace.leavesEarly(31, 64)).toBe(false)
-    expect(pace.leavesEarly(32, 64)).toBe(true)
+    expect(pace.shouldFlush(31, 64)).toBe(false)
+    expect(pace.shouldFlush(32, 64)).toBe(true)
     // Not one small frame after another: each has a quarter of all that is open.
-    expect(pace.leavesEarly(32, 512)).toBe(false)
-    expect(pace.leavesEarly(128, 512)).toBe(true)
+    expect(pace.shouldFlush(32, 512)).toBe(false)
+    expect(pace.shouldFlush(128, 512)).toBe(true)
   })
 
   it('all leaves together when the service takes long: one flush for all', () => {
-    expect(after(20, 64, 5, 0.1).leavesEarly(64, 64)).toBe(false)
+    expect(after(20, 64, 5, 0.1).shouldFlush(64, 64)).toBe(false)
   })
 
   it('and while nothing is known', () => {
-    expect(new Pace().leavesEarly(64, 64)).toBe(false)
-    expect(after(20, 8, 0.1, 0.1).leavesEarly(64, 64)).toBe(false)
+    expect(new EarlyFlush().shouldFlush(64, 64)).toBe(false)
+    expect(after(20, 8, 0.1, 0.1).shouldFlush(64, 64)).toBe(false)
   })
 })

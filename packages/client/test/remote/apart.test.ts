@@ -9,8 +9,8 @@ describe('with the connection in another thread', async () => {
   afterAll(() => {
     threads.apart = false
   })
-  await import('../acquire.test.js')
-  await import('../hold.test.js')
+  await import('../hold/acquire-hold.test.js')
+  await import('../hold/hold.test.js')
   await import('../parts.test.js')
-  await import('../request.test.js')
+  await import('../hold/run-with-hold.test.js')
 })

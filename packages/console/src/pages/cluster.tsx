@@ -6,7 +6,7 @@ import { now } from '../state/health.js'
 import { picture } from '../state/locks.js'
 import { Chart } from '../ui/chart.js'
 import { Since } from '../ui/times.js'
-import { Empty, Section, Tag } from '../ui/words.js'
+import { Empty, Section, Tag } from '../ui/labels.js'
 
 /** Places that the axis of time has at least: a new page has a chart, not a dot. */
 const AXIS_LEAST = 40

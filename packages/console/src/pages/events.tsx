@@ -2,10 +2,10 @@ import { computed, signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
 import { eventText, type Seen, subjects } from '../model/events.js'
-import { EVENTS_MAX, events, listening, listeningSince } from '../state/feed.js'
+import { EVENTS_MAX, events, listening, listeningSince } from '../state/event-stream.js'
 import { hrefOf, search } from '../state/route.js'
 import { Search } from '../ui/search.js'
-import { Empty, LockLink, Tag } from '../ui/words.js'
+import { Empty, LockLink, Tag } from '../ui/labels.js'
 
 const DRAWN = 300
 

@@ -3,14 +3,14 @@ import { useRef } from 'preact/hooks'
 import type { JSX } from 'preact'
 import { length, span, timeOfDay, took } from '../model/durations.js'
 import { type GrantSeen, grantsOf, type HeldBefore } from '../model/events.js'
-import { kindOf, type LockRow, modeText } from '../model/rows.js'
-import { events, listening, listeningSince } from '../state/feed.js'
+import { kindOf, type LockRow, modeText } from '../model/table-rows.js'
+import { events, listening, listeningSince } from '../state/event-stream.js'
 import { now } from '../state/health.js'
 import { picture } from '../state/locks.js'
 import { hrefOf } from '../state/route.js'
 import { stealAll, stealHold } from '../ui/steal.js'
 import { Lease, Since, Until } from '../ui/times.js'
-import { Client, Empty, LockLink, Section, Tag, Token } from '../ui/words.js'
+import { Client, Empty, LockLink, Section, Tag, Token } from '../ui/labels.js'
 
 const GRANTS_SHOWN = 200
 

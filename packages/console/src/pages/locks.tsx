@@ -2,13 +2,13 @@ import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { JSX } from 'preact'
-import { kindOf, type LockRow, matches, prefixOf } from '../model/rows.js'
+import { kindOf, type LockRow, matches, prefixOf } from '../model/table-rows.js'
 import { refused } from '../state/health.js'
 import { PAGE_MAX, picture } from '../state/locks.js'
 import { go, search } from '../state/route.js'
 import { Search } from '../ui/search.js'
 import { Lease, Since } from '../ui/times.js'
-import { Client, Empty, LockLink, Tag, Token } from '../ui/words.js'
+import { Client, Empty, LockLink, Tag, Token } from '../ui/labels.js'
 
 /** Rows that are drawn before the reader asks for more. */
 const DRAWN = 200

@@ -2,10 +2,10 @@ import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
 import { eventText } from '../model/events.js'
 import type { RegisterAnswer } from '../api/types.js'
-import { events, listeningSince } from '../state/feed.js'
+import { events, listeningSince } from '../state/event-stream.js'
 import { register, registersRefused } from '../state/registers.js'
 import { hrefOf } from '../state/route.js'
-import { Empty, LockLink, Section, Token } from '../ui/words.js'
+import { Empty, LockLink, Section, Token } from '../ui/labels.js'
 
 const WRITES_SHOWN = 200
 

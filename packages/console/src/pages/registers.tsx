@@ -4,7 +4,7 @@ import type { JSX } from 'preact'
 import { registers, registersRefused } from '../state/registers.js'
 import { hrefOf, search } from '../state/route.js'
 import { Search } from '../ui/search.js'
-import { Empty, LockLink, Token } from '../ui/words.js'
+import { Empty, LockLink, Token } from '../ui/labels.js'
 
 const rows = computed(() => {
   const text = search.value.trim().toLowerCase()

@@ -2,14 +2,14 @@ import { commonPrefix } from '@leasehold/core'
 import { computed, signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { length } from '../model/durations.js'
-import type { SessionRow } from '../model/rows.js'
+import type { SessionRow } from '../model/table-rows.js'
 import { refused } from '../state/health.js'
 import { picture } from '../state/locks.js'
 import { search } from '../state/route.js'
 import { Search } from '../ui/search.js'
 import { endSession } from '../ui/steal.js'
 import { Lease } from '../ui/times.js'
-import { Client, Empty, LockLink, Token } from '../ui/words.js'
+import { Client, Empty, LockLink, Token } from '../ui/labels.js'
 
 const DRAWN = 200
 /** Names of locks in one row. */

@@ -1,9 +1,9 @@
 import { computed, signal } from '@preact/signals'
-import { ask, Refusal } from '../api/ask.js'
+import { ask, Refusal } from '../api/request.js'
 import type { ClusterAnswer, Problem } from '../api/types.js'
 import { afterRound, leaderOf, type MemberRow, type Told } from '../model/members.js'
 import { leaderlessSince } from './health.js'
-import { Loop } from './loop.js'
+import { Loop } from './polling.js'
 import { place } from './route.js'
 import { apiKey, keyRefused, locked } from './settings.js'
 

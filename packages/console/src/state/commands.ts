@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { ask } from '../api/ask.js'
+import { ask } from '../api/request.js'
 import { leaderBase } from './cluster.js'
 import { locksLoop } from './locks.js'
 import { actor, apiKey } from './settings.js'

@@ -1,6 +1,6 @@
 import { apiKey, keepSettings, locked } from './settings.js'
 import { clusterDenied, clusterLoop } from './cluster.js'
-import { followFeed } from './feed.js'
+import { followFeed } from './event-stream.js'
 import { now, refused, startClock } from './health.js'
 import { locksLoop, wakeOnChanges } from './locks.js'
 import { followRegisters } from './registers.js'

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { JSX } from 'preact'
-import { Refusal } from '../api/ask.js'
+import { Refusal } from '../api/request.js'
 import { carryOut, type Intent, intent } from '../state/commands.js'
 import { actor } from '../state/settings.js'
 

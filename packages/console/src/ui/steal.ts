@@ -1,5 +1,5 @@
 import { span } from '../model/durations.js'
-import type { HoldRow, LockRow, SessionRow } from '../model/rows.js'
+import type { HoldRow, LockRow, SessionRow } from '../model/table-rows.js'
 import { intent } from '../state/commands.js'
 import { shownNow } from '../state/health.js'
 

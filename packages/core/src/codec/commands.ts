@@ -34,7 +34,7 @@ import {
   writeSerial,
 } from './fields.js'
 import { Reader } from './reader.js'
-import { CLOSERS } from './words.js'
+import { CLOSERS } from './enum-codec.js'
 import { Writer } from './writer.js'
 
 /** First byte of a command. Part of the format: never change or reuse a number. */

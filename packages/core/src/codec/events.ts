@@ -13,7 +13,7 @@ import {
   writeString,
 } from './fields.js'
 import type { Reader } from './reader.js'
-import { END_REASONS, UNQUEUE_REASONS } from './words.js'
+import { END_REASONS, UNQUEUE_REASONS } from './enum-codec.js'
 import type { Writer } from './writer.js'
 
 /** First byte of an event. Part of the format: never change or reuse a number. */

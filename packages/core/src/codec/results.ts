@@ -11,7 +11,7 @@ import {
   writeSerial,
 } from './fields.js'
 import type { Reader } from './reader.js'
-import { CANCELLED_STATES, END_REASONS, ERROR_CODES } from './words.js'
+import { CANCELLED_STATES, END_REASONS, ERROR_CODES } from './enum-codec.js'
 import type { Writer } from './writer.js'
 
 /** First byte of a result. Part of the format: never change or reuse a number. */

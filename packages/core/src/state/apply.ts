@@ -1,14 +1,14 @@
 import type { Index } from '../brand.js'
 import type { Applied, Command, Entry, Result } from '../operations.js'
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 import { configure } from './configure.js'
-import { DUE_DELAY, DUE_SESSION, TIME_MAX } from './due.js'
+import { DEADLINE_DELAY, DEADLINE_SESSION, TIME_MAX } from './deadlines.js'
 import { acquire, serve } from './grants.js'
-import { endDelay } from './held.js'
-import { adopt, cancel, release, steal } from './holds.js'
+import { endDelay } from './hold-table.js'
+import { adopt, cancel, release, steal } from './hold-commands.js'
 import type { Machine } from './machine.js'
-import { type Delay, refused, type Session, type Waiter } from './model.js'
-import { once } from './requests.js'
+import { type Delay, refused, type Session, type Waiter } from './elements.js'
+import { deduplicate } from './deduplication.js'
 import { writeRegister } from './registers.js'
 import { closeSession, endSession, openSession, renew } from './sessions.js'
 import { removeWaiter } from './waiters.js'
@@ -30,24 +30,24 @@ export function apply(machine: Machine, entry: Entry, index: Index): Applied {
     if (command.kind === 'renew') results[i] = renew(machine, command)
   }
   serve(machine)
-  happen(machine)
+  expireDue(machine)
   for (let i = 0; i < commands.length; i++) {
     const command = commands[i] as Command
     if (command.kind === 'renew') continue
-    results[i] = carryOut(machine, command)
+    results[i] = applyCommand(machine, command)
     serve(machine)
   }
   return { results, pushes: machine.pushes, events: machine.events }
 }
 
-function carryOut(machine: Machine, command: Exclude<Command, { kind: 'renew' }>): Result {
+function applyCommand(machine: Machine, command: Exclude<Command, { kind: 'renew' }>): Result {
   switch (command.kind) {
     case 'openSession':
       return openSession(machine, command)
     case 'closeSession':
       return closeSession(machine, command)
     case 'acquire':
-      return once(machine, command, 'half', (session) => acquire(machine, session, command))
+      return deduplicate(machine, command, 'half', (session) => acquire(machine, session, command))
     case 'cancel':
       return cancel(machine, command)
     case 'release':
@@ -65,26 +65,26 @@ function carryOut(machine: Machine, command: Exclude<Command, { kind: 'renew' }>
 }
 
 /** Ends the sessions, waits and delays that are due now. */
-function happen(machine: Machine): void {
+function expireDue(machine: Machine): void {
   for (;;) {
-    const item = nextDue(machine)
+    const item = nextDeadline(machine)
     if (item === undefined || item.dueAt > machine.now) return
-    if (item.dueKind === DUE_SESSION) endSession(machine, item as Session, 'expired')
-    else if (item.dueKind === DUE_DELAY) endDelay(machine, item as Delay)
+    if (item.dueKind === DEADLINE_SESSION) endSession(machine, item as Session, 'expired')
+    else if (item.dueKind === DEADLINE_DELAY) endDelay(machine, item as Delay)
     else timeOut(machine, item as Waiter)
     serve(machine)
   }
 }
 
 /** The next thing that is really due; a session that was renewed meanwhile is put back at its new end. */
-export function nextDue(machine: Machine): Session | Waiter | Delay | undefined {
+export function nextDeadline(machine: Machine): Session | Waiter | Delay | undefined {
   for (;;) {
-    const item = machine.due.peek() as Session | Waiter | Delay | undefined
-    if (item === undefined || item.dueKind !== DUE_SESSION) return item
+    const item = machine.deadlines.peek() as Session | Waiter | Delay | undefined
+    if (item === undefined || item.dueKind !== DEADLINE_SESSION) return item
     const session = item as Session
     if (session.expiresAt === session.dueAt) return session
     session.dueAt = session.expiresAt
-    machine.due.moved(session)
+    machine.deadlines.moved(session)
   }
 }
 
@@ -92,5 +92,5 @@ function timeOut(machine: Machine, waiter: Waiter): void {
   const { session, acquire: command } = waiter
   const result = refused('timeout', `not granted within ${command.waitMs} ms`)
   removeWaiter(machine, waiter, result, 'timeout')
-  machine.change(session, (number) => ({ kind: 'refused', number, request: command.request, refused: result }))
+  machine.addChange(session, (number) => ({ kind: 'refused', number, request: command.request, refused: result }))
 }

@@ -1,4 +1,4 @@
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 
 const WORD = 32
 const ALL = -1
@@ -14,7 +14,7 @@ export class BusySlots {
   /** No word below this one has a free slot. */
   private full = 0
 
-  take(slot: number): void {
+  occupy(slot: number): void {
     const word = slot >>> 5
     while (this.words.length <= word) this.words.push(0)
     const bits = this.words[word] as number

@@ -1,8 +1,8 @@
-import { FLOOR_MAX } from '../floor.js'
+import { FLOOR_MAX } from '../counter-floor.js'
 import { LEVEL_FLOOR, LEVEL_MAX, LIMIT_NAMES, PERMITS_MAX } from '../limits.js'
 import type { Configure, Limits, Refused, Result } from '../operations.js'
 import type { Machine } from './machine.js'
-import { refused } from './model.js'
+import { refused } from './elements.js'
 
 /** An operator's settings: checked as a whole, then set as a whole. */
 export function configure(machine: Machine, command: Configure): Result {
@@ -17,10 +17,10 @@ export function configure(machine: Machine, command: Configure): Result {
   if (command.permits !== undefined) {
     const lock = machine.locks.get(command.permits.name)
     if (lock !== undefined) {
-      machine.hashPermits(lock).take()
+      machine.hashPermits(lock).beginUpdate()
       if (lock.semaphore !== undefined) lock.semaphore.size = command.permits.size
-      machine.hashPermits(lock).add()
-      machine.touch(lock)
+      machine.hashPermits(lock).endUpdate()
+      machine.markDirty(lock)
     }
   }
   if (command.floor !== undefined) machine.raiseCounter(command.floor)

@@ -1,9 +1,9 @@
 import type { HoldId, Serial } from '../brand.js'
 import { EPOCH_MAX } from '../tokens.js'
-import { assert } from './assert.js'
-import { addHold } from './held.js'
+import { assert } from '../assert.js'
+import { addHold } from './hold-table.js'
 import { Machine } from './machine.js'
-import type { Hold } from './model.js'
+import type { Hold } from './elements.js'
 
 export interface RaiseOptions {
   /** The new counter starts above it, so that two copies of one state do not grant the same tokens; default 0. */
@@ -28,7 +28,7 @@ export function raiseEpoch(
   for (const register of old.registers.values()) {
     const copy = { ...register }
     machine.registers.set(copy.key, copy)
-    machine.hashRegister(copy).add()
+    machine.hashRegister(copy).endUpdate()
   }
   const generations = new Map<string, Serial>()
   const moved: { from: HoldId; to: HoldId }[] = []
@@ -41,7 +41,7 @@ export function raiseEpoch(
       generations.set(one.name, token)
       return { ...one, token }
     })
-    const places = held.map(({ name }) => machine.lock(name, old.known(name).permits))
+    const places = held.map(({ name }) => machine.ensureLock(name, old.requireLock(name).permits))
     const copy: Hold = { ...hold, id, held, session: undefined, answer: undefined, grantChange: 0 }
     addHold(machine, copy, places)
     moved.push({ from: hold.id, to: id })

@@ -9,10 +9,10 @@ import {
   type Result,
   WAIT_FOREVER,
 } from '../operations.js'
-import { ArrivalHeap } from './arrivals.js'
-import { assert } from './assert.js'
-import { DUE_WAIT, later } from './due.js'
-import { addHold, grantOf, withoutSecret } from './held.js'
+import { ArrivalHeap } from './waiter-heap.js'
+import { assert } from '../assert.js'
+import { DEADLINE_WAIT, deadlineAfter } from './deadlines.js'
+import { addHold, grantOf, withoutSecret } from './hold-table.js'
 import type { Machine } from './machine.js'
 import {
   type Answer,
@@ -25,7 +25,7 @@ import {
   type Session,
   termsOf,
   type Waiter,
-} from './model.js'
+} from './elements.js'
 import { Queue } from './queue.js'
 import { leaveQueues } from './waiters.js'
 
@@ -41,10 +41,10 @@ export function acquire(machine: Machine, session: Session, command: Acquire): R
     if (blocker === undefined && (waits(lock) || !isFree(lock, request))) blocker = lock
   }
   if (blocker === undefined) {
-    const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
+    const places = command.locks.map((request) => machine.ensureLock(request.name, permitsOf(request)))
     const answer = newAnswer(command.request)
     const hold = grant(machine, session, command, places, answer)
-    machine.hashAnswer(session, answer).add()
+    machine.hashAnswer(session, answer).endUpdate()
     session.answers.set(command.request, answer)
     return { kind: 'granted', grant: grantOf(hold) }
   }
@@ -173,7 +173,7 @@ function enqueue(machine: Machine, session: Session, command: Acquire): Result {
     }
   }
   const answer = newAnswer(command.request)
-  const places = command.locks.map((request) => machine.lock(request.name, permitsOf(request)))
+  const places = command.locks.map((request) => machine.ensureLock(request.name, permitsOf(request)))
   const waiter: Waiter = {
     arrival: ++machine.arrivals,
     session,
@@ -182,14 +182,14 @@ function enqueue(machine: Machine, session: Session, command: Acquire): Result {
     places,
     nodes: [],
     answer,
-    dueAt: command.waitMs === WAIT_FOREVER ? -1 : later(machine.now, command.waitMs),
-    dueKind: DUE_WAIT,
+    dueAt: command.waitMs === WAIT_FOREVER ? -1 : deadlineAfter(machine.now, command.waitMs),
+    dueKind: DEADLINE_WAIT,
     dueId: machine.arrivals,
     duePlace: -1,
   }
   joinQueues(machine, waiter)
   answer.waiter = waiter
-  machine.hashAnswer(session, answer).add()
+  machine.hashAnswer(session, answer).endUpdate()
   session.answers.set(command.request, answer)
   machine.events.push({
     kind: 'queued',
@@ -209,8 +209,8 @@ export function joinQueues(machine: Machine, waiter: Waiter): void {
   }
   machine.waiters.set(waiter.arrival, waiter)
   waiter.session.waiters.add(waiter)
-  if (waiter.dueAt >= 0) machine.due.push(waiter)
-  machine.hashWaiter(waiter).add()
+  if (waiter.dueAt >= 0) machine.deadlines.push(waiter)
+  machine.hashWaiter(waiter).endUpdate()
 }
 
 /** Gives the locks to the session, in one step; they are free. */
@@ -275,16 +275,16 @@ function serveOne(machine: Machine, waiter: Waiter): void {
   const { session, acquire: command, answer } = waiter
   assert(machine.sessions.has(session.id), `a waiter of session ${session.id}, which has ended`)
   leaveQueues(machine, waiter, true)
-  machine.hashAnswer(session, answer).take()
+  machine.hashAnswer(session, answer).beginUpdate()
   const hold = grant(machine, session, command, waiter.places, answer)
   answer.waiter = undefined
-  machine.hashAnswer(session, answer).add()
-  machine.hashOwner(hold).take()
-  hold.grantChange = machine.change(session, (number) => ({
+  machine.hashAnswer(session, answer).endUpdate()
+  machine.hashOwner(hold).beginUpdate()
+  hold.grantChange = machine.addChange(session, (number) => ({
     kind: 'granted',
     number,
     request: command.request,
     grant: grantOf(hold),
   }))
-  machine.hashOwner(hold).add()
+  machine.hashOwner(hold).endUpdate()
 }

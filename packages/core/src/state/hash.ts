@@ -16,11 +16,11 @@ export const HASH_OWNER = 12
  * Is told of every change of the state, since each goes through the hash. `owner` is the session, hold, waiter, delay,
  * register or lock that the element of that kind belongs to.
  */
-export interface HashWatch {
+export interface StateObserver {
   /** Before the change. */
-  taken(kind: number, owner: unknown): void
+  beforeUpdate(kind: number, owner: unknown): void
   /** An answer, a change or an acknowledged number is not among those of its session yet; everything else is in place. */
-  added(kind: number, owner: unknown): void
+  afterUpdate(kind: number, owner: unknown): void
 }
 
 /**
@@ -37,7 +37,7 @@ export class SetHash {
   private kind = 0
   private owner: unknown = undefined
 
-  watch: HashWatch | undefined = undefined
+  observer: StateObserver | undefined = undefined
 
   start(kind: number, owner?: unknown): this {
     this.kind = kind
@@ -93,14 +93,14 @@ export class SetHash {
     return this.put(Number(value & 0xffffffffn)).put(Number(value >> 32n))
   }
 
-  add(): void {
-    if (this.watch !== undefined) this.watch.added(this.kind, this.owner)
+  endUpdate(): void {
+    if (this.observer !== undefined) this.observer.afterUpdate(this.kind, this.owner)
     this.low = (this.low + this.a) | 0
     this.high = (this.high + this.b) | 0
   }
 
-  take(): void {
-    if (this.watch !== undefined) this.watch.taken(this.kind, this.owner)
+  beginUpdate(): void {
+    if (this.observer !== undefined) this.observer.beforeUpdate(this.kind, this.owner)
     this.low = (this.low - this.a) | 0
     this.high = (this.high - this.b) | 0
   }

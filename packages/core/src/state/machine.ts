@@ -1,11 +1,11 @@
 import { NameTable } from './name-table.js'
 import type { Index, Serial } from '../brand.js'
 import type { Change, Event, Limits, Push } from '../operations.js'
-import { FreshMap } from '../fresh.js'
+import { CompactingMap } from '../compacting-map.js'
 import { LEVEL_MAX } from '../limits.js'
 import { COUNTER_MAX } from '../tokens.js'
-import { assert } from './assert.js'
-import { DueHeap } from './due.js'
+import { assert } from '../assert.js'
+import { DeadlineHeap } from './deadlines.js'
 import {
   HASH_ACKNOWLEDGED,
   HASH_ANSWER,
@@ -21,12 +21,12 @@ import {
   HASH_WAITER,
   SetHash,
 } from './hash.js'
-import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './model.js'
+import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './elements.js'
 
 /**
  * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
- * they change an element only between `hash…(take)` and `hash…(add)`, and put an answer, a change or an acknowledged number
- * into its session only after `hash…(add)`: a {@link HashWatch} then sees everything before it changes.
+ * they change an element only between `hash…().beginUpdate()` and `hash…().endUpdate()`, and put an answer, a change or an acknowledged number
+ * into its session only after `hash…().endUpdate()`: a {@link StateObserver} then sees everything before it changes.
  */
 export class Machine {
   /** Last applied index. */
@@ -39,18 +39,18 @@ export class Machine {
   arrivals = 0
   level = LEVEL_MAX
 
-  readonly sessions = new FreshMap<number, Session>()
-  readonly nonces = new FreshMap<string, Session>()
+  readonly sessions = new CompactingMap<number, Session>()
+  readonly nonces = new CompactingMap<string, Session>()
   /** In the order of their ids. */
-  readonly holds = new FreshMap<number, Hold>()
+  readonly holds = new CompactingMap<number, Hold>()
   /** In the order of arrival. */
-  readonly waiters = new FreshMap<number, Waiter>()
-  readonly delays = new FreshMap<number, Delay>()
+  readonly waiters = new CompactingMap<number, Waiter>()
+  readonly delays = new CompactingMap<number, Delay>()
   readonly locks = new NameTable<Lock>()
   /** How many of the locks are semaphores. */
   semaphores = 0
   readonly registers = new Map<string, Register>()
-  readonly due = new DueHeap()
+  readonly deadlines = new DeadlineHeap()
   readonly hash = new SetHash()
 
   /** Locks whose front or holds have changed since they were last served; a lock may be in it more than once. */
@@ -79,43 +79,43 @@ export class Machine {
     if (floor > this.counter) this.counter = floor
   }
 
-  lock(name: string, permits: number): Lock {
+  ensureLock(name: string, permits: number): Lock {
     const known = this.locks.get(name)
     if (known !== undefined) return known
     const lock = new Lock(name, permits)
     this.locks.set(name, lock)
     if (permits > 0) {
       this.semaphores++
-      this.hashPermits(lock).add()
+      this.hashPermits(lock).endUpdate()
     }
     return lock
   }
 
   /** A lock that is held, waited for or delayed. */
-  known(name: string): Lock {
+  requireLock(name: string): Lock {
     const lock = this.locks.get(name)
     assert(lock !== undefined, `${JSON.stringify(name)} is in use, and not known`)
     return lock
   }
 
-  forget(lock: Lock): void {
+  removeLock(lock: Lock): void {
     if (lock.permits > 0) {
       this.semaphores--
-      this.hashPermits(lock).take()
+      this.hashPermits(lock).beginUpdate()
     }
     this.locks.delete(lock.name)
   }
 
-  touch(lock: Lock): void {
+  markDirty(lock: Lock): void {
     this.dirty.push(lock)
   }
 
   /** Keeps a change for the session until it has been seen, and pushes it. Returns its number. */
-  change(session: Session, make: (number: number) => Change): number {
-    this.hashLease(session).take()
+  addChange(session: Session, make: (number: number) => Change): number {
+    this.hashLease(session).beginUpdate()
     const change = make(++session.changeNumber)
-    this.hashLease(session).add()
-    this.hashChange(session, change).add()
+    this.hashLease(session).endUpdate()
+    this.hashChange(session, change).endUpdate()
     session.changes.set(change.number, change)
     this.pushes.push({ session: session.id, change })
     return change.number
@@ -124,7 +124,7 @@ export class Machine {
   dropChange(session: Session, number: number): void {
     const change = session.changes.get(number)
     if (change === undefined) return
-    this.hashChange(session, change).take()
+    this.hashChange(session, change).beginUpdate()
     session.changes.delete(number)
   }
 

@@ -1,4 +1,4 @@
-import { FreshMap } from '../fresh.js'
+import { CompactingMap } from '../compacting-map.js'
 
 /** A power of two. */
 const PARTS = 1024
@@ -10,11 +10,11 @@ const HASHED_CHARS = 8
  *
  * A `Map` keeps what was deleted in its chains until it is made anew, which a large one is after as many changes as it has entries. A
  * name that is deleted and set again so often has by then thousands of dead entries in its chain, and each look for it, while it
- * is not there, walks through them: with 100 000 others 2 µs instead of 0.1. In small tables, which {@link FreshMap} makes anew
+ * is not there, walks through them: with 100 000 others 2 µs instead of 0.1. In small tables, which {@link CompactingMap} makes anew
  * early, chains stay short. There is no order.
  */
 export class NameTable<V> {
-  private readonly parts = new Array<FreshMap<string, V> | undefined>(PARTS).fill(undefined)
+  private readonly parts = new Array<CompactingMap<string, V> | undefined>(PARTS).fill(undefined)
 
   get(name: string): V | undefined {
     return this.parts[partOf(name)]?.get(name)
@@ -24,7 +24,7 @@ export class NameTable<V> {
     const at = partOf(name)
     let part = this.parts[at]
     if (part === undefined) {
-      part = new FreshMap()
+      part = new CompactingMap()
       this.parts[at] = part
     }
     part.set(name, value)
@@ -40,7 +40,7 @@ export class NameTable<V> {
     return size
   }
 
-  /** May be used on after changes, as an iterator of a {@link FreshMap} may. */
+  /** May be used on after changes, as an iterator of a {@link CompactingMap} may. */
   *values(): IterableIterator<V> {
     for (const part of this.parts) if (part !== undefined) yield* part.values()
   }

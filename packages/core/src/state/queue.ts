@@ -1,4 +1,4 @@
-import type { Waiter } from './model.js'
+import type { Waiter } from './elements.js'
 
 /** A waiter's place in the queue of one lock. */
 export interface QueueNode {

@@ -2,8 +2,8 @@ import { nameProblem } from '../names.js'
 import type { Delete, Fence, Numbered, Put, Refused, Result } from '../operations.js'
 import { tokenOf } from '../tokens.js'
 import type { Machine } from './machine.js'
-import { type Register, refused } from './model.js'
-import { once } from './requests.js'
+import { type Register, refused } from './elements.js'
+import { deduplicate } from './deduplication.js'
 
 type Write = Put | Delete
 
@@ -15,7 +15,7 @@ export function writeRegister(machine: Machine, command: Write): Result {
   const { session, request, ack } = command
   if (session !== undefined && request !== undefined) {
     const numbered: Numbered = { session, request, ack: ack ?? { lowest: 1, also: [] } }
-    return once(machine, numbered, 'half', () => writeNow(machine, command))
+    return deduplicate(machine, numbered, 'half', () => writeNow(machine, command))
   }
   if (command.ifVersion === undefined || command.ifVersion === 0n) {
     return refused('invalid', 'a write without a session needs ifVersion > 0', 'open a session, and number the request')
@@ -91,13 +91,13 @@ function put(machine: Machine, command: Put, known: Register | undefined): Resul
   if (known === undefined) {
     const register: Register = { key: command.key, value: command.value, version, lock }
     machine.registers.set(command.key, register)
-    machine.hashRegister(register).add()
+    machine.hashRegister(register).endUpdate()
   } else {
-    machine.hashRegister(known).take()
+    machine.hashRegister(known).beginUpdate()
     known.value = command.value
     known.version = version
     known.lock = lock
-    machine.hashRegister(known).add()
+    machine.hashRegister(known).endUpdate()
   }
   machine.events.push({ kind: 'put', key: command.key, version })
   return { kind: 'put', version }
@@ -106,7 +106,7 @@ function put(machine: Machine, command: Put, known: Register | undefined): Resul
 /** Deleting what does not exist is no error: the register is absent afterwards, and that was asked for. */
 function remove(machine: Machine, register: Register | undefined): Result {
   if (register === undefined) return { kind: 'deleted' }
-  machine.hashRegister(register).take()
+  machine.hashRegister(register).beginUpdate()
   machine.registers.delete(register.key)
   machine.events.push({ kind: 'deleted', key: register.key, version: register.version })
   return { kind: 'deleted' }

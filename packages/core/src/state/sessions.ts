@@ -1,13 +1,13 @@
 import type { Millis } from '../brand.js'
-import { FreshMap, FreshSet } from '../fresh.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { TEXT_BYTES_MAX } from '../limits.js'
 import { utf8Length } from '../names.js'
 import type { CloseSession, EndReason, OpenSession, Refused, Renew, Result } from '../operations.js'
-import { DUE_SESSION, later } from './due.js'
-import { endHold } from './held.js'
+import { DEADLINE_SESSION, deadlineAfter } from './deadlines.js'
+import { endHold } from './hold-table.js'
 import type { Machine } from './machine.js'
-import { refused, type Session } from './model.js'
-import { acknowledge, ackProblem, noSession } from './requests.js'
+import { refused, type Session } from './elements.js'
+import { acknowledge, ackProblem, noSession } from './deduplication.js'
 import { leaveQueues } from './waiters.js'
 
 const HEX128 = /^[0-9a-f]{32}$/
@@ -37,16 +37,16 @@ export function openSession(machine: Machine, command: OpenSession): Result {
     ttlMs,
     client: command.client,
     local: command.local,
-    expiresAt: later(machine.now, ttlMs),
+    expiresAt: deadlineAfter(machine.now, ttlMs),
     lowest: 1,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber: 0,
-    changes: new FreshMap(),
-    dueAt: later(machine.now, ttlMs),
-    dueKind: DUE_SESSION,
+    changes: new CompactingMap(),
+    dueAt: deadlineAfter(machine.now, ttlMs),
+    dueKind: DEADLINE_SESSION,
     dueId: id,
     duePlace: -1,
   }
@@ -62,9 +62,9 @@ function opened(session: Session): Result {
 export function addSession(machine: Machine, session: Session): void {
   machine.sessions.set(session.id, session)
   machine.nonces.set(session.nonce, session)
-  machine.due.push(session)
-  machine.hashSession(session).add()
-  machine.hashLease(session).add()
+  machine.deadlines.push(session)
+  machine.hashSession(session).endUpdate()
+  machine.hashLease(session).endUpdate()
 }
 
 /** Refuses text that is not Unicode or has more than 256 bytes. */
@@ -86,9 +86,9 @@ export function renew(machine: Machine, command: Renew): Result {
     return refused('invalid', `change ${seen} cannot have been seen: the last one is ${session.changeNumber}`)
   }
   if (ack !== undefined) acknowledge(machine, session, ack)
-  machine.hashLease(session).take()
-  session.expiresAt = later(machine.now, session.ttlMs)
-  machine.hashLease(session).add()
+  machine.hashLease(session).beginUpdate()
+  session.expiresAt = deadlineAfter(machine.now, session.ttlMs)
+  machine.hashLease(session).endUpdate()
   if (seen !== undefined && session.changes.size > 0) {
     for (const number of [...session.changes.keys()]) {
       if (number > seen) break
@@ -114,14 +114,14 @@ export function closeSession(machine: Machine, command: CloseSession): Result {
  * was acknowledged stays without it. After a clean close no lock delay counts.
  */
 export function endSession(machine: Machine, session: Session, reason: EndReason, text = ''): void {
-  machine.hashSession(session).take()
-  machine.hashLease(session).take()
-  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).take()
-  for (const answer of session.answers.values()) machine.hashAnswer(session, answer).take()
-  for (const change of session.changes.values()) machine.hashChange(session, change).take()
+  machine.hashSession(session).beginUpdate()
+  machine.hashLease(session).beginUpdate()
+  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).beginUpdate()
+  for (const answer of session.answers.values()) machine.hashAnswer(session, answer).beginUpdate()
+  for (const change of session.changes.values()) machine.hashChange(session, change).beginUpdate()
   machine.sessions.delete(session.id)
   machine.nonces.delete(session.nonce)
-  machine.due.remove(session)
+  machine.deadlines.remove(session)
   for (const waiter of [...session.waiters]) {
     leaveQueues(machine, waiter)
     machine.events.push({
@@ -134,12 +134,12 @@ export function endSession(machine: Machine, session: Session, reason: EndReason
   }
   for (const hold of [...session.holds]) {
     if (hold.terms.confirmed) {
-      machine.hashOwner(hold).take()
+      machine.hashOwner(hold).beginUpdate()
       hold.session = undefined
       hold.answer = undefined
       hold.grantChange = 0
-      machine.hashOwner(hold).add()
-    } else endHold(machine, hold, { reason, delay: reason !== 'closed', tell: false, actor: '', text })
+      machine.hashOwner(hold).endUpdate()
+    } else endHold(machine, hold, { reason, delay: reason !== 'closed', notify: false, actor: '', text })
   }
   machine.pushes.push({ session: session.id, ended: reason })
   machine.events.push({ kind: 'sessionEnded', session: session.id, reason })

@@ -4,13 +4,13 @@ import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writ
 import { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
 import type { Writer } from '../codec/writer.js'
-import { FreshMap, FreshSet } from '../fresh.js'
+import { CompactingMap, CompactingSet } from '../compacting-map.js'
 import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
-import { assert } from './assert.js'
-import { DUE_DELAY, DUE_SESSION, DUE_WAIT } from './due.js'
+import { assert } from '../assert.js'
+import { DEADLINE_DELAY, DEADLINE_SESSION, DEADLINE_WAIT } from './deadlines.js'
 import { joinQueues } from './grants.js'
-import { addDelay, addHold } from './held.js'
+import { addDelay, addHold } from './hold-table.js'
 import { Machine } from './machine.js'
 import {
   type Answer,
@@ -23,7 +23,7 @@ import {
   type Session,
   termsOf,
   type Waiter,
-} from './model.js'
+} from './elements.js'
 import { addSession } from './sessions.js'
 
 /** Format 1 belongs to feature level 1, format 2 to all later ones: older members must be able to read it. */
@@ -153,8 +153,8 @@ export function writeRegister(writer: Writer, register: Register): void {
 }
 
 /** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
-export function decodeState(bytes: Uint8Array): Machine {
-  const reading = new StateReading(bytes)
+export function decodeSnapshot(bytes: Uint8Array): Machine {
+  const reading = new SnapshotReader(bytes)
   for (;;) {
     const machine = reading.step(Number.POSITIVE_INFINITY)
     if (machine !== undefined) return machine
@@ -162,7 +162,7 @@ export function decodeState(bytes: Uint8Array): Machine {
 }
 
 /** Reads a snapshot step by step. What it throws is a CodecError, as with one that is read in one go. */
-export class StateReading {
+export class SnapshotReader {
   private readonly elements: Generator<number, Machine>
   private at = 0
 
@@ -184,7 +184,7 @@ export class StateReading {
 /** Yields the offset after each element. */
 function* readElements(reader: Reader): Generator<number, Machine> {
   const { machine, ids } = readHead(reader)
-  yield* each(reader, 2, (r) => machine.lock(r.string(), r.varuint()))
+  yield* each(reader, 2, (r) => machine.ensureLock(r.string(), r.varuint()))
   const sessions: Session[] = []
   yield* each(reader, 1, (r) => sessions.push(readSession(r, machine, ids)))
   yield* each(reader, 1, (r) => readHold(r, machine, ids))
@@ -247,23 +247,23 @@ function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Sessio
     local,
     expiresAt,
     lowest,
-    acknowledged: new FreshSet(),
-    answers: new FreshMap(),
-    holds: new FreshSet(),
-    waiters: new FreshSet(),
+    acknowledged: new CompactingSet(),
+    answers: new CompactingMap(),
+    holds: new CompactingSet(),
+    waiters: new CompactingSet(),
     changeNumber,
-    changes: new FreshMap(),
+    changes: new CompactingMap(),
     dueAt: expiresAt,
-    dueKind: DUE_SESSION,
+    dueKind: DEADLINE_SESSION,
     dueId: id,
     duePlace: -1,
   }
   addSession(machine, session)
   for (const request of acknowledged) session.acknowledged.add(request)
-  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).add()
+  for (const request of session.acknowledged) machine.hashAcknowledged(session, request).endUpdate()
   for (const change of changes) {
     session.changes.set(change.number, change)
-    machine.hashChange(session, change).add()
+    machine.hashChange(session, change).endUpdate()
   }
   return session
 }
@@ -296,7 +296,7 @@ function readHold(reader: Reader, machine: Machine, ids: SnapshotIds): void {
 }
 
 function locksOf(machine: Machine, held: readonly HeldLock[]): Lock[] {
-  return held.map((one) => machine.lock(one.name, permitsOf(one)))
+  return held.map((one) => machine.ensureLock(one.name, permitsOf(one)))
 }
 
 function readWaiter(reader: Reader, machine: Machine): void {
@@ -314,11 +314,11 @@ function readWaiter(reader: Reader, machine: Machine): void {
     session,
     acquire,
     queuedAt,
-    places: acquire.locks.map((request) => machine.lock(request.name, permitsOf(request))),
+    places: acquire.locks.map((request) => machine.ensureLock(request.name, permitsOf(request))),
     nodes: [],
     answer,
     dueAt,
-    dueKind: DUE_WAIT,
+    dueKind: DEADLINE_WAIT,
     dueId: arrival,
     duePlace: -1,
   }
@@ -336,7 +336,7 @@ function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
     return slot === undefined ? { name, mode, token } : { name, mode, token, slot }
   })
   locksOf(machine, held)
-  addDelay(machine, { held, dueAt, dueKind: DUE_DELAY, dueId: id, duePlace: -1 })
+  addDelay(machine, { held, dueAt, dueKind: DEADLINE_DELAY, dueId: id, duePlace: -1 })
 }
 
 function readAnswers(reader: Reader, machine: Machine, session: Session | undefined, ids: SnapshotIds): void {
@@ -345,7 +345,7 @@ function readAnswers(reader: Reader, machine: Machine, session: Session | undefi
     const request = r.varuint()
     const answer = readAnswer(r, machine, request, ids)
     session.answers.set(request, answer)
-    machine.hashAnswer(session, answer).add()
+    machine.hashAnswer(session, answer).endUpdate()
   })
 }
 
@@ -362,10 +362,10 @@ function readAnswer(reader: Reader, machine: Machine, request: number, ids: Snap
     const id = ids.read(reader)
     const hold = machine.holds.get(id)
     if (hold === undefined) throw reader.wrong(`a known hold, not ${id}`)
-    machine.hashOwner(hold).take()
+    machine.hashOwner(hold).beginUpdate()
     hold.answer = answer
     answer.hold = hold
-    machine.hashOwner(hold).add()
+    machine.hashOwner(hold).endUpdate()
   } else answer.result = readResult(reader)
   return answer
 }
@@ -377,5 +377,5 @@ function readRegister(reader: Reader, machine: Machine): void {
   const lock = reader.bool() ? reader.string() : undefined
   const register = { key, value, version, lock }
   machine.registers.set(key, register)
-  machine.hashRegister(register).add()
+  machine.hashRegister(register).endUpdate()
 }

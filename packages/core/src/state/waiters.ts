@@ -1,7 +1,7 @@
 import type { Event, Refused } from '../operations.js'
 import type { Machine } from './machine.js'
-import { type Answer, isIdle, type Waiter } from './model.js'
-import { settle } from './requests.js'
+import { type Answer, isIdle, type Waiter } from './elements.js'
+import { resolveAnswer } from './deduplication.js'
 
 /**
  * Takes a waiter out of all its queues; its locks are served afterwards. The answer is the caller's business.
@@ -12,13 +12,13 @@ export function leaveQueues(machine: Machine, waiter: Waiter, keep = false): voi
     const node = waiter.nodes[i]
     if (node === undefined || lock.queue === undefined) return
     lock.queue.leave(node)
-    machine.touch(lock)
-    if (!keep && isIdle(lock)) machine.forget(lock)
+    machine.markDirty(lock)
+    if (!keep && isIdle(lock)) machine.removeLock(lock)
   })
   waiter.nodes = []
-  machine.hashWaiter(waiter).take()
+  machine.hashWaiter(waiter).beginUpdate()
   machine.waiters.delete(waiter.arrival)
-  machine.due.remove(waiter)
+  machine.deadlines.remove(waiter)
   waiter.session.waiters.delete(waiter)
 }
 
@@ -31,7 +31,7 @@ export function removeWaiter(
 ): void {
   leaveQueues(machine, waiter)
   const answer: Answer = waiter.answer
-  settle(machine, waiter.session, answer, result)
+  resolveAnswer(machine, waiter.session, answer, result)
   machine.events.push({
     kind: 'unqueued',
     session: waiter.session.id,

@@ -97,7 +97,7 @@ function stateOf(state: LockState, model: Model): unknown {
   return {
     now: state.now,
     limits: sorted(state.limits),
-    due: state.nextDue(),
+    due: state.nextDeadline(),
     held: shown.held.map((one) => [
       one.id,
       one.locks.map(lockOf),
@@ -122,7 +122,7 @@ function modelOf(model: Model): unknown {
   return {
     now,
     limits: sorted(model.limits),
-    due: model.nextDue(),
+    due: model.nextDeadline(),
     held: model.holds.map((one) => [
       one.id,
       one.locks.map(lockOf),

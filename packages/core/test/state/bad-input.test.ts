@@ -107,7 +107,7 @@ function visible(state: LockState): unknown {
     counter,
     registers: [...registers.values()].map((one) => ({ ...one })),
     limits: state.limits,
-    due: state.nextDue(),
+    due: state.nextDeadline(),
   }
 }
 

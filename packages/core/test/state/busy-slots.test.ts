@@ -17,7 +17,7 @@ describe('the busy slots of a semaphore', () => {
           if (model.delete(slot)) slots.free(slot)
           else {
             model.add(slot)
-            slots.take(slot)
+            slots.occupy(slot)
           }
           expect(slots.count).toBe(model.size)
         }
@@ -30,14 +30,14 @@ describe('the busy slots of a semaphore', () => {
     let wrong = 0
     for (let slot = 0; slot < 65_536; slot++) {
       if (slots.lowestFree() !== slot) wrong++
-      slots.take(slot)
+      slots.occupy(slot)
     }
     expect(wrong).toBe(0)
     expect(slots.lowestFree()).toBe(65_536)
     slots.free(65_535)
     slots.free(31)
     expect(slots.lowestFree()).toBe(31)
-    expect(() => slots.take(32)).toThrow('given twice')
+    expect(() => slots.occupy(32)).toThrow('given twice')
     expect(() => slots.free(31)).toThrow('given back twice')
   })
 })

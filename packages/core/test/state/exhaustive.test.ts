@@ -157,7 +157,7 @@ describe(`${SESSIONS} sessions, 2 locks, every sequence of ${DEPTH} steps`, () =
       for (const place of frontier) {
         for (const step of letters) {
           const command = commandOf(step, place, sessions)
-          const due = place.model.nextDue()
+          const due = place.model.nextDeadline()
           if (command === undefined && (step.kind !== 'time' || due === undefined)) continue
           const reached = walk(place, step, command, due, steps)
           const shape = shapeOf(reached.model)
@@ -185,7 +185,7 @@ function walk(
   const at = (step.kind === 'time' ? (due as number) : model.now) as Millis
   const entry = { at, commands: command === undefined ? [] : [command] }
   const path = `${place.path} ${JSON.stringify(step)}`
-  const view = state.openView()
+  const view = state.beginSnapshot()
   view.step(VIEW_WORK[steps.taken % VIEW_WORK.length] as number)
   const applied = state.apply(entry, (place.depth + 2) as Index)
   while (!view.step(1000));

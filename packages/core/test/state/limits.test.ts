@@ -262,7 +262,7 @@ describe('the end of time', () => {
     expect(LockState.restore(bench.state.snapshot()).hash()).toBe(bench.state.hash())
     bench.at = far
     expect(bench.apply([]).pushes).toMatchObject([{ session, ended: 'expired' }])
-    expect(bench.state.busy).toBe(false)
+    expect(bench.state.hasDeadlines).toBe(false)
     bench.open(1000)
     expect(LockState.restore(bench.state.snapshot()).hash()).toBe(bench.state.hash())
   })

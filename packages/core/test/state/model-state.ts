@@ -125,7 +125,7 @@ export class ModelState {
     return { sessions, holds, ...lists }
   }
 
-  nextDue(): number | undefined {
+  nextDeadline(): number | undefined {
     const times = [
       ...this.sessions.map((one) => one.expires),
       ...this.waiters.filter((one) => one.due >= 0).map((one) => one.due),

@@ -126,7 +126,7 @@ export class Clients {
   /** The entry's stamp: now, a bit later, or just before, at or after the next thing that is due, or long after. */
   time(pick: number): number {
     const { now } = this.model
-    const next = this.model.nextDue() ?? now + 10
+    const next = this.model.nextDeadline() ?? now + 10
     const times = [
       now,
       now,

@@ -10,20 +10,20 @@ import {
   SessionEndedError,
   UnavailableError,
 } from '@leasehold/core'
-import { RefusedByEtcd } from './client.js'
-import { CODE } from './grpc.js'
-import { type HoldRecord, idOf, type RequestRecord, recordOf, type Word } from './layout.js'
-import type { Compare, Op, TxnRequest } from './messages.js'
+import { RefusedByEtcd } from './api/client.js'
+import { CODE } from './api/grpc.js'
+import { type HoldRecord, idOf, type RequestRecord, recordOf, type EndReasonRecord } from './layout.js'
+import type { Compare, Op, TxnRequest } from './api/messages.js'
 import type { EtcdSession, OwnHold } from './session.js'
-import { hashOf } from './words.js'
-import { type LockView, mismatchOf, placeIn } from './serve.js'
+import { secretHash } from './end-reasons.js'
+import { type LockView, mismatchOf, placeIn } from './grant-plan.js'
 import { holdRecord, kvsOf } from './store.js'
 
 /** A wait of 0 needs an answer all the same; this long for one. */
 const ANSWER_MS = 5_000
 /** One call within a wait. */
 const CALL_TIMEOUT_MS = 10_000
-const AGAIN_MS = 100
+const RETRY_PAUSE_MS = 100
 /** Between two looks of one who waits, without any event. */
 const RECHECK_MS = 20_000
 /** The grant of a waiter is written in the revision in which its predecessor leaves: it is told next. */
@@ -57,17 +57,17 @@ export class Acquire {
   #isOver = false
   #isQueued = false
   #asking: Promise<void> = Promise.resolve()
-  #serving = false
-  #serveAgain = false
+  #granting = false
+  #grantAgain = false
   #lastError: LeaseholdError | undefined
   #cancelTimer: () => void = () => {}
-  #cancelServe: () => void = () => {}
+  #cancelGrant: () => void = () => {}
   #cancelRecheck: () => void = () => {}
   #unwatchGrant: () => void = () => {}
   readonly #watched = new Map<string, () => void>()
   readonly #onAbort = () => {
     const cause = this.#options.signal?.reason
-    this.giveUp(new AbortedError('acquire was aborted by its signal', { cause }))
+    this.abandon(new AbortedError('acquire was aborted by its signal', { cause }))
   }
 
   constructor(session: EtcdSession, options: AcquireOptions) {
@@ -94,21 +94,21 @@ export class Acquire {
   }
 
   /** Rejects, and takes away what is left in etcd. */
-  giveUp(error: LeaseholdError): void {
+  abandon(error: LeaseholdError): void {
     if (this.#isOver) return
     this.#end()
     this.#reject(error)
-    const what: Word['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
+    const what: EndReasonRecord['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
     void this.#asking.then(() => {
       const word = { what, actor: '', text: '' }
-      return this.#session.cleanUp(this.names, this.request, word)
+      return this.#session.retryRelease(this.names, this.request, word)
     })
   }
 
   /** Rejects; nothing is left in etcd, or it goes with the session. */
   fail(error: LeaseholdError): void {
     if (this.#isOver) return
-    if (!(error instanceof SessionEndedError)) return this.giveUp(error)
+    if (!(error instanceof SessionEndedError)) return this.abandon(error)
     this.#end()
     this.#reject(error)
   }
@@ -116,7 +116,7 @@ export class Acquire {
   #end(): void {
     this.#isOver = true
     this.#cancelTimer()
-    this.#cancelServe()
+    this.#cancelGrant()
     this.#cancelRecheck()
     this.#unwatchGrant()
     for (const unwatch of this.#watched.values()) unwatch()
@@ -126,8 +126,8 @@ export class Acquire {
 
   #timeOut(): void {
     const { waitMs } = this.#options
-    if (!this.#isQueued) return this.giveUp(this.#session.store.client.unavailable('no answer to acquire in time'))
-    this.giveUp(new AcquireTimeoutError(`not acquired within ${waitMs} ms`, { cause: this.#lastError }))
+    if (!this.#isQueued) return this.abandon(this.#session.store.client.unavailable('no answer to acquire in time'))
+    this.abandon(new AcquireTimeoutError(`not acquired within ${waitMs} ms`, { cause: this.#lastError }))
   }
 
   // --- Asking ---
@@ -137,11 +137,11 @@ export class Acquire {
     const record = await this.#prepare()
     // Where nobody was of late, it only tries to take: a queue that will not be needed makes the question twice as long.
     const waits = this.#options.waitMs !== 0
-    let queues = waits && store.crowded.some(this.names)
+    let queues = waits && store.contended.some(this.names)
     for (;;) {
       const limitMs = this.#options.waitMs === 0 ? ANSWER_MS : Math.max(CALL_TIMEOUT_MS, this.#options.waitMs)
-      const goesOn = () => !this.#isOver
-      const { inner, revision } = await this.#session.guarded(limitMs, () => this.#question(record, queues), goesOn)
+      const isWanted = () => !this.#isOver
+      const { inner, revision } = await this.#session.guarded(limitMs, () => this.#acquireTxn(record, queues), isWanted)
       if (inner.succeeded) return this.#granted(holdOf({ ...record, base: this.#base }, this.names), revision, false)
       const views = this.names.map((name, i) => {
         const at = i * 2 + (queues ? 1 : 0)
@@ -153,10 +153,10 @@ export class Acquire {
       this.#checkMismatch(views)
       this.#isQueued = queues
       if (queues) {
-        store.crowded.add(this.names)
+        store.contended.add(this.names)
         return this.#wait(views, revision)
       }
-      store.crowded.add(this.names)
+      store.contended.add(this.names)
       const isFree = views.every((view, i) => {
         const mode = record.locks[i]?.mode
         return view.waiters.length === 0 && mode !== undefined && placeIn(view, mode) !== undefined
@@ -183,12 +183,12 @@ export class Acquire {
       delayMs: lockDelayMs,
       delayLease: String(delayLease),
       persistent,
-      ...(this.#secret === undefined ? {} : { secret: hashOf(this.#secret) }),
+      ...(this.#secret === undefined ? {} : { secret: secretHash(this.#secret) }),
       data: Buffer.from(data).toString('base64'),
     }
   }
 
-  #question(unbased: RequestRecord, queues: boolean): TxnRequest {
+  #acquireTxn(unbased: RequestRecord, queues: boolean): TxnRequest {
     const { store, leaseId: lease } = this.#session
     const { layout } = store
     this.#base = store.base
@@ -236,15 +236,15 @@ export class Acquire {
         events: ([event]) => {
           if (event) void this.#granted(recordOf<HoldRecord>(event.kv), event.kv.createRevision, true)
         },
-        gap: () => this.#serveSoon(0),
+        gap: () => this.#grantSoon(0),
       },
     )
-    this.#look(views, revision)
+    this.#watchBlockers(views, revision)
     this.#recheck()
   }
 
   /** Watches what is in the way; serves when nothing is. */
-  #look(views: readonly LockView[], revision: number): void {
+  #watchBlockers(views: readonly LockView[], revision: number): void {
     const wanted = new Map<string, () => () => void>()
     let isFree = true
     for (const [i, view] of views.entries()) {
@@ -274,7 +274,7 @@ export class Acquire {
       this.#watched.delete(what)
     }
     for (const [what, watch] of wanted) if (!this.#watched.has(what)) this.#watched.set(what, watch())
-    if (isFree) this.#serveSoon(0)
+    if (isFree) this.#grantSoon(0)
   }
 
   #watch(what: string, span: { key: Buffer; rangeEnd?: Buffer }, revision: number, leaves: boolean): () => void {
@@ -282,11 +282,11 @@ export class Acquire {
     return this.#session.store.client.watches.add(
       { ...span, from: revision + 1, ...filter },
       {
-        events: () => this.#serveSoon(GRANT_GRACE_MS),
+        events: () => this.#grantSoon(GRANT_GRACE_MS),
         gap: () => {
           // It is over: what is found by looking is watched anew.
           this.#watched.delete(what)
-          this.#serveSoon(0)
+          this.#grantSoon(0)
         },
       },
     )
@@ -300,43 +300,43 @@ export class Acquire {
     const { platform } = this.#session
     const delayMs = RECHECK_MS * (0.75 + platform.random() / 2)
     this.#cancelRecheck = platform.after(delayMs, () => {
-      this.#serveSoon(0)
+      this.#grantSoon(0)
       this.#recheck()
     })
   }
 
-  #serveSoon(delayMs: number): void {
+  #grantSoon(delayMs: number): void {
     if (this.#isOver) return
-    if (this.#serving) {
-      this.#serveAgain = true
+    if (this.#granting) {
+      this.#grantAgain = true
       return
     }
-    this.#serving = true
-    const serve = () => {
-      this.#serve().then(
-        () => this.#served(0),
+    this.#granting = true
+    const grantWaiters = () => {
+      this.#grantWaiters().then(
+        () => this.#grantAttempted(0),
         (error: unknown) => {
           this.#lastError = asError(error)
           if (error instanceof UnavailableError) {
-            this.#serveAgain = true
-            this.#served(AGAIN_MS)
+            this.#grantAgain = true
+            this.#grantAttempted(RETRY_PAUSE_MS)
           } else this.fail(asError(error))
         },
       )
     }
-    this.#cancelServe = delayMs === 0 ? (serve(), () => {}) : this.#session.platform.after(delayMs, serve)
+    this.#cancelGrant = delayMs === 0 ? (grantWaiters(), () => {}) : this.#session.platform.after(delayMs, grantWaiters)
   }
 
-  #served(delayMs: number): void {
-    this.#serving = false
-    if (this.#isOver || !this.#serveAgain) return
-    this.#serveAgain = false
-    this.#serveSoon(delayMs)
+  #grantAttempted(delayMs: number): void {
+    this.#granting = false
+    if (this.#isOver || !this.#grantAgain) return
+    this.#grantAgain = false
+    this.#grantSoon(delayMs)
   }
 
-  async #serve(): Promise<void> {
+  async #grantWaiters(): Promise<void> {
     if (this.#isOver) return
-    const { revision, locks, grants, base } = await this.#session.store.serve(this.names, CALL_TIMEOUT_MS)
+    const { revision, locks, grants, base } = await this.#session.store.grantWaiters(this.names, CALL_TIMEOUT_MS)
     if (this.#isOver) return
     const grant = grants.find(({ waiter }) => waiter.request === this.request)
     if (grant) {
@@ -350,8 +350,8 @@ export class Acquire {
       throw new NotHolderError('it was granted, and ended before the answer arrived')
     }
     // Others were granted: what is in the way now is read again, at once.
-    if (grants.length > 0) this.#serveAgain = true
-    else this.#look(views, revision)
+    if (grants.length > 0) this.#grantAgain = true
+    else this.#watchBlockers(views, revision)
   }
 
   // --- The grant ---

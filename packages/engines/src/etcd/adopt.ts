@@ -3,7 +3,7 @@ import { NotHolderError } from '@leasehold/core'
 import { heldView, type HoldRecord, idOf, recordOf } from './layout.js'
 import type { EtcdSession } from './session.js'
 import { kvsOf } from './store.js'
-import { hashOf, wordOp } from './words.js'
+import { secretHash, endReasonOp } from './end-reasons.js'
 
 export interface AdoptOptions {
   readonly id: bigint
@@ -16,7 +16,7 @@ export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: Ado
   const found = await session.store.findHold(id, timeoutMs)
   const gone = new NotHolderError(`hold ${id} does not exist (any more)`)
   if (found === undefined) throw gone
-  if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
+  if (found.record.secret !== secretHash(secret)) throw new NotHolderError(`hold ${id} has another secret`)
   const number = session.nextRequest()
   const request = `${session.sid}.${number}`
   const newSecret = Buffer.from(session.platform.randomBytes(16)).toString('hex')
@@ -35,12 +35,12 @@ export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: Ado
     number,
     epoch: session.store.epoch,
   }
-  const unbased = { ...found.record, ...own, secret: hashOf(newSecret), delayLease, ordinal: 0, terms, grantedAt }
+  const unbased = { ...found.record, ...own, secret: secretHash(newSecret), delayLease, ordinal: 0, terms, grantedAt }
   let record: HoldRecord = unbased
   const { layout } = session.store
   const names = unbased.locks.map(({ name }) => name)
   const held = layout.hold(names[0] as string, request)
-  const word = await wordOp(
+  const word = await endReasonOp(
     session.store,
     found,
     { what: 'moved', request: found.request, actor: session.client, text: '' },

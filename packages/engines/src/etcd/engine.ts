@@ -23,14 +23,14 @@ import {
   UnavailableError,
   WatchError,
 } from '@leasehold/core'
-import { EtcdClient } from './client.js'
+import { EtcdClient } from './api/client.js'
 import { watchStore, type Item } from './events.js'
 import { bytesOf, type HoldRecord, recordOf, serialOf, type SessionRecord } from './layout.js'
-import type { Op, TxnRequest } from './messages.js'
-import { queryStore } from './query.js'
+import type { Op, TxnRequest } from './api/messages.js'
+import { queryStore } from './queries.js'
 import { registerOf } from './registers.js'
 import { EtcdSession } from './session.js'
-import { wordOp } from './words.js'
+import { endReasonOp } from './end-reasons.js'
 import { kvsOf, Store } from './store.js'
 import { parseEtcdUrl } from './url.js'
 
@@ -71,7 +71,7 @@ class EtcdEngine implements Engine {
     this.name = url.replace(/\/\/[^@/]*@/, '//')
     this.#client = new EtcdClient(this.name, place, this.#platform, (status) => this.#tell(status))
     this.#store = new Store(this.#client, place.prefix, place.epoch, this.#platform)
-    this.#store.wentBack = (error) => {
+    this.#store.onRevisionRegressed = (error) => {
       for (const session of [...this.#sessions]) session.end('epoch-changed', error)
     }
   }
@@ -158,7 +158,7 @@ class EtcdEngine implements Engine {
     if (found === undefined) throw new NotHolderError(`hold ${hold} does not exist (any more)`)
     const { request, record, revision } = found
     const names = record.locks.map(({ name }) => name)
-    const word = await wordOp(store, found, { what: 'stolen', request, actor, text: reason }, timeoutMs)
+    const word = await endReasonOp(store, found, { what: 'stolen', request, actor, text: reason }, timeoutMs)
     const ops: Op[] = [
       ...store.leaveOps(names, request, false),
       word,

@@ -9,7 +9,7 @@ import {
   LAST_ORDINAL,
   type LeaseholdError,
   type SessionId,
-  shows,
+  matchesPrefix,
   WatchError,
 } from '@leasehold/core'
 import {
@@ -23,9 +23,9 @@ import {
   serialOf,
   serialPart,
   type SessionRecord,
-  type Word,
+  type EndReasonRecord,
 } from './layout.js'
-import type { KeyValue, WatchEventMessage } from './messages.js'
+import type { KeyValue, WatchEventMessage } from './api/messages.js'
 import { registerOf } from './registers.js'
 import type { Store } from './store.js'
 
@@ -59,7 +59,7 @@ export async function* watchStore(
   }
   const take = (event: Event, index: number, ordinal: number) => {
     if (index === from.index && ordinal <= from.ordinal) return
-    if (!shows(prefix, event)) return
+    if (!matchesPrefix(prefix, event)) return
     if (items.length >= BUFFER_MAX)
       return fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
     items.push({ cursor: { epoch: from.epoch, index: index as Index, ordinal }, event })
@@ -137,12 +137,12 @@ export function eventsOf(store: Store, group: readonly WatchEventMessage[]): Eve
     if (type === 1 && prevKv === undefined) throw new WatchError('what was deleted is compacted away in etcd')
     changes.push({ parsed, isPut: type === 0, kv, before: prevKv })
   }
-  const words = new Map<string, Word>()
+  const words = new Map<string, EndReasonRecord>()
   const ended = new Map<string, EndReason>()
   const sessions: Event[] = []
   for (const change of changes) {
-    if (change.parsed.kind === 'word' && change.isPut) {
-      const word = recordOf<Word>(change.kv)
+    if (change.parsed.kind === 'end-reason' && change.isPut) {
+      const word = recordOf<EndReasonRecord>(change.kv)
       words.set(word.request, word)
     }
     if (change.parsed.kind === 'session') sessions.push(...sessionEvents(change, ended))
@@ -175,7 +175,11 @@ function sessionEvents({ isPut, kv, before }: Change, ended: Map<string, EndReas
   return kv.createRevision === kv.modRevision ? [{ kind: 'sessionOpened', session, client: record.client }] : []
 }
 
-function freedEvents({ parsed, before }: Change, word: Word | undefined, ended: Map<string, EndReason>): Event[] {
+function freedEvents(
+  { parsed, before }: Change,
+  word: EndReasonRecord | undefined,
+  ended: Map<string, EndReason>,
+): Event[] {
   const kv = before as KeyValue
   const record = recordOf<HoldRecord>(kv)
   if (record.locks[0]?.name !== parsed.name) return []
@@ -196,7 +200,7 @@ function heldEvents({ parsed, kv }: Change): Event[] {
 
 function waitEvents(
   { parsed, isPut, kv, before }: Change,
-  word: Word | undefined,
+  word: EndReasonRecord | undefined,
   ended: Map<string, EndReason>,
 ): Event[] {
   const record = recordOf<RequestRecord>(isPut ? kv : (before as KeyValue))

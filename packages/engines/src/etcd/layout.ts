@@ -9,7 +9,7 @@ import {
   tokenOf,
 } from '@leasehold/core'
 import type { Serial } from '@leasehold/core'
-import type { KeyValue } from './messages.js'
+import type { KeyValue } from './api/messages.js'
 
 /**
  * What lies in etcd, below the prefix. JSON, so that an operator can read it with `etcdctl get --prefix leasehold/`.
@@ -45,7 +45,7 @@ export class Layout {
     return this.#key(`o/${sid}`)
   }
 
-  word(sid: string): Buffer {
+  endReason(sid: string): Buffer {
     return this.#key(`s/${sid}/w`)
   }
 
@@ -114,7 +114,7 @@ export class Layout {
     if (text.startsWith('s/')) {
       const [, sid = '', rest] = text.split('/')
       if (rest === undefined) return { kind: 'session', name: sid, request: '' }
-      if (rest === 'w') return { kind: 'word', name: sid, request: '' }
+      if (rest === 'w') return { kind: 'end-reason', name: sid, request: '' }
       return undefined
     }
     return text === 'epoch' ? { kind: 'epoch', name: '', request: '' } : undefined
@@ -131,7 +131,7 @@ export interface Span {
 }
 
 export interface ParsedKey {
-  readonly kind: 'q' | 'h' | 'd' | 'session' | 'word' | 'register' | 'epoch'
+  readonly kind: 'q' | 'h' | 'd' | 'session' | 'end-reason' | 'register' | 'epoch'
   /** The lock, the register or the session. */
   readonly name: string
   readonly request: string
@@ -195,7 +195,7 @@ export interface Terms {
 }
 
 /** Why something ended in this revision. */
-export interface Word {
+export interface EndReasonRecord {
   readonly what: 'stolen' | 'moved' | 'timeout' | 'cancelled'
   readonly request: string
   readonly actor: string

@@ -9,7 +9,7 @@ import {
   VersionConflictError,
 } from '@leasehold/core'
 import { idOf, type Layout, type Numbering, revisionOf } from './layout.js'
-import type { Compare, KeyValue, Op } from './messages.js'
+import type { Compare, KeyValue, Op } from './api/messages.js'
 import type { EtcdSession, OwnHold } from './session.js'
 import { kvsOf } from './store.js'
 

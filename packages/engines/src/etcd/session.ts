@@ -18,7 +18,7 @@ import {
 } from '@leasehold/core'
 import { Acquire } from './acquire.js'
 import { adopt, type AdoptOptions } from './adopt.js'
-import { LostAnswer, RefusedByEtcd } from './client.js'
+import { LostAnswer, RefusedByEtcd } from './api/client.js'
 import {
   bytesOf,
   type HoldRecord,
@@ -27,13 +27,13 @@ import {
   recordOf,
   revisionOf,
   type SessionRecord,
-  type Word,
+  type EndReasonRecord,
 } from './layout.js'
-import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './messages.js'
+import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './api/messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
-import type { PlannedGrant } from './serve.js'
+import type { PlannedGrant } from './grant-plan.js'
 import { kvsOf, type Store } from './store.js'
-import { hashOf } from './words.js'
+import { secretHash } from './end-reasons.js'
 
 /** Acquires and writes of one session that may be open at once. */
 const REQUESTS_MAX = 10_000
@@ -41,7 +41,7 @@ const REQUESTS_MAX = 10_000
 export const LOCKS_MAX = 32
 /** A lease for a delay lives this much longer than the session and the delay together. */
 const DELAY_SLACK_MS = 1_000
-const CLEAN_UP_PAUSE_MS = 200
+const RETRY_PAUSE_MS = 200
 const CALL_TIMEOUT_MS = 5_000
 const TIMER_MAX_MS = 2 ** 31 - 1
 
@@ -142,7 +142,7 @@ export class EtcdSession implements EngineSession {
     const request: TxnRequest = { compare: [], success: looks, failure: [] }
     const { header, responses } = await client.txn(request, { timeoutMs: left(), repeatable: true })
     this.#checkEpoch(kvsOf(responses[1])[0])
-    this.#judge(kvsOf(responses[0])[0])
+    this.#checkSession(kvsOf(responses[0])[0])
     if (header.raftTerm !== term) throw new UnavailableError('etcd has elected another leader during the renewal')
   }
 
@@ -174,7 +174,7 @@ export class EtcdSession implements EngineSession {
   }
 
   cancelAcquires(why: string): void {
-    for (const acquire of [...this.#acquires]) acquire.giveUp(new AbortedError(why))
+    for (const acquire of [...this.#acquires]) acquire.abandon(new AbortedError(why))
   }
 
   /** Whether a task of this client waits for one of these locks. */
@@ -191,10 +191,10 @@ export class EtcdSession implements EngineSession {
   /** What is not answered in time is sent on until the session ends: a hold must not stay behind in a live session. */
   async release(hold: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { timeoutMs, secret } = options
-    const own = this.#holds.get(hold) ?? (await this.#foreign(hold, secret, timeoutMs))
+    const own = this.#holds.get(hold) ?? (await this.#findForeign(hold, secret, timeoutMs))
     if (own === undefined) return { released: false }
     this.#holds.delete(hold)
-    const releasing = this.#releaseSurely(own)
+    const releasing = this.#releaseWithRetries(own)
     return new Promise((resolve, reject) => {
       const late = () => reject(this.store.client.unavailable('the release was not answered in time'))
       const cancel = this.platform.after(Math.min(timeoutMs, TIMER_MAX_MS), late, true)
@@ -202,27 +202,27 @@ export class EtcdSession implements EngineSession {
     })
   }
 
-  async #releaseSurely(own: OwnHold): Promise<{ released: boolean }> {
+  async #releaseWithRetries(own: OwnHold): Promise<{ released: boolean }> {
     const attempts = { repeats: 0 }
     for (;;) {
       try {
-        return await this.#releaseNow(own, CALL_TIMEOUT_MS, attempts)
+        return await this.#releaseOnce(own, CALL_TIMEOUT_MS, attempts)
       } catch (error) {
         if (!(error instanceof UnavailableError) || this.#ended || this.store.client.closed) throw error
         attempts.repeats++
-        await new Promise<void>((resolve) => this.platform.after(CLEAN_UP_PAUSE_MS, resolve))
+        await new Promise<void>((resolve) => this.platform.after(RETRY_PAUSE_MS, resolve))
       }
     }
   }
 
-  async #releaseNow(own: OwnHold, timeoutMs: number, attempts: { repeats: number }): Promise<{ released: boolean }> {
+  async #releaseOnce(own: OwnHold, timeoutMs: number, attempts: { repeats: number }): Promise<{ released: boolean }> {
     const names = own.record.locks.map(({ name }) => name)
     const ops = this.store.leaveOps(names, own.request, own.record.delayMs > 0, own.hasWaited)
     const isAlone = !own.hasWaited && names.length === 1 && own.record.locks[0]?.mode === 'exclusive'
     let request: TxnRequest = { compare: [], success: ops, failure: [] }
     let grants: readonly PlannedGrant[] = []
-    if (!isAlone || this.waitsFor(names) || this.store.crowded.some(names)) {
-      const reading = await this.store.readToServe(names, timeoutMs, own.request)
+    if (!isAlone || this.waitsFor(names) || this.store.contended.some(names)) {
+      const reading = await this.store.readForGrants(names, timeoutMs, own.request)
       const parts = this.store.parts(reading, reading.plan.grants, ops.length)
       const { compare, success } = parts
       grants = parts.grants
@@ -235,7 +235,7 @@ export class EtcdSession implements EngineSession {
       if (!(error instanceof RefusedByEtcd)) throw error
       return this.store.client.txn({ compare: [], success: ops, failure: [] }, options)
     })
-    if (!answer.succeeded && grants.length > 0) await this.store.endClosed(grants, timeoutMs)
+    if (!answer.succeeded && grants.length > 0) await this.store.revokeClosedSessions(grants, timeoutMs)
     const deleted = answer.responses.slice(0, names.length).some((one) => (one.delete?.deleted ?? 0) > 0)
     return { released: deleted || attempts.repeats > 0 }
   }
@@ -302,12 +302,12 @@ export class EtcdSession implements EngineSession {
   async guarded(
     timeoutMs: number,
     build: (wasLost: boolean) => TxnRequest,
-    goesOn: () => boolean = () => true,
+    isWanted: () => boolean = () => true,
   ): Promise<{ inner: TxnResponse; revision: number; wasLost: boolean }> {
     const { client, layout } = this.store
     const endAt = this.platform.monotonicMs() + timeoutMs
     let wasLost = false
-    while (goesOn()) {
+    while (isWanted()) {
       this.#check()
       const left = Math.max(1, endAt - this.platform.monotonicMs())
       if (this.#isUncertain) await this.barrier(left)
@@ -327,7 +327,7 @@ export class EtcdSession implements EngineSession {
           return { inner: answer.responses[0]?.txn as TxnResponse, revision: answer.header.revision, wasLost }
         }
         this.#checkEpoch(kvsOf(answer.responses[1])[0])
-        this.#judge(kvsOf(answer.responses[0])[0])
+        this.#checkSession(kvsOf(answer.responses[0])[0])
       } catch (error) {
         if (!(error instanceof LostAnswer)) throw error
         wasLost = true
@@ -357,15 +357,15 @@ export class EtcdSession implements EngineSession {
       { timeoutMs, repeatable: true },
     )
     if (succeeded) this.#guard = header.revision
-    else this.#judge(kvsOf(responses[0])[0])
+    else this.#checkSession(kvsOf(responses[0])[0])
     this.#isUncertain = false
   }
 
   /** Takes a request away for good, now or when etcd is there again; at the latest it goes with the session. */
-  async cleanUp(names: readonly string[], request: string, word: Omit<Word, 'request'>): Promise<void> {
+  async retryRelease(names: readonly string[], request: string, word: Omit<EndReasonRecord, 'request'>): Promise<void> {
     const ops = this.store.leaveOps(names, request, true)
     const put: Op = {
-      put: { key: this.store.layout.word(this.sid), value: bytesOf({ ...word, request }), lease: this.leaseId },
+      put: { key: this.store.layout.endReason(this.sid), value: bytesOf({ ...word, request }), lease: this.leaseId },
     }
     while (!this.#ended && !this.store.client.closed) {
       try {
@@ -373,7 +373,7 @@ export class EtcdSession implements EngineSession {
         return
       } catch (error) {
         if (!(error instanceof UnavailableError)) return
-        await new Promise<void>((resolve) => this.platform.after(CLEAN_UP_PAUSE_MS, resolve))
+        await new Promise<void>((resolve) => this.platform.after(RETRY_PAUSE_MS, resolve))
       }
     }
   }
@@ -389,11 +389,11 @@ export class EtcdSession implements EngineSession {
     }
   }
 
-  async #foreign(id: bigint, secret: string | undefined, timeoutMs: number): Promise<OwnHold | undefined> {
+  async #findForeign(id: bigint, secret: string | undefined, timeoutMs: number): Promise<OwnHold | undefined> {
     if (secret === undefined) return undefined
     const found = await this.store.findHold(id, timeoutMs)
     if (found === undefined) return undefined
-    if (found.record.secret !== hashOf(secret)) throw new NotHolderError(`hold ${id} has another secret`)
+    if (found.record.secret !== secretHash(secret)) throw new NotHolderError(`hold ${id} has another secret`)
     return { request: found.request, record: found.record, hasWaited: true }
   }
 
@@ -402,7 +402,7 @@ export class EtcdSession implements EngineSession {
   }
 
   /** What the session's key says; throws when the session is over. */
-  #judge(kv: KeyValue | undefined): void {
+  #checkSession(kv: KeyValue | undefined): void {
     if (kv === undefined) throw this.end('expired', new SessionEndedError('the session has expired'))
     const record = recordOf<SessionRecord>(kv)
     if (record.state === 'closed') {
@@ -425,23 +425,23 @@ export class EtcdSession implements EngineSession {
     const target = { key: layout.session(this.sid), rangeEnd: layout.sessionEnd(this.sid), from }
     return client.watches.add(target, {
       events: (events) => {
-        for (const event of events) this.#told(event)
+        for (const event of events) this.#received(event)
       },
       gap: () => void this.#resync(),
     })
   }
 
-  #told(event: WatchEventMessage): void {
+  #received(event: WatchEventMessage): void {
     const parsed = this.store.layout.parse(event.kv.key)
     if (parsed?.kind === 'session') {
       try {
-        this.#judge(event.type === 0 ? event.kv : undefined)
+        this.#checkSession(event.type === 0 ? event.kv : undefined)
       } catch {
         // The listener has been told.
       }
     }
-    if (parsed?.kind !== 'word' || event.type !== 0) return
-    const word = recordOf<Word>(event.kv)
+    if (parsed?.kind !== 'end-reason' || event.type !== 0) return
+    const word = recordOf<EndReasonRecord>(event.kv)
     if (word.what !== 'stolen' && word.what !== 'moved') return
     for (const [id, hold] of this.#holds) {
       if (hold.request !== word.request) continue
@@ -459,7 +459,7 @@ export class EtcdSession implements EngineSession {
         { key: this.store.layout.session(this.sid) },
         CALL_TIMEOUT_MS,
       )
-      this.#judge(kvs[0])
+      this.#checkSession(kvs[0])
       this.#unwatch = this.#watch(header.revision + 1)
       for (const [id, { request, record }] of holds) {
         const key = this.store.layout.hold(record.locks[0]?.name as string, request)
@@ -467,7 +467,7 @@ export class EtcdSession implements EngineSession {
         if (found.kvs.length === 0 && this.#holds.delete(id)) this.listener.holdEnded(id, 'stolen', 'it is gone')
       }
     } catch (error) {
-      if (error instanceof UnavailableError) this.platform.after(CLEAN_UP_PAUSE_MS, () => void this.#resync())
+      if (error instanceof UnavailableError) this.platform.after(RETRY_PAUSE_MS, () => void this.#resync())
     }
   }
 }

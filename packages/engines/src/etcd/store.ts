@@ -1,7 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import { EpochChangedError, InvalidError, splitToken, UnavailableError } from '@leasehold/core'
-import { type EtcdClient, RefusedByEtcd } from './client.js'
-import { baseFor, clusterOf, recordCluster } from './base.js'
+import { type EtcdClient, RefusedByEtcd } from './api/client.js'
+import { baseFor, clusterOf, recordCluster } from './serial-base.js'
 import {
   bytesOf,
   type EpochRecord,
@@ -14,13 +14,13 @@ import {
   serialOf,
   type SessionRecord,
 } from './layout.js'
-import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './messages.js'
-import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './serve.js'
+import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './api/messages.js'
+import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './grant-plan.js'
 
 /** Clients that connect at the same time raise the base together: one of them does it. */
 const RAISE_ATTEMPTS_MAX = 10
 /** Others grant at the same time: so often a serving begins anew. */
-const SERVE_ATTEMPTS_MAX = 30
+const GRANT_ATTEMPTS_MAX = 30
 /** Front waiters of several locks lead to further locks: so many are read for one serving. */
 const LOCKS_READ_MAX = 256
 /** etcd takes 128 operations in a transaction. */
@@ -31,14 +31,14 @@ export interface Reading {
   readonly locks: ReadonlyMap<string, LockView>
 }
 
-export interface Served extends Reading {
+export interface GrantResult extends Reading {
   /** What was granted, at `revision`. */
   readonly grants: readonly PlannedGrant[]
   /** The base that it was granted with. */
   readonly base: number
 }
 
-export interface ServeParts {
+export interface GrantTxnParts {
   readonly compare: Compare[]
   readonly success: Op[]
   readonly grants: readonly PlannedGrant[]
@@ -48,14 +48,14 @@ export interface ServeParts {
 export class Store {
   readonly layout: Layout
   /** Locks that were taken when they were asked for lately. */
-  readonly crowded: Crowded
+  readonly contended: RecentContention
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
-  #founding: Promise<number> | undefined
+  #initializing: Promise<number> | undefined
   #warned = false
   /** The next serial must not be lower: those before it were given. */
   #atLeast = 0
   /** Told that etcd was restored to an earlier revision. */
-  wentBack: (error: EpochChangedError) => void = () => {}
+  onRevisionRegressed: (error: EpochChangedError) => void = () => {}
 
   constructor(
     readonly client: EtcdClient,
@@ -66,9 +66,9 @@ export class Store {
     this.layout = new Layout(prefix)
     // A service that was never ready reads everything before its first grant.
     client.onReconnect(async (timeoutMs) => {
-      if (this.#epoch !== undefined) await this.#found(timeoutMs)
+      if (this.#epoch !== undefined) await this.#initialize(timeoutMs)
     })
-    this.crowded = new Crowded(platform)
+    this.contended = new RecentContention(platform)
   }
 
   get epoch(): number {
@@ -96,10 +96,10 @@ export class Store {
    */
   ready(timeoutMs: number): Promise<number> {
     if (this.#epoch !== undefined) return Promise.resolve(this.#epoch.record.epoch)
-    this.#founding ??= this.#found(timeoutMs).finally(() => {
-      this.#founding = undefined
+    this.#initializing ??= this.#initialize(timeoutMs).finally(() => {
+      this.#initializing = undefined
     })
-    return this.#founding
+    return this.#initializing
   }
 
   /** The epoch was raised: it is read again with the next call. */
@@ -114,7 +114,7 @@ export class Store {
     return record.epoch
   }
 
-  async #found(timeoutMs: number): Promise<number> {
+  async #initialize(timeoutMs: number): Promise<number> {
     const key = this.layout.epoch
     for (let attempt = 1; attempt <= RAISE_ATTEMPTS_MAX; attempt++) {
       const { kvs, header } = await this.client.range({ key }, timeoutMs, true)
@@ -152,7 +152,9 @@ export class Store {
     if (revision >= seen) return
     this.#atLeast = Math.max(this.#atLeast, serialOf({ base: this.base }, seen + 1))
     this.client.startOver(revision)
-    this.wentBack(new EpochChangedError(`etcd has gone back from revision ${seen} to ${revision}: it was restored`))
+    this.onRevisionRegressed(
+      new EpochChangedError(`etcd has gone back from revision ${seen} to ${revision}: it was restored`),
+    )
   }
 
   #checkCluster(record: EpochRecord, clusterId: bigint): void {
@@ -198,7 +200,11 @@ export class Store {
   }
 
   /** The same, with all locks that are needed to know who is to be granted. `without`: this request is leaving. */
-  async readToServe(names: readonly string[], timeoutMs: number, without?: string): Promise<Reading & { plan: Plan }> {
+  async readForGrants(
+    names: readonly string[],
+    timeoutMs: number,
+    without?: string,
+  ): Promise<Reading & { plan: Plan }> {
     const { revision, locks: first } = await this.read(names, timeoutMs)
     const locks = new Map<string, LockView>()
     const add = (more: ReadonlyMap<string, LockView>) => {
@@ -214,10 +220,10 @@ export class Store {
   }
 
   /** Grants whatever can be granted around these locks. */
-  async serve(names: readonly string[], timeoutMs: number): Promise<Served> {
+  async grantWaiters(names: readonly string[], timeoutMs: number): Promise<GrantResult> {
     for (let attempt = 1; ; attempt++) {
       await this.ready(timeoutMs)
-      const reading = await this.readToServe(names, timeoutMs)
+      const reading = await this.readForGrants(names, timeoutMs)
       const { base } = this
       const { compare, success, grants } = this.parts(reading, reading.plan.grants)
       if (grants.length === 0) return { ...reading, grants, base }
@@ -225,8 +231,8 @@ export class Store {
       if (answer === 'impossible') return { ...reading, grants: [], base }
       if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants, base }
       for (const kv of kvsOf(answer.responses[0])) this.note(kv)
-      if (attempt >= SERVE_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
-      await this.endClosed(grants, timeoutMs)
+      if (attempt >= GRANT_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
+      await this.revokeClosedSessions(grants, timeoutMs)
     }
   }
 
@@ -235,7 +241,7 @@ export class Store {
    * leases, perhaps because it has died, are ended here. Closed is for good, and the closer is not needed for the rest:
    * what blocks after a hold's end has a lease of its own.
    */
-  async endClosed(grants: readonly PlannedGrant[], timeoutMs: number): Promise<void> {
+  async revokeClosedSessions(grants: readonly PlannedGrant[], timeoutMs: number): Promise<void> {
     const sids = new Set(grants.map(({ waiter }) => waiter.record.sid))
     const success = [...sids].map((sid): Op => ({ range: { key: this.layout.session(sid) } }))
     const answer = await this.client.txn({ compare: [], success, failure: [] }, { timeoutMs, repeatable: true })
@@ -262,7 +268,7 @@ export class Store {
    * The transaction's parts for these grants. A grant holds only while the waiter's key is there, which goes with its
    * lease; and while nothing has come to block its locks since they were read.
    */
-  parts(reading: Reading, planned: readonly PlannedGrant[], opsUsed = 0): ServeParts {
+  parts(reading: Reading, planned: readonly PlannedGrant[], opsUsed = 0): GrantTxnParts {
     const compare: Compare[] = []
     const success: Op[] = []
     const grants: PlannedGrant[] = []
@@ -395,11 +401,11 @@ function leave(view: LockView, without: string | undefined): LockView {
   return { blockers: view.blockers.filter(stays), waiters: view.waiters.filter(stays) }
 }
 
-const CROWDED_MS = 5_000
-const CROWDED_NAMES_MAX = 10_000
+const CONTENDED_MS = 5_000
+const CONTENDED_NAMES_MAX = 10_000
 
 /** Names at which somebody was met in the last seconds. A guess that saves time: nothing depends on it. */
-export class Crowded {
+export class RecentContention {
   readonly #met = new Map<string, number>()
 
   constructor(private readonly platform: ClientPlatform) {}
@@ -411,13 +417,13 @@ export class Crowded {
       this.#met.set(name, now)
     }
     for (const [name, at] of this.#met) {
-      if (this.#met.size <= CROWDED_NAMES_MAX && now - at < CROWDED_MS) break
+      if (this.#met.size <= CONTENDED_NAMES_MAX && now - at < CONTENDED_MS) break
       this.#met.delete(name)
     }
   }
 
   some(names: readonly string[]): boolean {
     const now = this.platform.monotonicMs()
-    return names.some((name) => now - (this.#met.get(name) ?? Number.NEGATIVE_INFINITY) < CROWDED_MS)
+    return names.some((name) => now - (this.#met.get(name) ?? Number.NEGATIVE_INFINITY) < CONTENDED_MS)
   }
 }

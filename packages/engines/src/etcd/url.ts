@@ -1,7 +1,7 @@
 import type { ConnectionOptions } from 'node:tls'
 import { EPOCH_MAX, InvalidError } from '@leasehold/core'
 
-export interface EtcdPlace {
+export interface EtcdUrl {
   /** One per member, `http://h1:2379` or `https://…`. */
   readonly endpoints: readonly string[]
   /** Before every key. */
@@ -21,7 +21,7 @@ const PORT = 2379
  * (default `leasehold`) and a slash.
  * @throws InvalidError
  */
-export function parseEtcdUrl(url: string, tls: ConnectionOptions = {}): EtcdPlace {
+export function parseEtcdUrl(url: string, tls: ConnectionOptions = {}): EtcdUrl {
   const match = /^etcd(\+tls)?:\/\/(?:([^@/]*)@)?([^/?@]+)(?:\/([^?]*))?(?:\?(.*))?$/i.exec(url)
   if (match === null) throw new InvalidError('not the URL of an etcd', { hint: FORM })
   const [, secure, login, hosts, prefix, query] = match

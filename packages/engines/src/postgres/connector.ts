@@ -14,13 +14,13 @@ import { CallError, Database, type Loaded, type Place } from './database.js'
 import { errorOfPg, isRaised, type PgDriver } from './driver.js'
 import { Listener } from './listener.js'
 import { PostgresMember } from './member.js'
-import type { PostgresPlace } from './url.js'
-import { Warnings } from './warnings.js'
+import type { PostgresUrl } from './url.js'
+import { Warnings } from './server-warnings.js'
 
 export interface PostgresConnectorOptions {
   readonly platform: ClientPlatform
   readonly driver: PgDriver
-  readonly place: PostgresPlace
+  readonly place: PostgresUrl
   readonly timeoutMs: number
   /** For the driver's option `ssl`. */
   readonly ssl?: unknown

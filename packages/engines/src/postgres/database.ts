@@ -1,8 +1,8 @@
 import { AccessError, InvalidError, type Serial, StorageError } from '@leasehold/core'
 import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
-import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './schema.js'
-import { movedSql, SERVER_FUNCTIONS } from './server-sql.js'
-import type { PostgresPlace } from './url.js'
+import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './sql/schema.js'
+import { movedSql, SERVER_FUNCTIONS } from './sql/server-identity.js'
+import type { PostgresUrl } from './url.js'
 
 /** The place of an entry in the log; two logs that agree on one agree on everything before it. */
 export interface Place {
@@ -71,13 +71,13 @@ export class Database {
   /** The connection is known to be the server's own and not a pooler's: statements may be prepared by name. */
   direct = false
   readonly #client: PgClient
-  readonly #place: PostgresPlace
+  readonly #place: PostgresUrl
   readonly #schema: string
   #turn: Promise<void> = Promise.resolve()
 
   constructor(
     driver: PgDriver,
-    place: PostgresPlace,
+    place: PostgresUrl,
     options: { timeoutMs: number; ssl?: unknown; lost: (error: Error) => void },
   ) {
     this.#place = place

@@ -1,5 +1,5 @@
 import { AccessError, InvalidError, LeaseholdError, LimitError, StorageError, UnavailableError } from '@leasehold/core'
-import { RAISED } from './schema.js'
+import { RAISED } from './sql/schema.js'
 
 /** A connection of the driver `pg`, as far as it is used here. */
 export interface PgClient {

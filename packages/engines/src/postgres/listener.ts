@@ -1,7 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import { clientOptions } from './database.js'
 import { cut, type PgClient, type PgDriver } from './driver.js'
-import type { PostgresPlace } from './url.js'
+import type { PostgresUrl } from './url.js'
 
 /** Pauses between attempts to listen, doubling. */
 const AGAIN_FIRST_MS = 100
@@ -12,7 +12,7 @@ const PROBE_MS = 2_000
 export interface ListenerOptions {
   readonly platform: ClientPlatform
   readonly driver: PgDriver
-  readonly place: PostgresPlace
+  readonly place: PostgresUrl
   readonly timeoutMs: number
   readonly ssl?: unknown
   /** Sends a notification over the other connection. */

@@ -334,7 +334,7 @@ export class PostgresMember implements Member<LockState> {
   /** Whether somebody here waits for something that time alone brings about. */
   get #isInterested(): boolean {
     const { state } = this.#log
-    if (!state.busy) return false
+    if (!state.hasDeadlines) return false
     if (this.#options.watched()) return true
     for (const session of this.#own) if (!state.machine.sessions.has(session)) this.#own.delete(session)
     for (const waiter of state.machine.waiters.values()) if (this.#own.has(waiter.session.id)) return true
@@ -348,7 +348,7 @@ export class PostgresMember implements Member<LockState> {
   /** Until the log should get an entry for time's sake. */
   get #untilTime(): number {
     const since = this.#options.platform.monotonicMs() - this.#heardAt
-    const due = this.#log.state.nextDue()
+    const due = this.#log.state.nextDeadline()
     const untilDue = due === undefined ? TICK_MS : Math.max(DUE_AGAIN_MS, due - this.#log.state.now)
     return Math.min(untilDue, TICK_MS) - since
   }

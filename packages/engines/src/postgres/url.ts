@@ -1,8 +1,8 @@
 import { InvalidError } from '@leasehold/core'
-import { SCHEMA_DEFAULT, schemaIdentifier } from './schema.js'
+import { SCHEMA_DEFAULT, schemaIdentifier } from './sql/schema.js'
 
 /** What a `postgres://` URL says. */
-export interface PostgresPlace {
+export interface PostgresUrl {
   /** For the driver: the URL without what is ours. */
   readonly connectionString: string
   /** For messages: without the password. */
@@ -23,7 +23,7 @@ const OWN = ['schema', 'migrate', 'listen'] as const
  * Reads `postgres://…`. Beside what the driver knows (`sslmode`, …): `schema` (default `leasehold`), `migrate=never`, and
  * `listen=off` or `listen=postgres://…` (percent-encoded: the direct URL of a database that is otherwise used through a pooler).
  */
-export function parsePostgresUrl(text: string): PostgresPlace {
+export function parsePostgresUrl(text: string): PostgresUrl {
   let url: URL
   try {
     url = new URL(text)

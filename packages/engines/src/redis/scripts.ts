@@ -2,7 +2,7 @@
  * KEYS[1] the lock; ARGV: our value, TTL in ms. Answers -3 when it is ours now, or how long the other's lease lasts (-1: for
  * ever). That it was ours already is the answer to a question whose first answer was lost.
  */
-export const TAKE = `
+export const ACQUIRE = `
 if redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return -3 end
 if redis.call('get', KEYS[1]) == ARGV[1] then redis.call('pexpire', KEYS[1], ARGV[2]) return -3 end
 return redis.call('pttl', KEYS[1])`
@@ -13,13 +13,13 @@ if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('pexpire', KEYS[1], ARGV[2])`
 
 /** KEYS[1] the lock; ARGV: our value, the channel of those who wait. 1 + how many of them heard it; 0: it was not ours. */
-export const GIVE = `
+export const RELEASE = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('del', KEYS[1])
 return 1 + redis.call('publish', ARGV[2], '')`
 
 /** KEYS[1] the lock; ARGV: our value, the next one's, TTL in ms. 1: the next one has it; 0: it was not ours. */
-export const PASS = `
+export const HANDOVER = `
 if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('set', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return 1`

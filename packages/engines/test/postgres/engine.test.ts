@@ -15,7 +15,7 @@ import { startPostgres } from '../../../../tests/services/postgres.js'
 import type { Service } from '../../../../tests/services/process.js'
 import { describeWith } from '../../../../tests/services/suite.js'
 import { CHECK_ENTRIES } from '../../src/postgres/applied-log.js'
-import { SCHEMA_VERSION } from '../../src/postgres/schema.js'
+import { SCHEMA_VERSION } from '../../src/postgres/sql/schema.js'
 import { parsePostgresUrl, postgresEngine, postgresSql, raiseEpoch } from '../../src/postgres.js'
 
 /** The counter in a token. */

@@ -132,7 +132,7 @@ class Server {
 
   #tick(): void {
     this.#process.after(TICK_US, () => {
-      if (this.#state.busy) this.#entry([])
+      if (this.#state.hasDeadlines) this.#entry([])
       this.#tick()
     })
   }

@@ -59,15 +59,15 @@ export class SimulatedClient {
   believes(hold: Hold): void {
     const { process } = this
     const { serial } = splitToken(hold.id)
-    const { home } = hold[holdInternals]
+    const { host } = hold[holdInternals]
     void hold.lost.then(() => this.over.add(hold))
     this.options.beliefs.add({
       client: this.name,
       hold: serial as never,
       locks: hold.locks.map(({ name, mode }) => ({ name, mode })),
-      leaseMs: home.unconfirmedMs() + home.remaining(),
+      leaseMs: host.unconfirmedMs() + host.remaining(),
       // Looked at from outside, without the turn that its own code would need.
-      held: () => process.alive && home.ended === undefined && home.peek() > 0 && !this.over.has(hold),
+      held: () => process.alive && host.ended === undefined && host.peek() > 0 && !this.over.has(hold),
       clocksKept: () => !this.clocksBroken,
     })
   }

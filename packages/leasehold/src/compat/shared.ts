@@ -31,4 +31,4 @@ export interface Lease {
   stopRenewing(): void
 }
 
-export const leaseOf = (hold: Hold): Lease => hold[holdInternals].home
+export const leaseOf = (hold: Hold): Lease => hold[holdInternals].host

@@ -284,7 +284,7 @@ export class Loop {
     if (!this.closing || !tenure?.ready || !this.flusher.idle || !this.hasRoom) return
     const now = this.options.settings.platform.clock.monotonicMs()
     const { state } = this.applier
-    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDue(), state.busy)) return
+    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
     this.closing = false
     const at = tenure.stamp(now, state.now)
     const { data, batch } = this.proposals.close(at, this.batchBytes)
@@ -420,7 +420,7 @@ export class Loop {
     this.cancelDue?.()
     this.cancelDue = undefined
     if (!this.tenure?.ready || this.refusedBatch) return
-    const due = this.applier.state.nextDue()
+    const due = this.applier.state.nextDeadline()
     if (due === undefined || this.tenure.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings
     const delay = Math.max(1, due - this.tenure.clock.read(platform.clock.monotonicMs()))

@@ -1,4 +1,4 @@
-import { crc32, type LockState, type StateView } from '@leasehold/core'
+import { crc32, type LockState, type SnapshotWriter } from '@leasehold/core'
 import type { StatePieces } from '../snapshots/snapshots.js'
 import { type SliceOptions, Slices } from './slices.js'
 
@@ -9,7 +9,7 @@ export interface SnapshotMakerOptions extends SliceOptions {
 
 /** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
 export class SnapshotMaker {
-  private readonly view: StateView
+  private readonly view: SnapshotWriter
   private readonly slices: Slices
   private readonly pieces: Uint8Array[] = []
   private bytes = 0
@@ -19,7 +19,7 @@ export class SnapshotMaker {
     state: LockState,
     private readonly options: SnapshotMakerOptions,
   ) {
-    this.view = state.openView()
+    this.view = state.beginSnapshot()
     this.slices = new Slices(options, (work) => this.step(work))
   }
 

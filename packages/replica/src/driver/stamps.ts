@@ -1,9 +1,9 @@
-import { FreshMap, Reader } from '@leasehold/core'
+import { CompactingMap, Reader } from '@leasehold/core'
 import type { Entry, Index } from '@leasehold/raft'
 
 /** The stamps of entries that are in the log and not yet applied: a new leader's clock starts at the highest. */
 export class Stamps {
-  private readonly of = new FreshMap<Index, number>()
+  private readonly of = new CompactingMap<Index, number>()
   private last: Index = 0
 
   /** The log got these, in place of its suffix from the first of them on. */

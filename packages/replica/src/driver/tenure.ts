@@ -1,4 +1,4 @@
-import { FreshMap, type Index, type Millis } from '@leasehold/core'
+import { CompactingMap, type Index, type Millis } from '@leasehold/core'
 import type { Term } from '@leasehold/raft'
 import type { LeaderClock } from './leader-clock.js'
 import type { Waiting } from './proposals.js'
@@ -15,7 +15,7 @@ export class Tenure {
   /** The highest stamp that was proposed. */
   lastStamp: number
   /** Who waits for which entry. */
-  readonly waiting = new FreshMap<Index, readonly Waiting[]>()
+  readonly waiting = new CompactingMap<Index, readonly Waiting[]>()
 
   constructor(
     readonly term: Term,

@@ -8,7 +8,7 @@ import {
   type Hello,
   type Index,
   LAST_ORDINAL,
-  narrowQuery,
+  redactQuery,
   type Push,
   type QueryMessage,
   type Refused,
@@ -247,7 +247,7 @@ export class ServiceStream<State> {
       }
       const result = views.query(view.state, message.query, view.index)
       const { mayRead } = this.#peer
-      return { kind: 'queryAnswer', correlation, answer: mayRead ? narrowQuery(result, mayRead) : result }
+      return { kind: 'queryAnswer', correlation, answer: mayRead ? redactQuery(result, mayRead) : result }
     }
     const { correlation, stale } = message
     const inTurn = (): void => {

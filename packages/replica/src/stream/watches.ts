@@ -4,8 +4,8 @@ import {
   type EventsMessage,
   type Index,
   type MayRead,
-  narrowEvent,
-  shows,
+  redactEvent,
+  matchesPrefix,
 } from '@leasehold/core'
 import type { Member } from '../api.js'
 
@@ -24,7 +24,7 @@ export function eventsFor(watch: Watch, index: Index, events: readonly Event[], 
   events.forEach((event, i) => {
     const ordinal = first + i
     if (index === from.index && ordinal <= from.ordinal) return
-    if (shows(prefix, event)) items.push({ ordinal, event })
+    if (matchesPrefix(prefix, event)) items.push({ ordinal, event })
   })
   return items.length > 0 ? { kind: 'events', correlation, index, items } : undefined
 }
@@ -45,7 +45,7 @@ export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMe
   for (const { cursor, event } of past) {
     if (cursor.index !== index) close()
     index = cursor.index
-    if (shows(watch.prefix, event)) items.push({ ordinal: cursor.ordinal, event })
+    if (matchesPrefix(watch.prefix, event)) items.push({ ordinal: cursor.ordinal, event })
   }
   close()
   return messages
@@ -54,6 +54,6 @@ export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMe
 /** The same events without the names that the client may not read. */
 export function narrowed(message: EventsMessage, mayRead: MayRead | undefined): EventsMessage {
   if (mayRead === undefined) return message
-  const items = message.items.map(({ ordinal, event }) => ({ ordinal, event: narrowEvent(event, mayRead) }))
+  const items = message.items.map(({ ordinal, event }) => ({ ordinal, event: redactEvent(event, mayRead) }))
   return { ...message, items }
 }

@@ -48,7 +48,7 @@ describe('a snapshot that is made in slices', () => {
     const { state } = replica.stale()
     world.stop()
     expect(replica.status.failure).toBeUndefined()
-    expect(state.machine.hash.watch).toBeUndefined()
+    expect(state.machine.hash.observer).toBeUndefined()
     expect(files(world.disk)).toEqual([])
     world.advance(1000)
     expect(world.clock.pending).toBe(0)
@@ -69,7 +69,7 @@ describe('a snapshot that is made in slices', () => {
     world.disk.room = 0
     world.advance(5000)
     expect(replica.status).toMatchObject({ role: 'leader', failure: undefined })
-    expect(replica.stale().state.machine.hash.watch).toBeUndefined()
+    expect(replica.stale().state.machine.hash.observer).toBeUndefined()
     expect(files(world.disk)).toEqual([])
     world.disk.room = 10_000_000
     world.advance(5000)
@@ -84,19 +84,19 @@ describe('a snapshot that is made in slices', () => {
     const { state } = applier
     applier.bytesSinceSnapshot = 1_000_000
     snapshotting.maybeTake(1)
-    const view = state.machine.hash.watch
+    const view = state.machine.hash.observer
     expect(view).toBeDefined()
     clock.runOne(clock.now + 100)
     apply(applier, { kind: 'steal', hold: 3 as never, actor: '', reason: '' })
     snapshotting.take()
-    expect(state.machine.hash.watch).toBe(view)
+    expect(state.machine.hash.observer).toBe(view)
     const other = LockState.restore(state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
     let installed = 0
     snapshotting.takeIn(receivedOf(other.snapshot(), meta), (outcome) => {
       installed = typeof outcome === 'object' ? outcome.received.index : -1
     })
-    expect(state.machine.hash.watch).toBeUndefined()
+    expect(state.machine.hash.observer).toBeUndefined()
     // It is read in slices, between which entries are applied and no other one is begun.
     let slices = 0
     for (; clock.runOne(clock.now + 100); slices++) {
@@ -126,7 +126,7 @@ describe('a snapshot that made way for one of the leader', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     applier.bytesSinceSnapshot = 1_000_000
     snapshotting.maybeTake(500_000)
-    expect(applier.state.machine.hash.watch).toBeDefined()
+    expect(applier.state.machine.hash.observer).toBeDefined()
     const outcomes: unknown[] = []
     snapshotting.takeIn(receivedOf(applier.state.snapshot().subarray(0, -1), meta), (one) => outcomes.push(one))
     while (clock.runOne(clock.now + 100));
@@ -229,12 +229,12 @@ function underWay(options: { reserveBytes?: number } = {}) {
   const session = world.openSession(3_600_000)
   const { machine } = replica.stale().state
   let holds = 0
-  while (machine.hash.watch === undefined) {
+  while (machine.hash.observer === undefined) {
     holds++
     world.acquire(session, holds, `lock-${holds}`)
   }
   world.advance(10)
-  expect(machine.hash.watch).toBeDefined()
+  expect(machine.hash.observer).toBeDefined()
   return { world, replica, holds }
 }
 

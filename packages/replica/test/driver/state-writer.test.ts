@@ -78,25 +78,25 @@ describe('the state, written down for several', () => {
     expect([second.got.length, third.got.length]).toEqual([1, 1])
     expect(second.got[0]?.state).toBe(third.got[0]?.state)
     expect(Buffer.compare(bytesOf(second.got[0]), atSecond)).toBe(0)
-    expect(state.machine.hash.watch).toBeUndefined()
+    expect(state.machine.hash.observer).toBeUndefined()
   })
 
   it('is not finished when nobody wants it any more, and whoever waits then gets the next', () => {
     const { clock, writer, hold, state } = writerOf(20)
     const [first, second, third] = [wishOf(), wishOf(), wishOf()]
     writer.want(first)
-    const view = state.machine.hash.watch
+    const view = state.machine.hash.observer
     writer.want(second)
     writer.want(third)
     writer.drop(second)
     hold()
     writer.drop(first)
-    expect(state.machine.hash.watch).not.toBe(view)
+    expect(state.machine.hash.observer).not.toBe(view)
     while (clock.runOne(clock.now + 100));
     expect([first.got.length, second.got.length, third.got.length]).toEqual([0, 0, 1])
     writer.want(first)
     writer.drop(first)
-    expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])
+    expect([state.machine.hash.observer, clock.pending]).toEqual([undefined, 0])
   })
 
   it('that fits into one slice is there at once', () => {
@@ -113,6 +113,6 @@ describe('the state, written down for several', () => {
     writer.want(second)
     writer.halt()
     expect([first.halts, second.halts]).toEqual([1, 1])
-    expect([state.machine.hash.watch, clock.pending]).toEqual([undefined, 0])
+    expect([state.machine.hash.observer, clock.pending]).toEqual([undefined, 0])
   })
 })

@@ -15,12 +15,12 @@ import {
   type Sender,
   SERVED_FRAMES,
 } from './framing.js'
-import { type Address, parseAddress } from './ask.js'
-import { type Dialer, plainDialer } from './dial.js'
-import { Gate } from './gate.js'
+import { type Address, parseAddress } from './address.js'
+import { type Dialer, plainDialer } from './dialer.js'
+import { FrameGate } from './frame-gate.js'
 import { type Instance, Instances } from './instances.js'
-import { Lane } from './lane.js'
-import { standingAt } from './standing.js'
+import { PeerConnection } from './peer-connection.js'
+import { fetchBootstrapStatus } from './bootstrap-status.js'
 
 /** Heartbeats and votes wait behind nothing else; a few of them are enough. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
@@ -32,10 +32,10 @@ export const FIRST_FRAME_TIMEOUT_MS = 10_000
 const STRANGERS_MAX = 16
 
 /** The two ways to one peer. */
-interface Lanes {
+interface PeerConnections {
   readonly address: string
-  readonly control: Lane
-  readonly bulk: Lane
+  readonly control: PeerConnection
+  readonly bulk: PeerConnection
 }
 
 /**
@@ -46,13 +46,13 @@ interface Lanes {
  * Every connection begins with the number and the address of its sender: a member that begins, or was away for long, does
  * not know those that have joined meanwhile, and must answer them to learn of it.
  */
-export class TcpPeers implements Network {
+export class TcpTransport implements Network {
   private handler: ((from: number, frame: Uint8Array) => void) | undefined
   private ended: ((peer: number) => void) | undefined
   private answer: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
-  private readonly lanes = new Map<number, Lanes>()
+  private readonly lanes = new Map<number, PeerConnections>()
   /** Where senders listen that are no peers as far as this member knows; the newest last. */
-  private readonly strangers = new Map<number, Lanes>()
+  private readonly strangers = new Map<number, PeerConnections>()
   private self: (Sender & { readonly instance: string }) | undefined
   private readonly sockets = new Set<Socket>()
   /** Minted at every start. */
@@ -69,12 +69,12 @@ export class TcpPeers implements Network {
   private constructor(readonly dialer: Dialer) {
     this.server = dialer.server((socket) => this.accept(socket))
     this.server.maxConnections = CONNECTIONS_MAX
-    this.instances = new Instances((address) => standingAt(dialer, address))
+    this.instances = new Instances((address) => fetchBootstrapStatus(dialer, address))
   }
 
   /** @throws UnavailableError when the address cannot be listened on */
-  static async listen(address: Address, dialer: Dialer = plainDialer): Promise<TcpPeers> {
-    const peers = new TcpPeers(dialer)
+  static async listen(address: Address, dialer: Dialer = plainDialer): Promise<TcpTransport> {
+    const peers = new TcpTransport(dialer)
     const { server } = peers
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
@@ -105,7 +105,7 @@ export class TcpPeers implements Network {
       this.callers.delete(socket)
     })
     socket.on('error', () => {})
-    const gate = new Gate((frame) => this.handler?.(0, frame))
+    const gate = new FrameGate((frame) => this.handler?.(0, frame))
     let sender: Sender | undefined
     readFrames(socket, SERVED_FRAMES, (kind, content) => {
       clearTimeout(silent)
@@ -135,7 +135,12 @@ export class TcpPeers implements Network {
   }
 
   /** Takes one frame about the sender of a connection. Returns who it is. */
-  private hear(socket: Socket, gate: Gate, sender: Sender | undefined, said: Sender | undefined): Sender | undefined {
+  private hear(
+    socket: Socket,
+    gate: FrameGate,
+    sender: Sender | undefined,
+    said: Sender | undefined,
+  ): Sender | undefined {
     const instance = said && instanceOf(said)
     if (said === undefined || instance === undefined) {
       this.met(said)
@@ -148,7 +153,7 @@ export class TcpPeers implements Network {
     return sender
   }
 
-  private admit(socket: Socket, gate: Gate, caller: Instance, known: string): void {
+  private admit(socket: Socket, gate: FrameGate, caller: Instance, known: string): void {
     this.callers.set(socket, caller)
     if (this.instances.isAdmitted(caller)) return
     gate.close()
@@ -187,12 +192,12 @@ export class TcpPeers implements Network {
   private forget(node: number): void {
     const lanes = this.strangers.get(node)
     if (lanes === undefined) return
-    closeLanes(lanes)
+    closeConnections(lanes)
     this.strangers.delete(node)
   }
 
   /** Connects when there is something to send. Undefined: what a stranger says is no address. */
-  private open(address: string, ended?: () => void): Lanes | undefined {
+  private open(address: string, ended?: () => void): PeerConnections | undefined {
     try {
       const { host, port } = parseAddress(address)
       const refused = (other: string): void => {
@@ -201,8 +206,8 @@ export class TcpPeers implements Network {
       }
       return {
         address,
-        control: new Lane(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, refused, ended),
-        bulk: new Lane(this.dialer, host, port, BULK_QUEUE_BYTES, this.self, refused),
+        control: new PeerConnection(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, refused, ended),
+        bulk: new PeerConnection(this.dialer, host, port, BULK_QUEUE_BYTES, this.self, refused),
       }
     } catch (error) {
       if (error instanceof InvalidError) return undefined
@@ -228,14 +233,14 @@ export class TcpPeers implements Network {
     this.instances.keepOnly(new Set(peers.keys()))
     for (const [node, lanes] of this.lanes) {
       if (peers.get(node) === lanes.address) continue
-      closeLanes(lanes)
+      closeConnections(lanes)
       this.lanes.delete(node)
     }
     for (const [node, address] of peers) {
       if (address === '' || this.lanes.has(node)) continue
       parseAddress(address)
       this.forget(node)
-      this.lanes.set(node, this.open(address, () => this.ended?.(node)) as Lanes)
+      this.lanes.set(node, this.open(address, () => this.ended?.(node)) as PeerConnections)
     }
   }
 
@@ -245,7 +250,7 @@ export class TcpPeers implements Network {
   }
 
   async close(): Promise<void> {
-    for (const lanes of [...this.lanes.values(), ...this.strangers.values()]) closeLanes(lanes)
+    for (const lanes of [...this.lanes.values(), ...this.strangers.values()]) closeConnections(lanes)
     this.lanes.clear()
     this.strangers.clear()
     for (const socket of this.sockets) socket.destroy()
@@ -254,7 +259,7 @@ export class TcpPeers implements Network {
   }
 }
 
-function closeLanes({ control, bulk }: Lanes): void {
+function closeConnections({ control, bulk }: PeerConnections): void {
   control.close()
   bulk.close()
 }

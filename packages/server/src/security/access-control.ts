@@ -1,8 +1,8 @@
 import { AccessError, InvalidError, LeaseholdError } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
-import type { AccessVerb, Authorize } from '../access.js'
-import type { Audit } from './audit.js'
-import { Budgets, type ClientLimits } from './budget.js'
+import type { AccessVerb, Authorize } from './authorize.js'
+import type { AuditLog } from './audit-log.js'
+import { RateLimiter, type ClientLimits } from './rate-limiter.js'
 import { JwtVerifier, type JwtOptions } from './jwt.js'
 import { KeyRing, readKeys } from './keys.js'
 import { ANONYMOUS, clientOf, type Principal } from './principal.js'
@@ -16,7 +16,7 @@ export interface AccessOptions {
   readonly limits?: ClientLimits | undefined
   /** Decides in addition to everything here. */
   readonly authorize?: Authorize | undefined
-  readonly audit?: Audit | undefined
+  readonly audit?: AuditLog | undefined
   readonly log: Logger
 }
 
@@ -46,7 +46,7 @@ const HINT = 'send a key as `Authorization: Bearer KEY`, or with the option apiK
 export class AccessControl {
   readonly #options: AccessOptions
   readonly #jwt: JwtVerifier | undefined
-  readonly #budgets: Budgets
+  readonly #budgets: RateLimiter
   readonly #stopWatching: () => void
   /** Nobody is asked and nobody is limited: the shortest way. */
   readonly #mayAll: boolean
@@ -59,7 +59,7 @@ export class AccessControl {
     const { keys, jwt } = options
     this.#ring = keys === undefined ? undefined : new KeyRing(readKeys(keys))
     this.#jwt = jwt === undefined ? undefined : new JwtVerifier(jwt)
-    this.#budgets = new Budgets(options.limits ?? {})
+    this.#budgets = new RateLimiter(options.limits ?? {})
     this.#mayAll =
       options.authorize === undefined && Object.values(options.limits ?? {}).every((one) => one === undefined)
     this.#stopWatching = keys === undefined ? () => {} : watchFiles([keys], () => this.#reload(keys))

@@ -1,13 +1,13 @@
 import { type Event, type LockState, type SessionId, tokenOf } from '@leasehold/core'
 import type { AppliedBatch, Member } from '@leasehold/replica'
-import type { Audit, AuditRecord } from './audit.js'
-import type { Clients } from './clients.js'
+import type { AuditLog, AuditRecord } from './audit-log.js'
+import type { ClientQuotas } from './client-quotas.js'
 
 /**
  * Writes what took effect: grants, ends, sessions and writes, as the leader applies them. Other members apply the same and
  * write nothing; around a change of the leader the same line may stand in two files, and `index` tells that it is one.
  */
-export function writeTrail(audit: Audit, member: Member<LockState>, clients: Clients): () => void {
+export function auditAppliedEvents(audit: AuditLog, member: Member<LockState>, clients: ClientQuotas): () => void {
   return member.onApplied(({ index, events }: AppliedBatch) => {
     if (events.length === 0 || member.status.role !== 'leader') return
     const { epoch } = member.status
@@ -18,7 +18,7 @@ export function writeTrail(audit: Audit, member: Member<LockState>, clients: Cli
   })
 }
 
-function recordOf(event: Event, epoch: number, clients: Clients): AuditRecord | undefined {
+function recordOf(event: Event, epoch: number, clients: ClientQuotas): AuditRecord | undefined {
   const text = (serial: number): string => tokenOf(epoch, serial as never).toString()
   const session = (id: SessionId): Pick<AuditRecord, 'session' | 'principal' | 'remote'> => {
     const owner = clients.ownerOf(id)

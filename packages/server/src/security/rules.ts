@@ -1,5 +1,5 @@
 import { checkName, covers, InvalidError } from '@leasehold/core'
-import type { AccessVerb } from '../access.js'
+import type { AccessVerb } from './authorize.js'
 
 export const VERBS = ['acquire', 'read', 'steal', 'admin'] as const satisfies readonly AccessVerb[]
 

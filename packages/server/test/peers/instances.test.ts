@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { parseAddress } from '../../src/peers/ask.js'
+import { parseAddress } from '../../src/peers/address.js'
 import { encodeInstance, encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead } from '../../src/peers/framing.js'
 import { type AskInstance, Instances } from '../../src/peers/instances.js'
-import { encodeStanding } from '../../src/peers/standing.js'
-import { TcpPeers } from '../../src/peers/transport.js'
+import { encodeBootstrapStatus } from '../../src/peers/bootstrap-status.js'
+import { TcpTransport } from '../../src/peers/transport.js'
 
 const SOON_MS = 10_000
 /** Of a restart: far below the shortest election timeout. */
@@ -78,13 +78,13 @@ describe('which instance of a node is listened to', () => {
 })
 
 describe('a member of a cluster', () => {
-  const all: TcpPeers[] = []
+  const all: TcpTransport[] = []
   afterEach(async () => {
     await Promise.all(all.splice(0).map((peers) => peers.close()))
   })
 
   async function member(node: number, place?: { host: string; port: number }, address?: string) {
-    const peers = await TcpPeers.listen(place ?? { host: '127.0.0.1', port: 0 })
+    const peers = await TcpTransport.listen(place ?? { host: '127.0.0.1', port: 0 })
     all.push(peers)
     const own = `127.0.0.1:${peers.port}`
     peers.introduce({ node, address: address ?? own })
@@ -93,7 +93,7 @@ describe('a member of a cluster', () => {
     peers.receive((_from, frame) => received.push(Buffer.from(frame).toString()))
     peers.onRefused((other) => refusals.push(other))
     const { instance } = peers
-    peers.onQuestion(async () => encodeStanding({ name: `n${node}`, node, list: '', instance }))
+    peers.onQuestion(async () => encodeBootstrapStatus({ name: `n${node}`, node, list: '', instance }))
     return { node, peers, address: own, received, refusals }
   }
   const frame = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))

@@ -11,20 +11,20 @@ import {
   FRAME_SENDER,
   frameHead,
 } from '../../src/peers/framing.js'
-import { FIRST_FRAME_TIMEOUT_MS, TcpPeers } from '../../src/peers/transport.js'
+import { FIRST_FRAME_TIMEOUT_MS, TcpTransport } from '../../src/peers/transport.js'
 
 const LIMIT_MS = 30_000
 /** Far below the shortest election timeout. */
 const SOON_MS = 400
 const ROUNDS = 4
-const all: TcpPeers[] = []
+const all: TcpTransport[] = []
 
 afterEach(async () => {
   await Promise.all(all.splice(0).map((peers) => peers.close()))
 })
 
 async function member(node: number) {
-  const peers = await TcpPeers.listen({ host: '127.0.0.1', port: 0 })
+  const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 })
   all.push(peers)
   const address = `127.0.0.1:${peers.port}`
   peers.introduce({ node, address })

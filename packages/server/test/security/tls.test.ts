@@ -3,9 +3,9 @@ import { request } from 'node:https'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type Dialer, tlsDialer } from '../../src/peers/dial.js'
-import { TcpPeers } from '../../src/peers/transport.js'
-import { silent } from '../../src/logger.js'
+import { type Dialer, tlsDialer } from '../../src/peers/dialer.js'
+import { TcpTransport } from '../../src/peers/transport.js'
+import { silent } from '../../src/observability/logger.js'
 import { Authority } from '../support/certificates.js'
 import { serve, until } from '../support/harness.js'
 
@@ -103,13 +103,13 @@ describe('https', () => {
 })
 
 describe('TLS between members', () => {
-  const all: TcpPeers[] = []
+  const all: TcpTransport[] = []
   afterEach(async () => {
     await Promise.all(all.splice(0).map((peers) => peers.close()))
   })
 
   async function member(node: number, dialer: Dialer) {
-    const peers = await TcpPeers.listen({ host: '127.0.0.1', port: 0 }, dialer)
+    const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 }, dialer)
     all.push(peers)
     const address = `127.0.0.1:${peers.port}`
     peers.introduce({ node, address })
@@ -136,7 +136,7 @@ describe('TLS between members', () => {
       other.peers.setPeers(new Map([[1, target.address]]))
       other.peers.send(1, 'control', new Uint8Array(Buffer.from('let me in')))
     }
-    const plain = await TcpPeers.listen({ host: '127.0.0.1', port: 0 })
+    const plain = await TcpTransport.listen({ host: '127.0.0.1', port: 0 })
     all.push(plain)
     plain.introduce({ node: 9, address: `127.0.0.1:${plain.port}` })
     plain.setPeers(new Map([[1, target.address]]))

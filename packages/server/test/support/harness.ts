@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { createServer, type LeaseholdServer, type ServerOptions } from '@leasehold/server'
 import { afterEach } from 'vitest'
-import { problemAnswer } from '../../src/answers.js'
-import { ROUTES } from '../../src/app.js'
+import { problemResponse } from '../../src/http/response-schemas.js'
+import { ROUTES } from '../../src/http/app.js'
 import { LocalMember } from './local-member.js'
 
 export interface Harness {
@@ -75,7 +75,9 @@ export async function call(
 function described(method: string, path: string, status: number, answer: unknown): void {
   const { pathname } = new URL(path, 'http://service')
   const schema =
-    status === 200 ? ROUTES.find((route) => route.method === method && route.path === pathname)?.answer : problemAnswer
+    status === 200
+      ? ROUTES.find((route) => route.method === method && route.path === pathname)?.answer
+      : problemResponse
   const result = schema?.safeParse(answer)
   if (result?.success === false) {
     throw new Error(

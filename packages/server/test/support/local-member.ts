@@ -137,7 +137,7 @@ export class LocalMember implements Member<LockState> {
   }
 
   #tick(): void {
-    if (!this.frozen && this.state.busy) this.#apply()
+    if (!this.frozen && this.state.hasDeadlines) this.#apply()
   }
 
   #apply(): void {

@@ -8,7 +8,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     scenarios: ['S13r'],
     patches: [
       [
-        'keeper',
+        'lease/lease-keeper',
         'this.#attempts--;\n            this.#acknowledged(now);',
         'this.#attempts--;\n            this.#acknowledged(this.#elapsed.now());',
       ],
@@ -18,22 +18,22 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'margin-ignored',
     bug: 'The deadline leaves no margin for clocks that run at different rates',
     scenarios: ['S13d'],
-    patches: [['keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
+    patches: [['lease/lease-keeper', 'options.ttlMs - options.marginMs', 'options.ttlMs']],
   },
   {
     name: 'monotonic-clock-only',
     bug: 'Deadlines go by the monotonic clock alone, which stands still during a suspend',
     scenarios: ['S10'],
-    patches: [['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byMonotonic, 0)']],
+    patches: [['lease/elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byMonotonic, 0)']],
   },
   {
     name: 'wall-clock-only',
     bug: 'Deadlines go by the wall clock alone, which may be set back',
     scenarios: ['S13w'],
     patches: [
-      ['elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)'],
+      ['lease/elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)'],
       [
-        'elapsed',
+        'lease/elapsed',
         'byMonotonic >= REBASE_MS || Math.abs(byWall - byMonotonic) > DIVERGED_MS',
         'byWall - byWall > DIVERGED_MS',
       ],
@@ -43,7 +43,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'timer-only',
     bug: 'The deadline is looked at by a timer alone, which comes late after a pause',
     scenarios: ['S14', 'S10'],
-    patches: [['keeper', 'if (this.#elapsed.now() < this.#deadline)', 'if (this.#acquiring >= 0)']],
+    patches: [['lease/lease-keeper', 'if (this.#elapsed.now() < this.#deadline)', 'if (this.#acquiring >= 0)']],
   },
   {
     name: 'late-acknowledgement-revives',
@@ -52,12 +52,12 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'keeper',
+        'lease/lease-keeper',
         'if (!this.check() || sentAt <= this.#ackedSentAt)',
         'if (this.#ended || sentAt <= this.#ackedSentAt)',
       ],
       [
-        'keeper',
+        'lease/lease-keeper',
         'this.#ackedSentAt = sentAt;\n        this.#nextAttemptAt',
         'this.#ackedSentAt = this.#elapsed.now() < this.#deadline ? sentAt : this.#elapsed.now();\n        this.#nextAttemptAt',
       ],
@@ -67,7 +67,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'renewal-counts-when-sent',
     bug: 'A renewal counts when it is sent, whether or not the service hears of it',
     scenarios: ['S13', 'S14'],
-    patches: [['keeper', 'this.#attempts++;', 'this.#attempts++;\n        this.#acknowledged(now);']],
+    patches: [['lease/lease-keeper', 'this.#attempts++;', 'this.#attempts++;\n        this.#acknowledged(now);']],
   },
   {
     name: 'released-too-late-here',
@@ -75,9 +75,9 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'hold',
-        "this.#end('released');\n        return this.#home.release(this);",
-        "return this.#home.release(this).finally(() => this.#end('released'));",
+        'hold/hold',
+        "this.#end('released');\n        return this.#host.release(this);",
+        "return this.#host.release(this).finally(() => this.#end('released'));",
       ],
     ],
   },
@@ -87,7 +87,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/session',
+        'protocol/protocol-session',
         'this.#open.drop(pending.number);\n        this.#cancel(pending.number);',
         'this.#closeNumber(pending.number);',
       ],
@@ -99,9 +99,9 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     scenarios: ['Q4'],
     patches: [
       [
-        'protocol/session',
-        'request.sendings++;\n        request.told = ack;\n        this.wire.command(request.command(ack),',
-        'const again = request.sent && request instanceof PendingAcquire;\n        request.sendings++;\n        request.told = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
+        'protocol/protocol-session',
+        'request.sendings++;\n        request.lastAck = ack;\n        this.wire.command(request.command(ack),',
+        'const again = request.sent && request instanceof PendingAcquire;\n        request.sendings++;\n        request.lastAck = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
       ],
     ],
   },
@@ -110,7 +110,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     bug: 'A push on a new connection counts as if none had been lost with the old one',
     scenarios: ['Q18b'],
     profile: 'holders',
-    patches: [['protocol/changes', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
+    patches: [['protocol/change-log', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
   },
   {
     name: 'changes-not-fetched',
@@ -119,7 +119,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/session',
+        'protocol/protocol-session',
         'const fresh = this.#changes.renewed(result.changes);',
         'const fresh = this.#changes.renewed(result.changes).slice(0, 0);',
       ],
@@ -131,7 +131,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/window',
+        'protocol/request-window',
         'return { lowest: this.#lowest, also };',
         'return { lowest: Math.max(this.#lowest, this.#next - 1), also };',
       ],
@@ -141,7 +141,9 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'open-requests-dropped',
     bug: 'Requests without an answer are not sent again after a reconnect',
     scenarios: ['Q4', 'Q6'],
-    patches: [['protocol/session', 'for (const request of this.#open.values())\n            this.#send(request);', '']],
+    patches: [
+      ['protocol/protocol-session', 'for (const request of this.#open.values())\n            this.#send(request);', ''],
+    ],
   },
   {
     name: 'older-epoch-accepted',
@@ -149,7 +151,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     scenarios: ['W2e'],
     patches: [
       [
-        'protocol/engine',
+        'protocol/protocol-engine',
         'restored || session.identity.epoch !== welcome.epoch',
         'session.identity.epoch > welcome.epoch',
       ],
@@ -159,7 +161,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     name: 'watch-starts-over',
     bug: 'A watch goes back to its first event after a reconnect',
     profile: 'holders',
-    patches: [['protocol/watch', 'this.#cursor = cursor;', '']],
+    patches: [['protocol/stream-watch', 'this.#cursor = cursor;', '']],
   },
   {
     name: 'watch-skips',
@@ -167,7 +169,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/watch',
+        'protocol/stream-watch',
         'from: this.#cursor };',
         '...(this.asked ? {} : { from: this.#cursor }), ...((this.asked = true) && {}) };',
       ],

@@ -38,11 +38,11 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     profile: 'holders',
     patches: [
       [
-        'state/holds',
+        'state/hold-commands',
         'function releaseNow(machine, command) {\n    const hold = machine.holds.get(command.hold);',
         'function releaseNow(machine, command) {\n    const hold = machine.holds.get(command.hold) ?? machine.holds.values().next().value;',
       ],
-      ['state/holds', 'if (!owns && !knows)', 'if (!owns && !knows && machine.holds.has(command.hold))'],
+      ['state/hold-commands', 'if (!owns && !knows)', 'if (!owns && !knows && machine.holds.has(command.hold))'],
     ],
   },
   {
@@ -68,9 +68,9 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q4', 'Q6'],
     patches: [
       [
-        'state/requests',
-        'return answer === undefined ? undefined : presentState(answer);',
-        'return answer?.waiter === undefined ? undefined : presentState(answer);',
+        'state/deduplication',
+        'return answer === undefined ? undefined : currentAnswer(answer);',
+        'return answer?.waiter === undefined ? undefined : currentAnswer(answer);',
       ],
     ],
   },
@@ -81,9 +81,9 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     profile: 'holders',
     patches: [
       [
-        'state/requests',
-        'answer.result = result;\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
-        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).take();\n        session.answers.delete(old);\n    }\n    machine.hashAnswer(session, answer).add();\n    session.answers.set(request, answer);',
+        'state/deduplication',
+        'answer.result = result;\n    machine.hashAnswer(session, answer).endUpdate();\n    session.answers.set(request, answer);',
+        'answer.result = result;\n    for (const [old, one] of session.answers) {\n        if (one.result === undefined)\n            continue;\n        machine.hashAnswer(session, one).beginUpdate();\n        session.answers.delete(old);\n    }\n    machine.hashAnswer(session, answer).endUpdate();\n    session.answers.set(request, answer);',
       ],
     ],
   },
@@ -93,7 +93,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q6'],
     patches: [
       [
-        'state/requests',
+        'state/deduplication',
         'if (!session.answers.has(request))\n        remember',
         "if (!session.answers.has(request) && result.kind !== 'released')\n        remember",
       ],
@@ -105,7 +105,11 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q7c'],
     profile: 'holders',
     patches: [
-      ['state/holds', 'machine.hashAnswer(session, late).add();\n        session.answers.set(target, late);', ''],
+      [
+        'state/hold-commands',
+        'machine.hashAnswer(session, late).endUpdate();\n        session.answers.set(target, late);',
+        '',
+      ],
     ],
   },
   {
@@ -130,7 +134,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
         'if (exclusive && lock.readers !== undefined)',
         'if (exclusive && lock.readers !== undefined && lock.readers.holds.size > 1)',
       ],
-      ['state/held', 'lock.exclusive === undefined && readers === undefined', 'lock.exclusive === undefined'],
+      ['state/hold-table', 'lock.exclusive === undefined && readers === undefined', 'lock.exclusive === undefined'],
     ],
   },
   {
@@ -138,8 +142,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A permit is given again while its lock delay lasts',
     scenarios: ['S24p'],
     patches: [
-      ['state/held', 'if (slot !== undefined)\n            lock.semaphore?.busy.take(slot);', ''],
-      ['state/held', 'if (slot !== undefined)\n            lock.semaphore?.busy.free(slot);', ''],
+      ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.occupy(slot);', ''],
+      ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.free(slot);', ''],
     ],
   },
   {
@@ -154,7 +158,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q18'],
     patches: [
       [
-        'state/held',
+        'state/hold-table',
         "machine.events.push({\n        kind: 'freed',\n        hold: hold.id,\n        locks: hold.held,\n        reason: options.reason,",
         "if (options.reason !== 'stolen')\n        machine.events.push({\n        kind: 'freed',\n        hold: hold.id,\n        locks: hold.held,\n        reason: options.reason,",
       ],
@@ -165,7 +169,11 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'The holder is not told that its hold was stolen',
     scenarios: ['Q18'],
     patches: [
-      ['state/holds', "reason: 'stolen', delay: true, tell: true", "reason: 'stolen', delay: true, tell: false"],
+      [
+        'state/hold-commands',
+        "reason: 'stolen', delay: true, notify: true",
+        "reason: 'stolen', delay: true, notify: false",
+      ],
     ],
   },
   {
@@ -173,7 +181,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A waiter that leaves the queue does not let the next one look',
     scenarios: ['Q11w'],
     profile: 'holders',
-    patches: [['state/waiters', 'machine.touch(lock);', 'if (keep)\n            machine.touch(lock);']],
+    patches: [['state/waiters', 'machine.markDirty(lock);', 'if (keep)\n            machine.markDirty(lock);']],
   },
   {
     name: 'lease-begins-anew-with-leader',
@@ -183,7 +191,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       [
         'state/apply',
         'const results = new Array(commands.length);',
-        'const results = new Array(commands.length);\n    for (const session of commands.length === 0 ? machine.sessions.values() : []) {\n        machine.hashLease(session).take();\n        session.expiresAt = Math.max(session.expiresAt, machine.now + session.ttlMs);\n        machine.hashLease(session).add();\n    }',
+        'const results = new Array(commands.length);\n    for (const session of commands.length === 0 ? machine.sessions.values() : []) {\n        machine.hashLease(session).beginUpdate();\n        session.expiresAt = Math.max(session.expiresAt, machine.now + session.ttlMs);\n        machine.hashLease(session).endUpdate();\n    }',
       ],
     ],
   },
@@ -205,7 +213,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['W1'],
     patches: [
       [
-        'state/view',
+        'state/snapshot-writer',
         'count: delays.size,\n            elements: () => delays.values(),',
         'count: 0,\n            elements: () => [].values(),',
       ],
@@ -270,7 +278,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A session that is renewed while a snapshot is made has its later lease in it',
     patches: [
       [
-        'state/view',
+        'state/snapshot-writer',
         'case HASH_LEASE:\n            case HASH_ACKNOWLEDGED:',
         'case HASH_LEASE:\n                return;\n            case HASH_ACKNOWLEDGED:',
       ],
@@ -281,7 +289,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'A hold that ends while a snapshot is made is missing in it',
     patches: [
       [
-        'state/view',
+        'state/snapshot-writer',
         'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.holds.before(owner);',
         '',
       ],

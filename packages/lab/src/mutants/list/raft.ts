@@ -6,7 +6,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'vote-before-sync',
     bug: 'A vote is answered before it is on the disk',
     profile: 'liveness',
-    patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"]],
+    patches: [
+      ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"],
+    ],
   },
   {
     name: 'vote-not-synced',
@@ -29,7 +31,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'acknowledged-before-sync',
     bug: 'A follower acknowledges entries before they are on the disk',
-    patches: [['core', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"]],
+    patches: [
+      ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"],
+    ],
   },
   {
     name: 'leader-counts-unsynced',
@@ -47,7 +51,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'commits-old-term',
     bug: 'An entry of an earlier term is committed by counting its copies',
     profile: 'liveness',
-    patches: [['core', 'index <= this.log.committed || !this.log.matches(id)', 'index <= this.log.committed']],
+    patches: [['raft-state', 'index <= this.log.committed || !this.log.matches(id)', 'index <= this.log.committed']],
   },
   {
     name: 'read-round-reused',
@@ -83,7 +87,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     profile: 'liveness',
     patches: [
       [
-        'core',
+        'raft-state',
         'this.leader = 0;\n        this.electionElapsed = 0;',
         'this.vote = 0;\n        this.leader = 0;\n        this.electionElapsed = 0;',
       ],
@@ -148,7 +152,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'No pre-vote, and votes although a leader is there: a member that hears nobody disturbs all',
     scenarios: ['P5'],
     patches: [
-      ['core', 'return this.options.preVote ?? true;', 'return false;'],
+      ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
       ['election', 'core.leader !== 0 &&', 'core.leader < 0 &&'],
     ],
   },
@@ -205,7 +209,9 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'A new leader goes by what it knew of its peers in an earlier term',
     profile: 'liveness',
     scenarios: ['P22'],
-    patches: [['core', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;']],
+    patches: [
+      ['raft-state', 'const fresh = this.newProgress(old.isLearner, this.log.lastIndex + 1);', 'const fresh = old;'],
+    ],
   },
   {
     name: 'stale-write-counts',
@@ -231,7 +237,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     profile: 'membership',
     patches: [
       [
-        'core',
+        'raft-state',
         'return jointCommitted(voters, votersOutgoing, (id) => this.tracked.progress.get(id)?.match);',
         'const all = [...this.tracked.progress.values()].map((one) => one.match).sort((a, b) => b - a);\n        return all[Math.floor(voters.size / 2)] ?? jointCommitted(voters, votersOutgoing, () => 0);',
       ],
@@ -242,30 +248,38 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'A second change of the membership begins before the first one is applied',
     profile: 'membership',
     patches: [
-      ['reconfigure', 'if (core.pendingConfiguration > core.log.applied) {', 'if (core.pendingConfiguration < 0) {'],
+      [
+        'configuration-entries',
+        'if (core.pendingConfiguration > core.log.applied) {',
+        'if (core.pendingConfiguration < 0) {',
+      ],
     ],
   },
   {
     name: 'change-before-own-entry',
     bug: 'A new leader changes the membership while a change of its predecessor may be pending',
     profile: 'membership',
-    patches: [['core', 'this.pendingConfiguration = this.log.lastIndex;', 'this.pendingConfiguration = 0;']],
+    patches: [['raft-state', 'this.pendingConfiguration = this.log.lastIndex;', 'this.pendingConfiguration = 0;']],
   },
   {
     name: 'snapshot-cuts-tail',
     bug: 'A snapshot of what the log has already cuts the entries behind it',
     profile: 'membership',
-    patches: [['core', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
+    patches: [['raft-state', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
   },
   {
     name: 'retirement-never-cleared',
     bug: 'A member that has lost its vote once is taken for retiring for ever, also when it has the vote again',
-    tests: ['raft/test/reconfigure.test.ts', 'raft/test/arrived-snapshots.test.ts'],
+    tests: ['raft/test/configuration-entries.test.ts', 'raft/test/arrived-snapshots.test.ts'],
     profile: 'membership',
     patches: [
       ['dispatch', 'if (message.commit >= core.retiringAt)', 'if (message.commit < 0)'],
-      ['reconfigure', 'if (isVoter)\n        core.retiringAt = 0;', 'if (isVoter)\n        core.retiringAt += 0;'],
-      ['core', 'this.retiringAt = 0;\n        this.tracked', 'this.tracked'],
+      [
+        'configuration-entries',
+        'if (isVoter)\n        core.retiringAt = 0;',
+        'if (isVoter)\n        core.retiringAt += 0;',
+      ],
+      ['raft-state', 'this.retiringAt = 0;\n        this.tracked', 'this.tracked'],
     ],
   },
 ])

@@ -6,13 +6,13 @@ import type { Process } from '../../world/index.js'
  * stopped process its monotonic clock says how much is left, since its own code, which looks at others as well, stands still.
  */
 export function remainingOf(process: Process, hold: Hold): () => number {
-  const { home } = hold[holdInternals]
+  const { host } = hold[holdInternals]
   let seenMs = Number.POSITIVE_INFINITY
   let seenAtUs = 0
   return () => {
     const nowUs = process.machine.clockUs('monotonic')
     if (process.paused) return seenMs - (nowUs - seenAtUs) / 1000
-    seenMs = home.ended === undefined ? home.peek() : 0
+    seenMs = host.ended === undefined ? host.peek() : 0
     seenAtUs = nowUs
     return seenMs
   }

@@ -1,1 +1,0 @@
-export { freePort } from '../tests/services/ports.js'

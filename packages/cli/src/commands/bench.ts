@@ -1,0 +1,112 @@
+import { createHistogram } from 'node:perf_hooks'
+import { type Command, Command as NewCommand } from 'commander'
+import { numberOf } from '../numbers.js'
+import { note, printJson } from '../output.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+
+const TASKS = 64
+const SECONDS_MAX = 600
+const WARMUP_PART = 0.25
+const TTL = '30s'
+const PREFIX = 'leasehold/bench'
+
+interface BenchOptions extends ServiceOptions {
+  readonly seconds: number
+}
+
+interface Locker {
+  acquire(name: string, options: object): Promise<{ release(): Promise<unknown> }>
+}
+
+/** One workload: how many tasks, on one name or each on its own, and what is timed. */
+interface Workload {
+  readonly workload: string
+  readonly tasks: number
+  readonly names: 'own' | 'one'
+}
+
+const WORKLOADS: readonly Workload[] = [
+  { workload: 'one-client', tasks: 1, names: 'own' },
+  { workload: 'distinct-names', tasks: TASKS, names: 'own' },
+  { workload: 'hand-offs', tasks: TASKS, names: 'one' },
+]
+
+/** `bench`: how many locks a second this machine takes from a service. */
+export function benchCommand(): Command {
+  return serviceCommand(new NewCommand('bench'))
+    .description('take and release locks as fast as it goes, and print one JSON object per workload')
+    .option('--seconds <n>', 'how long each workload is measured', numberOf('the time', 1, SECONDS_MAX), 3)
+    .addHelpText(
+      'after',
+      `
+Without --url and LEASEHOLD_URL it starts a service of its own in a folder that it takes away again. A pair is one acquire and
+one release; of hand-offs, the times are those from asking to having the lock. Locks are below ${PREFIX}.
+
+Example:
+  $ leasehold bench --url http://127.0.0.1:4100 --seconds 5`,
+    )
+    .action(async (options: BenchOptions) => {
+      if (options.url !== undefined || process.env.LEASEHOLD_URL !== undefined) return await run(options)
+      const { startService } = await import('../ephemeral-service.js')
+      const service = await startService()
+      note(`a service of its own, on ${service.url}`)
+      try {
+        return await run({ ...options, url: service.url })
+      } finally {
+        await service.stop()
+      }
+    })
+}
+
+async function run(options: BenchOptions): Promise<void> {
+  const more = { ttl: TTL, wait: Number.POSITIVE_INFINITY } as const
+  await withLocks(
+    options,
+    async (locks) => {
+      await locks.connect()
+      for (const workload of WORKLOADS) printJson(await measure(locks, workload, options.seconds))
+    },
+    more,
+  )
+}
+
+async function measure(locks: Locker, { workload, tasks, names }: Workload, seconds: number): Promise<object> {
+  await loop(locks, tasks, names, seconds * WARMUP_PART, () => {})
+  const times = createHistogram()
+  let pairs = 0
+  const start = performance.now()
+  await loop(locks, tasks, names, seconds, (ms) => {
+    pairs++
+    times.record(Math.max(1, Math.round(ms * 1000)))
+  })
+  const opsPerSecond = rounded((pairs * 1000) / (performance.now() - start))
+  const [p50Ms, p99Ms] = [50, 99].map((part) => rounded(times.percentile(part) / 1000))
+  return { workload, tasks, seconds, opsPerSecond, p50Ms, p99Ms }
+}
+
+/** Closed: each task begins its next pair when its last one has ended. */
+async function loop(
+  locks: Locker,
+  tasks: number,
+  names: Workload['names'],
+  seconds: number,
+  record: (ms: number) => void,
+): Promise<void> {
+  const end = performance.now() + seconds * 1000
+  await Promise.all(
+    Array.from({ length: tasks }, async (_, task) => {
+      const name = names === 'one' ? `${PREFIX}/one` : `${PREFIX}/${task}`
+      while (performance.now() < end) {
+        const start = performance.now()
+        const hold = await locks.acquire(name, {})
+        const granted = performance.now()
+        await hold.release()
+        record((names === 'one' ? granted : performance.now()) - start)
+      }
+    }),
+  )
+}
+
+function rounded(value: number): number {
+  return Number(value.toPrecision(4))
+}

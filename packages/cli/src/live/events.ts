@@ -1,0 +1,77 @@
+import type { WatchEvent } from 'leasehold'
+import { outColours } from '../colour.js'
+import type { Cell } from '../table.js'
+
+export const EVENT_HEADINGS = ['TIME', 'EVENT', 'NAME', 'WHO', 'WHAT']
+
+/** One event, in columns. */
+export interface Told {
+  readonly at: Date
+  readonly event: string
+  readonly name: string
+  readonly who: string
+  readonly what: string
+}
+
+/** What an event tells people. */
+export function told(event: WatchEvent, at: Date): Told {
+  switch (event.kind) {
+    case 'held': {
+      const what = event.locks.map((lock) => `token ${lock.token}`).join(', ')
+      return { at, event: 'held', name: namesOf(event.locks), who: event.client || String(event.session), what }
+    }
+    case 'freed': {
+      const what = [event.reason, event.text].filter((part) => part !== '').join(', ')
+      return { at, event: 'freed', name: namesOf(event.locks), who: event.actor, what }
+    }
+    case 'queued':
+      return { at, event: 'queued', name: event.names.join(', '), who: `session ${event.session}`, what: '' }
+    case 'unqueued':
+      return {
+        at,
+        event: 'unqueued',
+        name: event.names.join(', '),
+        who: `session ${event.session}`,
+        what: event.reason,
+      }
+    case 'sessionOpened':
+      return { at, event: 'session', name: '', who: event.client || '(no name)', what: `${event.session} opened` }
+    case 'sessionEnded':
+      return { at, event: 'session', name: '', who: '', what: `${event.session} ended: ${event.reason}` }
+    case 'put':
+      return { at, event: 'put', name: event.key, who: '', what: `version ${event.version}` }
+    case 'deleted':
+      return { at, event: 'deleted', name: event.key, who: '', what: `version ${event.version}` }
+  }
+}
+
+export function eventCells({ at, event, name, who, what }: Told): Cell[] {
+  return [clock(at), { text: event, paint: paintOf(event) }, name, who, what]
+}
+
+/** Hours, minutes, seconds and milliseconds here. */
+export function clock(at: Date): string {
+  const two = (value: number) => String(value).padStart(2, '0')
+  const ms = String(at.getMilliseconds()).padStart(3, '0')
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${ms}`
+}
+
+export function paintOf(event: string): (text: string) => string {
+  switch (event) {
+    case 'held':
+      return outColours.green
+    case 'freed':
+    case 'unqueued':
+      return outColours.yellow
+    case 'gap':
+      return outColours.red
+    case 'session':
+      return outColours.dim
+    default:
+      return (text) => text
+  }
+}
+
+function namesOf(locks: readonly { readonly name: string }[]): string {
+  return locks.map((lock) => lock.name).join(', ')
+}

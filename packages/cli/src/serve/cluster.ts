@@ -1,0 +1,134 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { InvalidError, UnavailableError } from '@leasehold/core'
+import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
+import {
+  servePeerRequests,
+  becomeVoter,
+  type Dialer,
+  markBootstrapped,
+  bootstrap,
+  parseAddress,
+  parseClusterList,
+  plainDialer,
+  TcpTransport,
+  tlsDialer,
+} from '@leasehold/server'
+
+export interface ClusterOptions {
+  readonly name?: string
+  readonly peerListen?: string
+  readonly cluster?: string
+  readonly repair?: boolean
+  readonly peerTlsCert?: string
+  readonly peerTlsKey?: string
+  readonly peerTlsCa?: string
+}
+
+/** A member's place in its cluster: what its replica is opened with, and the way to the others. */
+export interface ClusterPlace {
+  readonly peers: TcpTransport
+  readonly replica: {
+    readonly name: string
+    readonly network: Network
+    readonly cluster: FoundingCluster
+    readonly epoch: number
+  }
+  /** The member runs: it answers others that begin. */
+  began(member: Replica): Promise<void>
+}
+
+/** @throws InvalidError for settings with which no member can start */
+export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
+  if (name === undefined || peerListen === undefined || cluster === undefined) {
+    throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
+  }
+  const list = parseClusterList(cluster)
+  for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
+  return { name, peerListen: parseAddress(peerListen, '--peer-listen'), list }
+}
+
+/** Listens for the other members, and waits until this one may begin. */
+export async function joinCluster(
+  options: ClusterOptions & { readonly data: string; readonly epoch?: number; readonly tokenStart?: number },
+  url: string,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ClusterPlace> {
+  const { name, peerListen, list } = checkCluster(options)
+  const peers = await TcpTransport.listen(peerListen, dialerOf(options, log))
+  try {
+    const { epoch, ...founding } = await bootstrap({
+      dir: options.data,
+      name,
+      url,
+      list,
+      ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
+      ...(options.tokenStart === undefined ? {} : { floor: options.tokenStart }),
+      repair: options.repair === true,
+      peers,
+      log,
+      signal,
+    })
+    peers.introduce({ node: founding.node, address: list.get(name) as string })
+    /** A member that came back is a learner first. */
+    const vote = async (self: MemberInfo): Promise<void> => {
+      const others = [...list].filter(([other]) => other !== name).map(([, address]) => address)
+      try {
+        await becomeVoter(peers.dialer, self, others, (ms) => sleep(ms, undefined, { signal, ref: false }))
+      } catch (error) {
+        if (!signal.aborted) log.error(error instanceof Error ? error.message : String(error), { member: name })
+      }
+    }
+    const began = async (member: Replica): Promise<void> => {
+      peers.onRefused((other) => {
+        member.abandon(
+          `another process with the node number of ${name} (${founding.node}) runs at ${other}: the other members refuse this one`,
+          `is ${options.data} a copy of a data folder, or mounted twice? A member has one folder and one process; a new one starts with an empty folder, and is added or started with --repair`,
+        )
+      })
+      markBootstrapped(options.data)
+      await announce(member, { node: founding.node, name, peer: list.get(name) as string, url })
+      const { id, founders, floor, level } = founding
+      const record = {
+        id,
+        epoch,
+        founders,
+        ...(floor !== undefined && { floor }),
+        ...(level !== undefined && { level }),
+      }
+      servePeerRequests(peers, { name, url, node: founding.node, founding: record, list }, member)
+      if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
+    }
+    return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
+  } catch (error) {
+    await peers.close()
+    throw error
+  }
+}
+
+const ANNOUNCE_ATTEMPTS = 50
+const ANNOUNCE_RETRY_MS = 100
+
+/** A service of one that may get company says where it listens: the members that are added must find it. */
+async function announce(member: Replica, self: MemberInfo): Promise<void> {
+  const [known, ...others] = member.members
+  if (known === undefined || known.node !== self.node || others.length > 0) return
+  if (known.peer === self.peer && known.url === self.url) return
+  let result: ChangeResult | undefined
+  for (let attempt = 0; attempt < ANNOUNCE_ATTEMPTS; attempt++) {
+    result = await new Promise<ChangeResult>((done) => member.changeMembership({ kind: 'update', member: self }, done))
+    if (result.kind === 'changed') return
+    await sleep(ANNOUNCE_RETRY_MS)
+  }
+  const why = result?.kind === 'refused' ? result.message : 'no answer'
+  throw new UnavailableError(`${self.name} could not say where it listens: ${why}`, { code: 'no-quorum' })
+}
+
+/** Members prove to each other who they are, or they are in a network of their own. */
+function dialerOf({ peerTlsCert: cert, peerTlsKey: key, peerTlsCa: ca }: ClusterOptions, log: Logger): Dialer {
+  if (cert === undefined && key === undefined && ca === undefined) return plainDialer
+  if (cert === undefined || key === undefined || ca === undefined) {
+    throw new InvalidError('TLS between members needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca')
+  }
+  return tlsDialer({ cert, key, ca }, log)
+}

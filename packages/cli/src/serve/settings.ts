@@ -1,0 +1,215 @@
+import { isIPv6 } from 'node:net'
+import { readFileSync } from 'node:fs'
+import { DEFAULT_LISTEN, InvalidError } from '@leasehold/core'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { numberOf } from '../numbers.js'
+import type { Listen } from './serve.js'
+
+const EPOCH_MAX = 32_767
+const RATE_MAX = 1_000_000
+const TOKEN_START_MAX = 1_000_000
+
+/** One setting of `serve`: an option, an environment variable, and a field of the config file. */
+interface Setting {
+  /** With `<…>` it takes a value; without, it is a switch. */
+  readonly flags: string
+  readonly text: string
+  readonly read?: (text: string) => unknown
+  readonly fallback?: { readonly value: unknown; readonly text: string }
+  readonly choices?: readonly string[]
+}
+
+const rate = (what: string) => numberOf(what, 1, RATE_MAX)
+
+export const SETTINGS: readonly Setting[] = [
+  {
+    flags: '--data <dir>',
+    text: 'data folder; made if it is not there',
+    fallback: { value: './data', text: './data' },
+  },
+  {
+    flags: '--listen <host:port>',
+    text: 'where clients connect; port 0 takes a free one',
+    read: readListen,
+    fallback: { value: readListen(DEFAULT_LISTEN), text: DEFAULT_LISTEN },
+  },
+  { flags: '--advertise-url <url>', text: 'where clients reach the service, if not at the address it listens on' },
+  {
+    flags: '--epoch <n>',
+    text: 'first epoch of an empty service, above that of a service it replaces',
+    read: numberOf('the epoch', 1, EPOCH_MAX),
+  },
+  {
+    flags: '--token-start <n>',
+    text: 'for demonstrations: tokens of an empty service start above this number, not above the clock; an emptied folder repeats them',
+    read: numberOf('the token start', 0, TOKEN_START_MAX),
+  },
+  { flags: '--name <name>', text: 'name of this member of a cluster' },
+  { flags: '--peer-listen <host:port>', text: 'where this member takes the other members' },
+  {
+    flags: '--cluster <list>',
+    text: 'all members, the same list for each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT',
+  },
+  {
+    flags: '--repair',
+    text: 'a member whose data folder is damaged or empty takes its place again by itself, with the data of the others',
+  },
+  { flags: '--allow-anonymous', text: 'listen beyond this machine although nobody is asked for credentials' },
+  {
+    flags: '--allow-origins <list>',
+    text: 'pages of these origins may use the service from a browser, such as https://tools.example,https://app.example:8443',
+    read: readOrigins,
+  },
+  { flags: '--take-over', text: 'take the data folder from an owner on another machine that you know is dead' },
+  { flags: '--keys <file>', text: 'ask for API keys; their hashes are in this file (leasehold key create)' },
+  { flags: '--jwt-jwks <file or url>', text: 'let JSON Web Tokens in that a key of this set has signed' },
+  { flags: '--jwt-issuer <text>', text: 'who must have issued them' },
+  { flags: '--jwt-audience <text>', text: 'whom they must be for' },
+  { flags: '--tls-cert <file>', text: 'serve https with this certificate (PEM); read again when it changes' },
+  { flags: '--tls-key <file>', text: 'its key (PEM)' },
+  { flags: '--tls-client-ca <file>', text: 'clients need a certificate that one of these authorities has signed' },
+  { flags: '--peer-tls-cert <file>', text: 'certificate for the talk with other members (PEM)' },
+  { flags: '--peer-tls-key <file>', text: 'its key (PEM)' },
+  { flags: '--peer-tls-ca <file>', text: 'authorities that sign the certificates of members' },
+  { flags: '--limit-requests <n>', text: 'requests per second of one client', read: rate('the limit') },
+  { flags: '--limit-renewals <n>', text: 'renewals per second of one client, counted apart', read: rate('the limit') },
+  { flags: '--limit-sessions <n>', text: 'sessions of one client', read: rate('the limit') },
+  { flags: '--limit-waiters <n>', text: 'acquires of one client that wait', read: rate('the limit') },
+  { flags: '--audit <file>', text: 'write who took, stole and was refused what, as JSON lines; - is standard output' },
+  {
+    flags: '--log-level <level>',
+    text: 'log lines on stderr',
+    choices: ['info', 'warn', 'error', 'silent'],
+    fallback: { value: 'info', text: 'info' },
+  },
+]
+
+/** `--peer-listen <host:port>` → `peer-listen`. */
+function longName({ flags }: Setting): string {
+  return (flags.split(' ')[0] as string).slice(2)
+}
+
+/** `peer-listen` → `peerListen`. */
+function fieldName(setting: Setting): string {
+  return longName(setting).replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+export function environmentName(setting: Setting): string {
+  return `LEASEHOLD_${longName(setting).replaceAll('-', '_').toUpperCase()}`
+}
+
+const OFF = new Set(['', '0', 'false', 'no'])
+
+function isSwitch({ flags }: Setting): boolean {
+  return !flags.includes('<')
+}
+
+/** Adds every setting to the command, with its environment variable. */
+export function addSettings(command: Command): Command {
+  for (const setting of SETTINGS) {
+    const option = new Option(setting.flags, setting.text)
+    // Any text switches a switch on for commander; people who write `false` mean it.
+    const isOff = isSwitch(setting) && OFF.has(process.env[environmentName(setting)] ?? '')
+    if (!isOff) option.env(environmentName(setting))
+    if (setting.choices !== undefined) option.choices(setting.choices)
+    if (setting.read !== undefined) option.argParser(setting.read)
+    if (setting.fallback !== undefined) option.default(setting.fallback.value, setting.fallback.text)
+    command.addOption(option)
+  }
+  return command
+}
+
+/**
+ * Takes the settings of a config file that neither an option nor the environment gives.
+ * @throws InvalidError that names the file and the field
+ */
+export function applyConfig(command: Command, file: string): void {
+  const fields = readFields(file)
+  const known = new Map(SETTINGS.map((setting) => [fieldName(setting), setting]))
+  for (const [field, value] of Object.entries(fields)) {
+    if (field === '$schema') continue
+    const setting = known.get(field)
+    if (setting === undefined) {
+      throw new InvalidError(`${file}: there is no setting ${JSON.stringify(field)}`, {
+        hint: `the settings are ${[...known.keys()].join(', ')}`,
+      })
+    }
+    const source = command.getOptionValueSource(field)
+    if (source === 'cli' || source === 'env') continue
+    command.setOptionValueWithSource(field, valueOf(file, field, setting, value), 'config')
+  }
+}
+
+function readFields(file: string): object {
+  let content: unknown
+  try {
+    content = JSON.parse(readFileSync(file, 'utf8'))
+  } catch (cause) {
+    throw new InvalidError(`cannot read the config file ${file}: ${(cause as Error).message}`, { cause })
+  }
+  if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content
+  throw new InvalidError(`${file} is no config file: it holds one JSON object`)
+}
+
+function valueOf(file: string, field: string, setting: Setting, value: unknown): unknown {
+  const wrong = (right: string): InvalidError =>
+    new InvalidError(`${file}: ${field} is ${right}, not ${JSON.stringify(value)?.slice(0, 100)}`)
+  if (isSwitch(setting)) {
+    if (typeof value !== 'boolean') throw wrong('true or false')
+    return value ? true : undefined
+  }
+  if (typeof value !== 'string' && typeof value !== 'number') throw wrong('a text or a number')
+  const text = String(value)
+  if (setting.choices?.includes(text) === false) throw wrong(`one of ${setting.choices.join(', ')}`)
+  try {
+    return setting.read === undefined ? text : setting.read(text)
+  } catch (error) {
+    if (error instanceof InvalidArgumentError) throw wrong(`wrong (${error.message})`)
+    throw error
+  }
+}
+
+/** The JSON Schema of the config file. */
+export function configSchema(): object {
+  const properties = SETTINGS.map((setting) => {
+    const description = `${setting.text}. Environment: ${environmentName(setting)}`
+    const type = isSwitch(setting)
+      ? { type: 'boolean' }
+      : setting.choices === undefined
+        ? { type: ['string', 'number'] }
+        : { enum: setting.choices }
+    const fallback = setting.fallback === undefined ? {} : { default: setting.fallback.text }
+    return [fieldName(setting), { description, ...type, ...fallback }]
+  })
+  return {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'Settings of leasehold serve',
+    type: 'object',
+    additionalProperties: false,
+    properties: { $schema: { type: 'string' }, ...Object.fromEntries(properties) },
+  }
+}
+
+/** `127.0.0.1:4100`, `[::1]:4100`, `localhost:0`. */
+export function readListen(text: string): Listen {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text)
+  const host = match?.[1] ?? match?.[2]
+  const port = Number(match?.[3])
+  if (host === undefined || port > 65_535 || (match?.[1] !== undefined && !isIPv6(host))) {
+    throw new InvalidArgumentError('write HOST:PORT, such as 127.0.0.1:4100 or [::1]:4100.')
+  }
+  return { host, port }
+}
+
+/** `https://tools.example,http://127.0.0.1:8080`, as browsers name the origin of a page. */
+export function readOrigins(text: string): readonly string[] {
+  return text.split(',').map((part) => {
+    const given = part.trim()
+    const url = URL.canParse(given) && !given.includes('*') ? new URL(given) : undefined
+    const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:'
+    if (url !== undefined && isWeb && url.href === `${url.origin}/` && !/[?#]$/.test(given)) return url.origin
+    throw new InvalidArgumentError(
+      `${JSON.stringify(given.slice(0, 80))} is no origin: write http:// or https://, a host and perhaps a port, such as https://tools.example.`,
+    )
+  })
+}

@@ -1,0 +1,32 @@
+import { HoldLostError } from '@leasehold/core'
+import type { Hold } from './hold.js'
+
+/**
+ * Runs `body` under `hold` and gives the hold back, whatever happens:
+ * the body threw → its error; it returned and the hold was lost → `HoldLostError` with the value in `.result`;
+ * it returned and only the release failed → the value, and a warning.
+ */
+export async function runWithHold<T>(hold: Hold, body: (hold: Hold) => T | Promise<T>): Promise<T> {
+  let result: T
+  try {
+    result = await body(hold)
+  } catch (error) {
+    await hold[Symbol.asyncDispose]()
+    throw error
+  }
+  const releasedByBody = hold.state === 'released'
+  try {
+    const { released } = await hold.release()
+    if (!released && !releasedByBody) throw await lostWith(hold, result)
+  } catch (error) {
+    if (error instanceof HoldLostError) throw error
+    hold.warnReleaseFailed(error)
+  }
+  return result
+}
+
+async function lostWith(hold: Hold, result: unknown): Promise<HoldLostError> {
+  const lost = (await hold.lost) ?? hold.gone ?? new HoldLostError('expired', 'the hold was gone at its release')
+  lost.result = result
+  return lost
+}

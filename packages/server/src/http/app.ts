@@ -1,0 +1,235 @@
+import type { HttpBindings } from '@hono/node-server'
+import { AccessError, UnavailableError } from '@leasehold/core'
+import { Hono } from 'hono'
+import { readJson, readQuery } from './request-body.js'
+import {
+  type Caller,
+  type Credentials,
+  isAllowed,
+  originProblem,
+  type OriginRules,
+  problemOfCertificate,
+} from '../security/index.js'
+import { openApi } from './openapi.js'
+import { HttpError, isForeseen, problemOf } from './problems.js'
+import { VERSION } from '../version.js'
+import type { Call, HttpContext, Route } from './route.js'
+import { acquireRoutes } from './routes/acquire.js'
+import { backupRoutes } from './routes/backup.js'
+import { clusterRoutes } from './routes/cluster.js'
+import { consoleResponse } from './routes/console.js'
+import { healthRoutes } from './routes/health.js'
+import { holdRoutes } from './routes/holds.js'
+import { lockRoutes } from './routes/locks.js'
+import { registerRoutes } from './routes/registers.js'
+import { sessionRoutes } from './routes/sessions.js'
+import { watchRoutes } from './routes/watch.js'
+import { check } from './request-schemas.js'
+import type { Services } from './services.js'
+
+/** Every operation of the HTTP interface. */
+export const ROUTES: readonly Route[] = [
+  ...acquireRoutes,
+  ...holdRoutes,
+  ...sessionRoutes,
+  ...lockRoutes,
+  ...clusterRoutes,
+  ...backupRoutes,
+  ...registerRoutes,
+  ...watchRoutes,
+]
+
+/** The description of the HTTP interface, OpenAPI 3.1. */
+export function openApiDocument(): object {
+  return openApi(ROUTES, healthRoutes, VERSION)
+}
+
+/** Builds the HTTP application. It knows nothing of sockets. */
+export function createApp(services: Services, origins: OriginRules): Hono<{ Bindings: HttpBindings }> {
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use('*', async (context, next) => {
+    await next()
+    const { cluster, epoch } = services.replica.member.status
+    context.header('leasehold-cluster', cluster)
+    context.header('leasehold-epoch', String(epoch))
+    context.header('x-content-type-options', 'nosniff')
+    if (context.res.headers.get('cache-control') === null) context.header('cache-control', 'no-store')
+    if (services.stopping) context.header('connection', 'close')
+  })
+  app.onError((error, context) => failure(services, error, context))
+  app.notFound((context) => {
+    const { path } = context.req
+    const hint = 'the operations are under /v1; names are never in paths'
+    return failure(
+      services,
+      new HttpError(404, 'There is no such route', `nothing is at ${path.slice(0, 200)}`, hint),
+      context,
+    )
+  })
+  addHealth(app, services)
+  app.use('/v1/*', async (context, next) => {
+    const { req } = context
+    const origin = req.header('origin')
+    const headers = { host: req.header('host'), origin, fetchSite: req.header('sec-fetch-site') }
+    const problem = originProblem(headers, origins)
+    if (problem !== undefined)
+      throw new AccessError(problem, { code: 'forbidden', hint: 'other origins are let in with --allow-origins' })
+    const isForeign = origin !== undefined && isAllowed(origin, origins)
+    if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
+    if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })
+    await next()
+    if (isForeign) for (const [name, value] of Object.entries(corsHeaders(origin))) context.header(name, value)
+    return undefined
+  })
+  for (const route of ROUTES) app.on(route.method, route.path, (context) => serve(services, route, context))
+  refuseOtherMethods(app, [...ROUTES, ...healthRoutes])
+  return app
+}
+
+/** For pages of the origins that are allowed. */
+function corsHeaders(origin: string): Record<string, string> {
+  return {
+    'access-control-allow-origin': origin,
+    'access-control-allow-methods': 'GET, POST, PUT, DELETE',
+    'access-control-allow-headers': 'content-type, authorization, if-match, if-none-match, last-event-id',
+    'access-control-expose-headers': 'leasehold-cluster, leasehold-epoch, leasehold-version, etag',
+    'access-control-max-age': '600',
+    vary: 'origin',
+  }
+}
+
+function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
+  for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
+  app.get('/', ({ req }) => consoleResponse(services, req.raw.headers))
+  app.get('/openapi.json', () => Response.json(openApiDocument()))
+  app.get('/metrics', async (context) => {
+    const { caller, denied } = await callerOf(services, undefined, credentialsOf(services, context))
+    if (caller === undefined) throw denied
+    services.access.authorize(caller, { verb: 'read', names: [''] }, 'free')
+    const { body, type } = await services.metrics.text()
+    return new Response(body, { headers: { 'content-type': type } })
+  })
+}
+
+function refuseOtherMethods(
+  app: Hono<{ Bindings: HttpBindings }>,
+  routes: readonly { method: string; path: string }[],
+): void {
+  const methods = new Map<string, string[]>([['/', ['GET']]])
+  for (const { method, path } of routes) methods.set(path, [...(methods.get(path) ?? []), method])
+  for (const [path, known] of methods) {
+    const allow = known.includes('GET') ? [...known, 'HEAD'] : known
+    app.all(path, () => {
+      throw new HttpError(405, 'The method is wrong', `${path} takes ${known.join(', ')}`, undefined, {
+        allow: allow.join(', '),
+      })
+    })
+  }
+}
+
+async function serve(services: Services, route: Route, context: HttpContext): Promise<Response> {
+  const credentials = credentialsOf(services, context)
+  services.metrics.asked(`${route.method} ${route.path}`)
+  const { caller, denied } = await callerOf(services, route, credentials)
+  const query = check(route.query, readQuery(context.req.url), 'query')
+  const body = route.body === undefined ? undefined : check(route.body, await readJson(context), 'body')
+  const call: Call<unknown, unknown> = {
+    services,
+    body,
+    query,
+    status: services.replica.member.status,
+    context,
+    gone: goneSignal(context),
+    allow: (verb, names, cost = 'request') => {
+      if (caller === undefined) throw denied
+      services.access.authorize(caller, { verb, names }, cost)
+    },
+    ends: (verb, names) => caller && services.access.ends(caller, { verb, names }),
+    mayRead: (name) => caller !== undefined && services.access.mayRead(caller, name),
+    mayOpen: () => (caller === undefined ? () => {} : services.clients.opens(caller)),
+    mayWait: () => (caller === undefined ? () => {} : services.clients.waits(caller)),
+    owns: (session) => {
+      if (caller !== undefined) services.clients.learn(session, caller)
+    },
+    did: (record) =>
+      services.audit?.write({
+        ...record,
+        remote: credentials.remote,
+        ...(caller && { principal: caller.principal.id }),
+      }),
+  }
+  return route.handle(call)
+}
+
+/**
+ * Who asks. Whoever gives something back proves by its handle that it may; its key, or its web token, may have come to its
+ * end meanwhile.
+ */
+async function callerOf(
+  { access }: Services,
+  route: Route | undefined,
+  credentials: Credentials,
+): Promise<{ caller?: Caller; denied?: AccessError }> {
+  try {
+    return { caller: await access.authenticate(credentials) }
+  } catch (error) {
+    const mayGoOn = route?.provesItself === true && credentials.certificateProblem === undefined
+    if (!mayGoOn || !(error instanceof AccessError)) throw error
+    return { denied: error }
+  }
+}
+
+function credentialsOf({ asksForCertificates }: Services, context: HttpContext): Credentials {
+  const certificateProblem = asksForCertificates ? problemOfCertificate(context.env.incoming.socket) : undefined
+  return { key: apiKeyOf(context), remote: remoteOf(context), certificateProblem }
+}
+
+function apiKeyOf(context: HttpContext): string {
+  const header = context.req.header('authorization') ?? ''
+  return /^bearer /i.test(header) ? header.slice(7).trim() : ''
+}
+
+function remoteOf(context: HttpContext): string {
+  const { remoteAddress, remotePort } = context.env.incoming.socket
+  return `${remoteAddress ?? '?'}:${remotePort ?? 0}`
+}
+
+/** Aborts when the connection closes before the answer was sent. */
+function goneSignal(context: HttpContext): AbortSignal {
+  const controller = new AbortController()
+  const { outgoing } = context.env
+  if (outgoing.destroyed) controller.abort()
+  else {
+    outgoing.once('close', () => {
+      if (!outgoing.writableFinished) controller.abort()
+    })
+  }
+  return controller.signal
+}
+
+function failure(services: Services, error: unknown, context: HttpContext): Response {
+  if (!isForeseen(error)) {
+    const stack = error instanceof Error ? error.stack : String(error)
+    services.log.error('a request failed', { method: context.req.method, path: context.req.path, error: stack })
+  }
+  const { cluster, epoch, role, leaderUrl } = services.replica.member.status
+  const problem = { ...problemOf(error), cluster, epoch }
+  services.metrics.refused(problem.code)
+  if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '')
+    return redirect(problem, leaderUrl, context)
+  const headers = error instanceof HttpError ? error.headers : {}
+  return new Response(`${JSON.stringify(problem)}\n`, {
+    status: problem.status,
+    headers: { 'content-type': 'application/problem+json', ...headers },
+  })
+}
+
+/** Nothing was done here: the same request goes to the leader. `307` keeps method and body. */
+function redirect(problem: object, leaderUrl: string, context: HttpContext): Response {
+  const { pathname, search } = new URL(context.req.url)
+  const headers = {
+    'content-type': 'application/problem+json',
+    location: `${leaderUrl.replace(/\/$/, '')}${pathname}${search}`,
+  }
+  return new Response(`${JSON.stringify(problem)}\n`, { status: 307, headers })
+}

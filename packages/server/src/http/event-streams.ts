@@ -1,0 +1,152 @@
+import {
+  type Cursor,
+  EpochChangedError,
+  type Event,
+  LAST_ORDINAL,
+  type LeaseholdError,
+  type MayRead,
+  redactEvent,
+  matchesPrefix,
+  WatchError,
+} from '@leasehold/core'
+import type { AppliedBatch } from '@leasehold/replica'
+import { EVENT_BYTES_MAX, EVENT_HEARTBEAT_MS } from '../limits.js'
+import { formatCursor } from './cursors.js'
+import type { ReplicaClient } from '../replica-client.js'
+import { problemOf } from './problems.js'
+import { eventJson } from './json-views.js'
+
+/** Whether `a` comes after `b`, both of one epoch. */
+function isAfter(a: Cursor, b: Cursor): boolean {
+  return a.index > b.index || (a.index === b.index && a.ordinal > b.ordinal)
+}
+
+export interface EventWatch {
+  readonly prefix: string
+  readonly from: Cursor | undefined
+  /** Whether a name may be told to the caller. */
+  readonly mayRead: MayRead
+  /** Why the caller may see nothing more; the stream ends with that as its last event. */
+  readonly ends: () => LeaseholdError | undefined
+}
+
+/**
+ * Watches over HTTP as server-sent events. The id of each event is its cursor, so that a browser which reconnects goes
+ * on where it was. What was missed is said by a `gap` or `epoch-changed` event, whose id is the present: after it, read
+ * the state again.
+ */
+export class EventStreams {
+  readonly #open = new Set<() => void>()
+
+  constructor(readonly replica: ReplicaClient) {}
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  open(watch: EventWatch): ReadableStream<Uint8Array> {
+    let end = (): void => {}
+    const strategy = new ByteLengthQueuingStrategy({ highWaterMark: EVENT_BYTES_MAX })
+    return new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          end = this.#start(controller, watch)
+        },
+        cancel: () => end(),
+      },
+      strategy,
+    )
+  }
+
+  /** Ends all streams; their clients see a clean end and may go on from their last event elsewhere. */
+  stop(): void {
+    for (const end of this.#open) end()
+  }
+
+  #start(
+    controller: ReadableStreamDefaultController<Uint8Array>,
+    { prefix, from, mayRead, ends }: EventWatch,
+  ): () => void {
+    const { member } = this.replica
+    let last = from ?? this.#now()
+    let index = member.stale().index
+    let stopListening = (): void => {}
+    const end = () => {
+      if (!this.#open.delete(end)) return
+      stopListening()
+      clearInterval(heartbeat)
+      try {
+        controller.close()
+      } catch {
+        // The client closed it first.
+      }
+    }
+    const send = (text: string) => {
+      if (!this.#open.has(end)) return
+      if ((controller.desiredSize ?? 0) <= 0) {
+        // A client that does not read would hold the events of the whole service in memory.
+        this.replica.log.warn('an event stream was closed: its client reads too slowly', { bytes: EVENT_BYTES_MAX })
+        end()
+        return
+      }
+      const refused = ends()
+      if (refused === undefined) return controller.enqueue(Buffer.from(text, 'utf8'))
+      controller.enqueue(Buffer.from(eventText(refused.code, last, problemOf(refused)), 'utf8'))
+      end()
+    }
+    const show = (cursor: Cursor, event: Event) => {
+      if (!isAfter(cursor, last)) return
+      last = cursor
+      if (!matchesPrefix(prefix, event)) return
+      send(eventText(event.kind, cursor, eventJson(cursor.epoch, redactEvent(event, mayRead))))
+    }
+    const miss = (error: WatchError | EpochChangedError) => {
+      last = this.#now()
+      send(eventText(error.code, last, problemOf(error)))
+    }
+    const heartbeat = setInterval(() => send(': still here\n\n'), EVENT_HEARTBEAT_MS)
+    this.#open.add(end)
+    send(`retry: 1000\n: cluster ${member.status.cluster} epoch ${member.status.epoch}\n\n`)
+    stopListening = member.onApplied((batch) => {
+      if (batch.index > index + 1) miss(gap())
+      index = batch.index
+      each(batch, member.status.epoch, show)
+    })
+    if (from !== undefined) this.#catchUp(from, show, miss)
+    return end
+  }
+
+  #catchUp(
+    from: Cursor,
+    show: (cursor: Cursor, event: Event) => void,
+    miss: (error: WatchError | EpochChangedError) => void,
+  ): void {
+    const { epoch } = this.replica.member.status
+    if (from.epoch !== epoch) {
+      miss(new EpochChangedError(`the cursor is of epoch ${from.epoch}, and the service is in epoch ${epoch}`))
+      return
+    }
+    const missed = this.replica.member.history(from)
+    if (missed === undefined) miss(gap())
+    else for (const { cursor, event } of missed) show(cursor, event)
+  }
+
+  #now(): Cursor {
+    const { member } = this.replica
+    return { epoch: member.status.epoch, index: member.stale().index, ordinal: LAST_ORDINAL }
+  }
+}
+
+function each(batch: AppliedBatch, epoch: number, show: (cursor: Cursor, event: Event) => void): void {
+  batch.events.forEach((event, i) => show({ epoch, index: batch.index, ordinal: i + 1 }, event))
+}
+
+function gap(): WatchError {
+  return new WatchError('events between the cursor and now are no longer in memory', {
+    hint: 'read GET /v1/locks again; the events after this one follow',
+  })
+}
+
+function eventText(kind: string, cursor: Cursor, data: unknown): string {
+  return `event: ${kind}\nid: ${formatCursor(cursor)}\ndata: ${JSON.stringify(data)}\n\n`
+}

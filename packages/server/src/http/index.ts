@@ -1,0 +1,6 @@
+export { AcquireService } from './acquire-service.js'
+export { createApp, openApiDocument } from './app.js'
+export { EventStreams } from './event-streams.js'
+export { HttpError, problemOf, rawResponse } from './problems.js'
+export type { Services } from './services.js'
+export { SessionRegistry } from './session-registry.js'

@@ -1,0 +1,54 @@
+import { consolePage } from '../console-page.js'
+import { originsOf } from '../../security/index.js'
+import type { Services } from '../services.js'
+
+const MISSING = `<!doctype html>
+<meta charset="utf-8">
+<title>Leasehold</title>
+<h1>The console is not built</h1>
+<p>The service works: its interface is under <a href="/openapi.json">/v1</a>, and the commands do all that the console does.</p>
+<p>In a clone, <code>npm run build</code> makes the page; then start the service again.</p>
+`
+
+/** The console, for everybody: it holds no data, and asks for a key where the service does. */
+export function consoleResponse({ cluster }: Services, headers: Headers): Response {
+  const page = consolePage()
+  if (page === undefined) {
+    const html = { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': "default-src 'none'" }
+    return new Response(MISSING, { status: 503, headers: html })
+  }
+  const own = {
+    etag: page.etag,
+    // Asked for again each time, and not sent again: a new version of the service brings its own page at once.
+    'cache-control': 'no-cache',
+    vary: 'accept-encoding',
+    'content-security-policy': policy(page, originsOf(cluster?.members.map((member) => member.url) ?? [])),
+    'referrer-policy': 'no-referrer',
+    'x-frame-options': 'DENY',
+  }
+  if (headers.get('if-none-match') === page.etag) return new Response(null, { status: 304, headers: own })
+  const zipped = /\bgzip\b/.test(headers.get('accept-encoding') ?? '')
+  return new Response(Uint8Array.from(zipped ? page.gzip : page.html), {
+    headers: {
+      ...own,
+      'content-type': 'text/html; charset=utf-8',
+      ...(zipped ? { 'content-encoding': 'gzip' } : {}),
+    },
+  })
+}
+
+/** The page may run and show what is in it, and ask the members of its cluster. Nothing else. */
+function policy({ scripts, styles }: { scripts: string; styles: string }, members: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    `script-src ${scripts}`,
+    `style-src ${styles}`,
+    'img-src data:',
+    `connect-src 'self' ${members.join(' ')}`.trimEnd(),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; ')
+}

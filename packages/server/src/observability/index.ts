@@ -1,0 +1,2 @@
+export { createLogger, silent } from './logger.js'
+export { Metrics } from './metrics.js'

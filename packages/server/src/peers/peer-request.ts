@@ -1,0 +1,37 @@
+import { UnavailableError } from '@leasehold/core'
+import { parseAddress } from './address.js'
+import type { Dialer } from './dialer.js'
+import { ANSWER_FRAMES, FRAME_ASK, frameHead, readFrames } from './framing.js'
+
+/** Asks the member at `address` one question. @throws UnavailableError */
+export async function requestPeer(
+  dialer: Dialer,
+  address: string,
+  question: Uint8Array,
+  timeoutMs: number,
+): Promise<Uint8Array> {
+  const { host, port } = parseAddress(address)
+  return await new Promise<Uint8Array>((resolve, reject) => {
+    const socket = dialer.dial(host, port)
+    const fail = (cause?: unknown): void => {
+      socket.destroy()
+      const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
+      reject(new UnavailableError(`no answer from the member at ${address}`, { cause, hint }))
+    }
+    const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
+    socket.once('error', fail)
+    socket.once('close', () => {
+      clearTimeout(timer)
+      fail()
+    })
+    socket.once(dialer.ready, () => {
+      socket.write(frameHead(FRAME_ASK, question.length))
+      socket.write(question)
+    })
+    readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
+      clearTimeout(timer)
+      resolve(content)
+      socket.destroy()
+    })
+  })
+}

@@ -1,0 +1,1 @@
+export { WebSocketUpgrade } from './websocket-upgrade.js'

@@ -1,0 +1,61 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openNodeReplica } from '@leasehold/replica/node'
+import { createServer } from '@leasehold/server'
+import { afterEach, describe, expect, it } from 'vitest'
+import { call, until } from '../support/harness.js'
+
+const folders: string[] = []
+
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+})
+
+async function start(dir: string) {
+  const member = await openNodeReplica({ dir, keepAlive: true })
+  const server = await createServer({ member, listen: { port: 0 } })
+  const post = (path: string, body: unknown) => call(server.url, 'POST', path, body)
+  const get = (path: string) => call(server.url, 'GET', path)
+  await until(async () => (await get('/readyz')).status === 200)
+  const stop = async () => {
+    await server.close()
+    await new Promise<void>((resolve) => member.stop(resolve))
+  }
+  return { post, get, stop, url: server.url }
+}
+
+describe('over a data folder', () => {
+  it('holds, tokens, registers, sessions and request numbers survive a restart', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'leasehold-server-'))
+    folders.push(dir)
+    const first = await start(dir)
+    const { session } = (await first.post('/v1/sessions', { ttl: '1m' })).body
+    const a = await first.post('/v1/acquire', { name: 'a', session })
+    const own = await first.post('/v1/acquire', { name: 'own', ttl: '1m' })
+    const numbered = await first.post('/v1/acquire', { name: 'n', session, request: 5 })
+    const kept = await first.post('/v1/acquire', { name: 'p', persistent: true })
+    await call(first.url, 'PUT', '/v1/registers?key=k', { value: 1 })
+    const waiting = first.post('/v1/acquire', { name: 'a', session, wait: '30s' })
+    await until(async () => (await first.get('/v1/locks')).body.pending.length === 1)
+    await first.stop()
+    expect(await waiting).toMatchObject({ status: 503, body: { code: 'unreachable' } })
+
+    const second = await start(dir)
+    const { held, pending } = (await second.get('/v1/locks')).body
+    expect(new Set(held.map((one: { hold: string }) => one.hold))).toEqual(
+      new Set([a, own, numbered, kept].map((one) => one.body.id)),
+    )
+    expect(pending).toEqual([])
+    expect((await second.get('/v1/registers?key=k')).body.value).toBe(1)
+    expect(await second.post('/v1/renew', { hold: own.body.hold })).toMatchObject({ status: 200 })
+    expect((await second.post('/v1/acquire', { name: 'n', session, request: 5 })).body.hold).toBe(numbered.body.hold)
+    const b = await second.post('/v1/acquire', { name: 'b', session })
+    expect(BigInt(b.body.token)).toBeGreaterThan(BigInt(kept.body.token))
+    for (const { body } of [a, own, numbered, kept, b]) {
+      expect(await second.post('/v1/release', { hold: body.hold })).toMatchObject({ status: 200 })
+    }
+    expect((await second.get('/v1/locks')).body.held).toEqual([])
+    await second.stop()
+  })
+})
