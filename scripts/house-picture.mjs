@@ -1,19 +1,19 @@
 // Draws docs/architecture.svg from the imports that structure.mjs allows, so that the picture cannot go stale.
 
-/** Where a package stands in the picture, and what it is. */
+/** The column of a package in its floor, and what it is. */
 export const PLACES = {
-  cli: { floor: 6, column: 1, is: 'the programs: commands, serve, demo' },
-  tools: { floor: 6, column: 2, is: 'for developers: mutants, judges of histories' },
-  lab: { floor: 5, column: 1, is: 'the deterministic world: faults, scenarios, explorer' },
-  console: { floor: 5, column: 3, is: 'web pages: locks, sessions, cluster, lab' },
-  server: { floor: 4, column: 0, is: 'HTTP, streams, peers, security, metrics' },
-  leasehold: { floor: 4, column: 2, is: 'what applications install: the SDK' },
-  engines: { floor: 3, column: 1, is: 'embedded, etcd, PostgreSQL, approximate Redis' },
-  fence: { floor: 3, column: 2, is: 'guards: stores that refuse a lower token' },
-  replica: { floor: 2, column: 0, is: 'one member: log files, snapshots, group commit' },
-  client: { floor: 2, column: 2, is: 'sessions, holds, deadlines. No dependencies' },
-  raft: { floor: 1, column: 0, is: 'the consensus core: messages in, effects out. Pure' },
-  core: { floor: 1, column: 1, is: 'the lock state machine, tokens, errors, codec. Pure' },
+  cli: { column: 1, is: 'the programs: commands, serve, demo' },
+  tools: { column: 2, is: 'for developers: mutants, judges of histories' },
+  lab: { column: 1, is: 'the deterministic world: faults, scenarios, explorer' },
+  console: { column: 3, is: 'web pages: locks, sessions, cluster, lab' },
+  server: { column: 0, is: 'HTTP, streams, peers, security, metrics' },
+  leasehold: { column: 2, is: 'what applications install: the SDK' },
+  engines: { column: 1, is: 'embedded, etcd, PostgreSQL, approximate Redis' },
+  fence: { column: 2, is: 'guards: stores that refuse a lower token' },
+  replica: { column: 0, is: 'one member: log files, snapshots, group commit' },
+  client: { column: 2, is: 'sessions, holds, deadlines. No dependencies' },
+  raft: { column: 0, is: 'the consensus core: messages in, effects out. Pure' },
+  core: { column: 1, is: 'the lock state machine, tokens, errors, codec. Pure' },
 }
 
 const BOX = { width: 190, height: 74, gap: 22 }
@@ -31,11 +31,11 @@ const STYLE = `
 
 /** An SVG image: one row per floor, one box per package, and an arrow for each import that no other arrow implies. */
 export function housePicture(house) {
-  const floors = [...new Set(Object.keys(house).map((name) => placeOf(name).floor))].sort((a, b) => b - a)
+  const floors = [...new Set(Object.values(house).map(({ floor }) => floor))].sort((a, b) => b - a)
   const places = new Map()
   for (const name of Object.keys(house)) {
-    const { floor, column } = placeOf(name)
-    places.set(name, { x: LEFT + column * (BOX.width + BOX.gap), y: 30 + floors.indexOf(floor) * ROW })
+    const x = LEFT + placeOf(name).column * (BOX.width + BOX.gap)
+    places.set(name, { x, y: 30 + floors.indexOf(house[name].floor) * ROW })
   }
   const height = 30 + (floors.length - 1) * ROW + BOX.height + 46
   return [

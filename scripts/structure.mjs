@@ -1,94 +1,146 @@
-// The floors of the house: which package may import which, and where the machine may be touched.
-import { readdirSync, readFileSync } from 'node:fs'
-import { join, relative, sep } from 'node:path'
+// npm run lint runs these checks of the structure: floors, import cycles, sizes, private members, file names, words.
+//   node scripts/structure.mjs            prints the problems
+//   node scripts/structure.mjs --shrink   lowers the exceptions to what is left
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { cyclesOf, importGraph, loopOf } from './structure/cycles.mjs'
+import { floorProblems, risingRows, rowNames, sourceFolder, sourcesOf, unknownPackages } from './structure/floors.mjs'
+import { confusableNames } from './structure/names.mjs'
+import { lineCount, longFunctions, MAX_FILE_LINES, MAX_FUNCTION_LINES } from './structure/sizes.mjs'
+import { filesBelow, parseFiles } from './structure/sources.mjs'
+import { privateMembers } from './structure/style.mjs'
+import { dialectWords } from './structure/words.mjs'
 
-/**
- * What the sources of a package may import, floor by floor. `types`: only with `import type`.
- * `machine`: files that may import Node's modules (true: all of them).
- */
-export const HOUSE = {
-  core: { imports: [], machine: [] },
-  raft: { imports: [], machine: [] },
-  replica: { imports: ['core', 'raft'], machine: ['node/'] },
-  client: { imports: ['core'], machine: ['platform.ts', 'node/'] },
-  engines: { imports: ['core', 'client', 'replica'], machine: true },
-  fence: { imports: ['core'], types: ['client'], machine: true },
-  server: { imports: ['core', 'replica'], types: ['raft'], machine: true },
-  lab: { imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence'], machine: true },
-  leasehold: { imports: ['core', 'raft', 'replica', 'client', 'engines'], types: ['fence'], machine: true },
-  cli: {
-    imports: ['core', 'raft', 'replica', 'client', 'engines', 'fence', 'server', 'lab', 'leasehold'],
-    machine: true,
-  },
-  console: { imports: ['client', 'core', 'lab'], machine: [] },
-}
+export { HOUSE, imports, problemOf } from './structure/floors.mjs'
 
-/** Packages without runtime dependencies: whatever they import must be a sister package or Node's. */
-const DEPENDENCY_FREE = new Set(['core', 'raft', 'client', 'fence'])
+/** Folders whose folders have the same set of files: one for each engine, store or dialect. */
+const ALIKE_FOLDERS = new Set([
+  'packages/engines/src',
+  'packages/fence/src',
+  'packages/fence/src/sql',
+  'packages/leasehold/src/compat',
+])
 
-const IMPORT =
-  /(?:^|\n)\s*(import|export)\s+(type\s)?(?:[^'"`;]*?\sfrom\s+)?['"]([^'"]+)['"]|(\bimport)\(\s*['"]([^'"]+)['"]/g
+const EXCEPTIONS = 'scripts/structure/exceptions.json'
+/** Where files over 500 lines are looked for. */
+const ALL_CODE = ['packages', 'tools', 'tests', 'bench', 'scripts']
 
-/** All breaches, one line each. */
-export function structureProblems(root) {
-  const problems = []
-  for (const [name, rules] of Object.entries(HOUSE)) {
-    for (const file of sources(join(root, 'packages', name, 'src'))) {
-      const where = relative(root, file).split(sep).join('/')
-      const inside = where.split('/').slice(3).join('/')
-      for (const found of imports(readFileSync(file, 'utf8'))) {
-        const problem = problemOf({ name, rules, inside, ...found })
-        if (problem !== undefined) problems.push(`${where}:${found.line}: ${problem}`)
+/** What the checks find, by kind: a count (or a number of lines) for each key, and a message. */
+export async function structureFindings(root) {
+  const findings = { cycles: new Map(), longFunctions: new Map(), longFiles: new Map(), privateMembers: new Map() }
+  findings.confusableNames = new Map()
+  findings.words = new Map()
+  const add = (kind, key, message, count = 1) => {
+    const before = findings[kind].get(key) ?? { count: 0, messages: [] }
+    findings[kind].set(key, { count: before.count + count, messages: [...before.messages, message] })
+  }
+
+  const sources = await parseFiles(
+    root,
+    rowNames.flatMap((name) => sourcesOf(root, name)),
+  )
+  const graph = importGraph(sources, sisterFiles(sources.map(({ path }) => path)))
+  for (const group of cyclesOf(graph)) {
+    const loop = loopOf(graph, group).join(' → ')
+    add('cycles', packageOf(group[0]), `import cycle: ${loop}`, group.length)
+  }
+  for (const source of sources) {
+    for (const { name, line, lines } of longFunctions(source)) {
+      const message = `${source.path}:${line}: ${name} has ${lines} lines, more than ${MAX_FUNCTION_LINES}`
+      add('longFunctions', `${source.path} ${name}`, message, lines)
+    }
+    for (const { what, line } of privateMembers(source)) {
+      add('privateMembers', packageOf(source.path), `${source.path}:${line}: ${what}: private members are #names`)
+    }
+  }
+  for (const path of ALL_CODE.flatMap((folder) => filesBelow(root, folder, ['.ts', '.tsx', '.mjs']))) {
+    const lines = lineCount(readFileSync(join(root, path), 'utf8'))
+    if (lines > MAX_FILE_LINES) add('longFiles', path, `${path}: ${lines} lines, more than ${MAX_FILE_LINES}`, lines)
+  }
+  for (const name of rowNames) {
+    const paths = sourcesOf(root, name)
+    for (const { key, files } of confusableNames(paths, ALIKE_FOLDERS)) {
+      add('confusableNames', `${name}: ${key}`, `${name}: names that a reader confuses: ${files.join(', ')}`)
+    }
+    for (const path of paths) {
+      for (const { word, line } of dialectWords(readFileSync(join(root, path), 'utf8'))) {
+        add('words', name, `${path}:${line}: "${word}"`)
       }
     }
   }
-  return problems
+  return findings
 }
 
-/** The import statements of a source text. */
-export function imports(text) {
-  const code = text.replace(/\/\*[\s\S]*?\*\/|(?<=^|\n)\s*\/\/[^\n]*/g, (comment) => comment.replace(/[^\n]/g, ' '))
-  return [...code.matchAll(IMPORT)].map((match) => ({
-    specifier: match[3] ?? match[5],
-    typeOnly: match[2] !== undefined,
-    line: code.slice(0, match.index + match[0].search(/\S/)).split('\n').length,
-  }))
+const packageOf = (path) => rowNames.find((name) => path.startsWith(`${sourceFolder(name)}/`))
+
+/** The file behind each specifier of a package of ours: `@leasehold/lab/world/index` is `packages/lab/src/world/index.ts`. */
+function sisterFiles(paths) {
+  const files = new Map()
+  for (const path of paths) {
+    const [, name, inside] = /^packages\/([a-z]+)\/src\/(.*)\.tsx?$/.exec(path) ?? []
+    if (name === undefined) continue
+    const scope = name === 'leasehold' ? name : `@leasehold/${name}`
+    files.set(inside === 'index' ? scope : `${scope}/${inside}`, path)
+  }
+  return files
 }
 
-/** Why this import is a breach, or undefined. */
-export function problemOf({ name, rules, inside, specifier, typeOnly }) {
-  if (specifier.startsWith('.')) {
-    const up = specifier.split('/').filter((part) => part === '..').length
-    return up > inside.split('/').length - 1 ? `${specifier} leaves the package` : undefined
-  }
-  if (specifier.startsWith('node:')) {
-    const free = rules.machine === true || rules.machine.some((place) => inside === place || inside.startsWith(place))
-    return free || typeOnly
-      ? undefined
-      : `${name} may not import ${specifier} here (the machine belongs to ${places(rules)})`
-  }
-  const sister = /^@leasehold\/([a-z]+)/.exec(specifier)?.[1] ?? (specifier === 'leasehold' ? 'leasehold' : undefined)
-  if (sister !== undefined) {
-    if (rules.imports.includes(sister)) return undefined
-    if (typeOnly && rules.types?.includes(sister)) return undefined
-    return `${name} may not import ${sister}${rules.types?.includes(sister) ? ', except with `import type`' : ''}`
-  }
-  if (DEPENDENCY_FREE.has(name) && !typeOnly) return `${name} has no runtime dependencies, so no ${specifier}`
-  return undefined
+/** The exceptions: for each kind and key how much is allowed, and why. */
+export function readExceptions(root) {
+  return JSON.parse(readFileSync(join(root, EXCEPTIONS), 'utf8'))
 }
 
-function places(rules) {
-  return rules.machine.length === 0 ? 'other packages' : rules.machine.join(' and ')
+/** What goes beyond the exceptions (`problems`), and exceptions that allow more than there is (`stale`). */
+export function judge(findings, exceptions) {
+  const problems = []
+  const stale = []
+  for (const [kind, found] of Object.entries(findings)) {
+    const allowed = exceptions[kind] ?? {}
+    for (const [key, { count, messages }] of found) {
+      const limit = allowed[key]?.count ?? 0
+      if (count <= limit) continue
+      if (limit > 0) problems.push(`${kind}: ${key}: ${count}, but the exception allows ${limit}`)
+      problems.push(...messages)
+    }
+    for (const [key, { count }] of Object.entries(allowed)) {
+      const now = found.get(key)?.count ?? 0
+      if (now < count)
+        stale.push(`${kind}: the exception "${key}" allows ${count}, and there ${now === 1 ? 'is' : 'are'} ${now}`)
+    }
+  }
+  return { problems, stale }
 }
 
-function sources(folder) {
-  try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && /\.(ts|tsx)$/.test(entry.name))
-      .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
-      .sort()
-  } catch (error) {
-    if (error.code === 'ENOENT') return []
-    throw error
+/** The exceptions without what is no longer needed. Nothing is added. */
+export function shrink(findings, exceptions) {
+  const smaller = {}
+  for (const [kind, allowed] of Object.entries(exceptions)) {
+    smaller[kind] = {}
+    for (const [key, { count, ...rest }] of Object.entries(allowed)) {
+      const now = findings[kind].get(key)?.count ?? 0
+      if (now > 0) smaller[kind][key] = { count: Math.min(count, now), ...rest }
+    }
   }
+  return smaller
+}
+
+/** All problems of the structure, one line each. */
+export async function structureProblems(root) {
+  return [
+    ...risingRows(),
+    ...floorProblems(root),
+    ...unknownPackages(root),
+    ...judge(await structureFindings(root), readExceptions(root)).problems,
+  ]
+}
+
+if (process.argv[1] === import.meta.filename) {
+  const root = join(import.meta.dirname, '..')
+  if (process.argv.includes('--shrink')) {
+    const smaller = shrink(await structureFindings(root), readExceptions(root))
+    writeFileSync(join(root, EXCEPTIONS), `${JSON.stringify(smaller, undefined, 2)}\n`)
+  }
+  const problems = await structureProblems(root)
+  for (const problem of problems) console.log(problem)
+  process.exitCode = problems.length > 0 ? 1 : 0
 }

@@ -81,7 +81,7 @@ try {
   ensureInstalled()
   ensureBuilt()
   await prepareServices()
-  for (const check of lint()) fail(`lint: ${check} failed`)
+  for (const check of await lint()) fail(`lint: ${check} failed`)
   if (runTool('typescript/bin/tsc', ['-p', 'tsconfig.tests.json']) !== 0) fail('the tests have type errors')
   prepareNested()
   runVitest(process.argv.slice(2))

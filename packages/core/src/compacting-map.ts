@@ -15,94 +15,94 @@ const SIZE_MAX = 16_384
  * go on through the table that was left: with entries that have been deleted since, and without new ones.
  */
 export class CompactingMap<K, V> {
-  private map = new Map<K, V>()
-  private deletions = 0
+  #map = new Map<K, V>()
+  #deletions = 0
 
   get size(): number {
-    return this.map.size
+    return this.#map.size
   }
 
   get(key: K): V | undefined {
-    return this.map.get(key)
+    return this.#map.get(key)
   }
 
   has(key: K): boolean {
-    return this.map.has(key)
+    return this.#map.has(key)
   }
 
   set(key: K, value: V): this {
-    this.map.set(key, value)
+    this.#map.set(key, value)
     return this
   }
 
   delete(key: K): boolean {
-    if (!this.map.delete(key)) return false
-    if (++this.deletions > DELETIONS_MAX && this.deletions > this.map.size && this.map.size <= SIZE_MAX) {
-      this.map = this.map.size === 0 ? new Map() : new Map(this.map)
-      this.deletions = 0
+    if (!this.#map.delete(key)) return false
+    if (++this.#deletions > DELETIONS_MAX && this.#deletions > this.#map.size && this.#map.size <= SIZE_MAX) {
+      this.#map = this.#map.size === 0 ? new Map() : new Map(this.#map)
+      this.#deletions = 0
     }
     return true
   }
 
   clear(): void {
-    this.map = new Map()
-    this.deletions = 0
+    this.#map = new Map()
+    this.#deletions = 0
   }
 
   keys(): MapIterator<K> {
-    return this.map.keys()
+    return this.#map.keys()
   }
 
   values(): MapIterator<V> {
-    return this.map.values()
+    return this.#map.values()
   }
 
   entries(): MapIterator<[K, V]> {
-    return this.map.entries()
+    return this.#map.entries()
   }
 
   [Symbol.iterator](): MapIterator<[K, V]> {
-    return this.map.entries()
+    return this.#map.entries()
   }
 }
 
 /** A `Set`, in the order of insertion, for a long life and short-lived elements. Iterators are as those of {@link CompactingMap}. */
 export class CompactingSet<T> {
-  private set = new Set<T>()
-  private deletions = 0
+  #set = new Set<T>()
+  #deletions = 0
 
   get size(): number {
-    return this.set.size
+    return this.#set.size
   }
 
   has(element: T): boolean {
-    return this.set.has(element)
+    return this.#set.has(element)
   }
 
   add(element: T): this {
-    this.set.add(element)
+    this.#set.add(element)
     return this
   }
 
   delete(element: T): boolean {
-    if (!this.set.delete(element)) return false
-    if (++this.deletions > DELETIONS_MAX && this.deletions > this.set.size && this.set.size <= SIZE_MAX) {
-      this.set = this.set.size === 0 ? new Set() : new Set(this.set)
-      this.deletions = 0
+    if (!this.#set.delete(element)) return false
+    if (++this.#deletions > DELETIONS_MAX && this.#deletions > this.#set.size && this.#set.size <= SIZE_MAX) {
+      this.#set = this.#set.size === 0 ? new Set() : new Set(this.#set)
+      this.#deletions = 0
     }
     return true
   }
 
   clear(): void {
-    this.set = new Set()
-    this.deletions = 0
+    this.#set = new Set()
+    this.#deletions = 0
   }
 
   values(): SetIterator<T> {
-    return this.set.values()
+    return this.#set.values()
   }
 
   [Symbol.iterator](): SetIterator<T> {
-    return this.set.values()
+    return this.#set.values()
   }
 }

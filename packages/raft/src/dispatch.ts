@@ -1,4 +1,4 @@
-import type { Core } from './raft-state.js'
+import type { RaftState } from './raft-state.js'
 import { isSticky, learnCommit, onVoteReply, onVoteRequest, standForElection } from './election.js'
 import type { Message } from './messages.js'
 import { proposeAsLeader } from './proposals.js'
@@ -16,38 +16,38 @@ import {
 import type { NodeId } from './types.js'
 
 /** Takes a message in: the term rules first (thesis 3.3), then whoever handles it in this role. */
-export function dispatch(core: Core, message: Message): void {
-  if (message.term > core.term && !adoptTerm(core, message)) return
-  if (message.term !== 0 && message.term < core.term) return answerOldTerm(core, message)
-  if (message.kind === 'vote' || message.kind === 'preVote') onVoteRequest(core, message)
-  else if (core.role === 'leader') stepLeader(core, message)
-  else if (core.role === 'follower') stepFollower(core, message)
-  else stepCandidate(core, message)
+export function dispatch(state: RaftState, message: Message): void {
+  if (message.term > state.term && !adoptTerm(state, message)) return
+  if (message.term !== 0 && message.term < state.term) return answerOldTerm(state, message)
+  if (message.kind === 'vote' || message.kind === 'preVote') onVoteRequest(state, message)
+  else if (state.role === 'leader') stepLeader(state, message)
+  else if (state.role === 'follower') stepFollower(state, message)
+  else stepCandidate(state, message)
 }
 
 /** A later term makes everybody a follower; a pre-vote changes nobody. False: the message is to be ignored. */
-function adoptTerm(core: Core, message: Message): boolean {
+function adoptTerm(state: RaftState, message: Message): boolean {
   const { kind } = message
-  if ((kind === 'vote' || kind === 'preVote') && isSticky(core, message)) return false
+  if ((kind === 'vote' || kind === 'preVote') && isSticky(state, message)) return false
   if (kind === 'preVote' || (kind === 'preVoteReply' && !message.reject)) return true
   const fromLeader = kind === 'append' || kind === 'heartbeat' || kind === 'snapshot'
-  core.becomeFollower(message.term, fromLeader ? message.from : 0)
+  state.becomeFollower(message.term, fromLeader ? message.from : 0)
   return true
 }
 
-function answerOldTerm(core: Core, message: Message): void {
-  if ((core.checkQuorum || core.preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
+function answerOldTerm(state: RaftState, message: Message): void {
+  if ((state.checkQuorum || state.preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
     // A leader of an old term learns ours, and makes way: it could neither win nor lose an election otherwise.
-    core.send({ kind: 'appendReply', to: message.from })
+    state.send({ kind: 'appendReply', to: message.from })
   } else if (message.kind === 'preVote') {
-    core.send({ kind: 'preVoteReply', to: message.from, term: core.term, reject: true })
+    state.send({ kind: 'preVoteReply', to: message.from, term: state.term, reject: true })
   }
 }
 
-function stepLeader(core: Core, message: Message): void {
+function stepLeader(state: RaftState, message: Message): void {
   if (message.kind === 'propose') {
     proposeAsLeader(
-      core,
+      state,
       message.entries.map(
         (entry): Proposal =>
           entry.kind === 'normal'
@@ -57,56 +57,56 @@ function stepLeader(core: Core, message: Message): void {
     )
     return
   }
-  if (message.kind === 'transferLeader') return transferTo(core, message.from)
-  const progress = core.progressOf(message.from)
+  if (message.kind === 'transferLeader') return transferTo(state, message.from)
+  const progress = state.progressOf(message.from)
   if (progress === undefined) return
-  if (message.kind === 'appendReply') onAppendReply(core, progress, message)
-  else if (message.kind === 'heartbeatReply') onHeartbeatReply(core, progress, message)
-  else if (message.kind === 'readIndex') readAsLeader(core, message.from, message.context)
+  if (message.kind === 'appendReply') onAppendReply(state, progress, message)
+  else if (message.kind === 'heartbeatReply') onHeartbeatReply(state, progress, message)
+  else if (message.kind === 'readIndex') readAsLeader(state, message.from, message.context)
 }
 
-function stepCandidate(core: Core, message: Message): void {
+function stepCandidate(state: RaftState, message: Message): void {
   const { kind } = message
   if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
-    core.becomeFollower(message.term, message.from)
-    stepFollower(core, message)
-  } else if ((kind === 'preVoteReply' || kind === 'voteReply') && learnCommit(core, message)) {
+    state.becomeFollower(message.term, message.from)
+    stepFollower(state, message)
+  } else if ((kind === 'preVoteReply' || kind === 'voteReply') && learnCommit(state, message)) {
     return
-  } else if (core.role === 'preCandidate' && kind === 'preVoteReply') {
+  } else if (state.role === 'preCandidate' && kind === 'preVoteReply') {
     // A grant names the term that was asked about: one for an earlier question says nothing about this one.
-    if (message.reject || message.term === core.term + 1) onVoteReply(core, message.from, !message.reject)
-  } else if (core.role === 'candidate' && kind === 'voteReply') onVoteReply(core, message.from, !message.reject)
+    if (message.reject || message.term === state.term + 1) onVoteReply(state, message.from, !message.reject)
+  } else if (state.role === 'candidate' && kind === 'voteReply') onVoteReply(state, message.from, !message.reject)
 }
 
-function stepFollower(core: Core, message: Message): void {
+function stepFollower(state: RaftState, message: Message): void {
   const { kind } = message
   if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
-    core.electionElapsed = 0
-    core.leader = message.from
-    if (message.commit >= core.retiringAt) core.retiringAt = 0
-    if (kind === 'append') onAppend(core, message)
-    else if (kind === 'heartbeat') onHeartbeat(core, message)
-    else onSnapshot(core, message)
-  } else if (kind === 'timeoutNow') standForElection(core, 'transfer')
-  else if (kind === 'readIndexReply') onReadReply(core, message)
-  else if (core.leader !== 0 && (kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader')) {
-    if (kind !== 'propose' || !core.options.noForwarding) core.send({ ...message, to: core.leader })
+    state.electionElapsed = 0
+    state.leader = message.from
+    if (message.commit >= state.retiringAt) state.retiringAt = 0
+    if (kind === 'append') onAppend(state, message)
+    else if (kind === 'heartbeat') onHeartbeat(state, message)
+    else onSnapshot(state, message)
+  } else if (kind === 'timeoutNow') standForElection(state, 'transfer')
+  else if (kind === 'readIndexReply') onReadReply(state, message)
+  else if (state.leader !== 0 && (kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader')) {
+    if (kind !== 'propose' || !state.options.noForwarding) state.send({ ...message, to: state.leader })
   }
 }
 
-function onReadReply(core: Core, reply: Message): void {
-  const context = core.handedReads.answer(reply.context)
-  if (context !== undefined) core.readsReady.push({ context, index: reply.index })
+function onReadReply(state: RaftState, reply: Message): void {
+  const context = state.handedReads.answer(reply.context)
+  if (context !== undefined) state.readsReady.push({ context, index: reply.index })
 }
 
 /** Opens a round for a read, or lets it wait for the first commit of the term. False: too many wait. */
-export function readAsLeader(core: Core, from: NodeId, context: number): boolean {
-  if (core.reads.full) return false
-  if (!core.hasCommittedInTerm) core.reads.wait({ from, context })
+export function readAsLeader(state: RaftState, from: NodeId, context: number): boolean {
+  if (state.reads.full) return false
+  if (!state.hasCommittedInTerm) state.reads.wait({ from, context })
   else {
-    const round = core.reads.open(core.log.committed, [{ from, context }], core.id)
-    if (!core.isSingleton || core.peers().length > 0) broadcastHeartbeat(core, round)
-    answerReads(core)
+    const round = state.reads.open(state.log.committed, [{ from, context }], state.id)
+    if (!state.isSingleton || state.peers().length > 0) broadcastHeartbeat(state, round)
+    answerReads(state)
   }
   return true
 }

@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import type { Core } from './raft-state.js'
+import type { RaftState } from './raft-state.js'
 import type { Index, NodeId, Term } from './types.js'
 
 /** What may only move one way. */
@@ -10,13 +10,13 @@ export interface Watermarks {
   readonly applied: Index
 }
 
-export function watermarksOf(core: Core): Watermarks {
-  return { term: core.term, vote: core.vote, commit: core.log.committed, applied: core.log.applied }
+export function watermarksOf(state: RaftState): Watermarks {
+  return { term: state.term, vote: state.vote, commit: state.log.committed, applied: state.log.applied }
 }
 
 /** Checked after each input, also in production: cheap, local, and enough to stop most bugs at their source. */
-export function checkInvariants(core: Core, before: Watermarks): Watermarks {
-  const { log, term, vote } = core
+export function checkInvariants(state: RaftState, before: Watermarks): Watermarks {
+  const { log, term, vote } = state
   // Everything at once first: this runs after every input.
   const { committed, applied, applying, lastIndex } = log
   const isSound =
@@ -29,16 +29,16 @@ export function checkInvariants(core: Core, before: Watermarks): Watermarks {
     committed <= lastIndex &&
     log.durable <= lastIndex &&
     log.firstIndex - 1 <= committed &&
-    (core.role !== 'leader' || isSoundLeader(core))
-  if (!isSound) explain(core, before)
+    (state.role !== 'leader' || isSoundLeader(state))
+  if (!isSound) explain(state, before)
   const same = before.term === term && before.vote === vote && before.commit === committed && before.applied === applied
-  return same ? before : watermarksOf(core)
+  return same ? before : watermarksOf(state)
 }
 
 /** Throws what is broken. */
-function explain(core: Core, before: Watermarks): void {
-  const { log, term, vote } = core
-  const where = () => `node ${core.id}, ${core.role}, term ${term}, commit ${log.committed}, last ${log.lastIndex}`
+function explain(state: RaftState, before: Watermarks): void {
+  const { log, term, vote } = state
+  const where = () => `node ${state.id}, ${state.role}, term ${term}, commit ${log.committed}, last ${log.lastIndex}`
   assert(term >= before.term, () => `the term went back from ${before.term} (${where()})`)
   assert(
     term > before.term || before.vote === 0 || vote === before.vote,
@@ -58,28 +58,28 @@ function explain(core: Core, before: Watermarks): void {
     log.firstIndex - 1 <= log.committed,
     () => `the log begins at ${log.firstIndex}, after its commit (${where()})`,
   )
-  if (core.role === 'leader') checkLeader(core, where)
+  if (state.role === 'leader') checkLeader(state, where)
 }
 
-function isSoundLeader(core: Core): boolean {
-  if (core.leader !== core.id) return false
-  const { lastIndex } = core.log
-  for (const { match, next, inflights } of core.tracked.progress.values()) {
-    if (match >= next || match > lastIndex || inflights.count > core.limits.inflightsMax) return false
+function isSoundLeader(state: RaftState): boolean {
+  if (state.leader !== state.id) return false
+  const { lastIndex } = state.log
+  for (const { match, next, inflights } of state.tracked.progress.values()) {
+    if (match >= next || match > lastIndex || inflights.count > state.limits.inflightsMax) return false
   }
   return true
 }
 
-function checkLeader(core: Core, where: () => string): void {
-  assert(core.leader === core.id, () => `a leader that follows ${core.leader} (${where()})`)
-  for (const [id, progress] of core.tracked.progress) {
+function checkLeader(state: RaftState, where: () => string): void {
+  assert(state.leader === state.id, () => `a leader that follows ${state.leader} (${where()})`)
+  for (const [id, progress] of state.tracked.progress) {
     assert(
       progress.match < progress.next,
       () => `peer ${id}: match ${progress.match}, next ${progress.next} (${where()})`,
     )
-    assert(progress.match <= core.log.lastIndex, () => `peer ${id} matches ${progress.match} (${where()})`)
+    assert(progress.match <= state.log.lastIndex, () => `peer ${id} matches ${progress.match} (${where()})`)
     assert(
-      progress.inflights.count <= core.limits.inflightsMax,
+      progress.inflights.count <= state.limits.inflightsMax,
       () => `peer ${id}: ${progress.inflights.count} in flight (${where()})`,
     )
   }

@@ -18,22 +18,22 @@ export interface EntryId {
  * that write's completion: each write remembers the range of it that still stands.
  */
 export class RaftLog {
-  private entries: Entry[] = []
-  private base: EntryId
+  #entries: Entry[] = []
+  #base: EntryId
   committed: Index
   /** Handed to the program to apply. */
   applying: Index
   applied: Index
   durable: Index
-  private handed: Index
+  #handed: Index
   /** A snapshot from the leader that is not durable yet. Nothing is applied meanwhile. */
   pendingSnapshot: SnapshotMeta | undefined
-  private snapshotHanded = false
-  private writes: { readonly sequence: number; last: Index; readonly snapshot: Index }[] = []
+  #snapshotHanded = false
+  #writes: { readonly sequence: number; last: Index; readonly snapshot: Index }[] = []
 
   constructor(snapshot: EntryId, entries: readonly Entry[], commit: Index) {
-    this.base = { term: snapshot.term, index: snapshot.index }
-    this.entries = [...entries]
+    this.#base = { term: snapshot.term, index: snapshot.index }
+    this.#entries = [...entries]
     const last = snapshot.index + entries.length
     entries.forEach((entry, i) => {
       assert(entry.index === snapshot.index + 1 + i, () => `entry ${entry.index} at place ${i} after ${snapshot.index}`)
@@ -43,33 +43,33 @@ export class RaftLog {
     this.applying = snapshot.index
     this.applied = snapshot.index
     this.durable = last
-    this.handed = last
+    this.#handed = last
   }
 
   get firstIndex(): Index {
-    return this.base.index + 1
+    return this.#base.index + 1
   }
 
   get lastIndex(): Index {
-    return this.base.index + this.entries.length
+    return this.#base.index + this.#entries.length
   }
 
   get lastId(): EntryId {
-    const last = this.entries[this.entries.length - 1]
-    return last === undefined ? this.base : { term: last.term, index: last.index }
+    const last = this.#entries[this.#entries.length - 1]
+    return last === undefined ? this.#base : { term: last.term, index: last.index }
   }
 
   get length(): number {
-    return this.entries.length
+    return this.#entries.length
   }
 
   entry(index: Index): Entry | undefined {
-    return this.entries[index - this.base.index - 1]
+    return this.#entries[index - this.#base.index - 1]
   }
 
   /** The term at `index`; undefined when it is compacted or not there. */
   termAt(index: Index): Term | undefined {
-    if (index === this.base.index) return this.base.term
+    if (index === this.#base.index) return this.#base.term
     return this.entry(index)?.term
   }
 
@@ -79,7 +79,7 @@ export class RaftLog {
 
   /** The highest term that the entry at `index` can have, which is known to be committed: exact, or at most the base's. */
   termAtMost(index: Index): Term {
-    return this.termAt(index) ?? this.base.term
+    return this.termAt(index) ?? this.#base.term
   }
 
   /**
@@ -89,17 +89,17 @@ export class RaftLog {
    */
   assertAgrees(previous: EntryId, entries: readonly Entry[]): void {
     if (previous.index > this.committed) return
-    this.assertSame(previous)
+    this.#assertSame(previous)
     for (const entry of entries) {
       if (entry.index > this.committed) return
-      this.assertSame(entry)
+      this.#assertSame(entry)
     }
   }
 
-  private assertSame({ index, term }: EntryId): void {
+  #assertSame({ index, term }: EntryId): void {
     const ours = this.termAt(index)
     assert(
-      ours === term || (ours === undefined && term <= this.base.term),
+      ours === term || (ours === undefined && term <= this.#base.term),
       () =>
         `the leader has an entry ${index} of term ${term} that conflicts with a committed one here, of term ${this.termAtMost(index)}: a member of this cluster was started on an older copy of its disk`,
     )
@@ -113,17 +113,17 @@ export class RaftLog {
 
   /** Entries from `from` on, at least one if there is one, as many as fit into `bytesMax`. */
   slice(from: Index, bytesMax: number, to: Index = this.lastIndex): readonly Entry[] {
-    const start = from - this.base.index - 1
-    assert(start >= 0, () => `entries from ${from} are compacted up to ${this.base.index}`)
-    const end = to - this.base.index
+    const start = from - this.#base.index - 1
+    assert(start >= 0, () => `entries from ${from} are compacted up to ${this.#base.index}`)
+    const end = to - this.#base.index
     let bytes = 0
     let stop = start
     while (stop < end) {
-      bytes += entryBytes(this.entries[stop] as Entry)
+      bytes += entryBytes(this.#entries[stop] as Entry)
       if (stop > start && bytes > bytesMax) break
       stop++
     }
-    return start >= stop ? [] : this.entries.slice(start, stop)
+    return start >= stop ? [] : this.#entries.slice(start, stop)
   }
 
   /** Appends behind the last entry, or replaces the suffix from the first given index on. */
@@ -133,12 +133,12 @@ export class RaftLog {
     assert(first.index > this.committed, () => `entry ${first.index} would replace a committed one (${this.committed})`)
     assert(first.index <= this.lastIndex + 1, () => `a hole between ${this.lastIndex} and ${first.index}`)
     if (first.index <= this.lastIndex) {
-      this.entries.length = first.index - this.base.index - 1
+      this.#entries.length = first.index - this.#base.index - 1
       this.durable = Math.min(this.durable, first.index - 1)
-      this.handed = Math.min(this.handed, first.index - 1)
-      for (const write of this.writes) write.last = Math.min(write.last, first.index - 1)
+      this.#handed = Math.min(this.#handed, first.index - 1)
+      for (const write of this.#writes) write.last = Math.min(write.last, first.index - 1)
     }
-    for (const entry of entries) this.entries.push(entry)
+    for (const entry of entries) this.#entries.push(entry)
   }
 
   /** A follower's append (figure 3.1): the index that now matches, or undefined when `previous` does not match. */
@@ -181,49 +181,49 @@ export class RaftLog {
   /** The snapshot takes the place of the whole log. */
   restore(meta: SnapshotMeta): void {
     assert(meta.index > this.committed, () => `snapshot ${meta.index} is not ahead of commit ${this.committed}`)
-    this.entries = []
-    this.base = { term: meta.term, index: meta.index }
+    this.#entries = []
+    this.#base = { term: meta.term, index: meta.index }
     this.committed = meta.index
     this.durable = meta.index
-    this.handed = meta.index
-    this.writes = this.writes.map((write) => ({ ...write, last: 0 }))
+    this.#handed = meta.index
+    this.#writes = this.#writes.map((write) => ({ ...write, last: 0 }))
     this.pendingSnapshot = meta
-    this.snapshotHanded = false
+    this.#snapshotHanded = false
   }
 
   get snapshotToWrite(): SnapshotMeta | undefined {
-    return this.snapshotHanded ? undefined : this.pendingSnapshot
+    return this.#snapshotHanded ? undefined : this.pendingSnapshot
   }
 
   get hasUnwritten(): boolean {
-    return this.handed < this.lastIndex || this.snapshotToWrite !== undefined
+    return this.#handed < this.lastIndex || this.snapshotToWrite !== undefined
   }
 
   get isWriting(): boolean {
-    return this.writes.length > 0
+    return this.#writes.length > 0
   }
 
   /** Entries that were not given out to be written yet. */
   unwritten(): readonly Entry[] {
-    return this.handed < this.lastIndex ? this.entries.slice(this.handed - this.base.index) : NOTHING
+    return this.#handed < this.lastIndex ? this.#entries.slice(this.#handed - this.#base.index) : NOTHING
   }
 
   /** What is unwritten is now under way as write `sequence`. */
   hand(sequence: number): void {
-    this.writes.push({ sequence, last: this.lastIndex, snapshot: this.snapshotToWrite?.index ?? 0 })
-    this.handed = this.lastIndex
-    if (this.pendingSnapshot !== undefined) this.snapshotHanded = true
+    this.#writes.push({ sequence, last: this.lastIndex, snapshot: this.snapshotToWrite?.index ?? 0 })
+    this.#handed = this.lastIndex
+    if (this.pendingSnapshot !== undefined) this.#snapshotHanded = true
   }
 
   /** Write `sequence`, and every one before it, is durable. */
   written(sequence: number): void {
-    while (this.writes.length > 0 && (this.writes[0] as { sequence: number }).sequence <= sequence) {
-      const write = this.writes.shift() as { last: Index; snapshot: Index }
+    while (this.#writes.length > 0 && (this.#writes[0] as { sequence: number }).sequence <= sequence) {
+      const write = this.#writes.shift() as { last: Index; snapshot: Index }
       if (write.last > this.durable) this.durable = write.last
       const pending = this.pendingSnapshot
-      if (pending !== undefined && this.snapshotHanded && write.snapshot === pending.index) {
+      if (pending !== undefined && this.#snapshotHanded && write.snapshot === pending.index) {
         this.pendingSnapshot = undefined
-        this.snapshotHanded = false
+        this.#snapshotHanded = false
         this.applying = Math.max(this.applying, pending.index)
         this.applied = Math.max(this.applied, pending.index)
       }
@@ -233,14 +233,14 @@ export class RaftLog {
   /** Committed entries to hand to the program: durable ones only, unless `unwritten` ones may be applied too. */
   nextCommitted(unwritten: boolean, bytesMax: number): readonly Entry[] {
     if (!this.hasNextCommitted(unwritten)) return NOTHING
-    return this.slice(this.applying + 1, bytesMax, this.appliable(unwritten))
+    return this.slice(this.applying + 1, bytesMax, this.#appliable(unwritten))
   }
 
   hasNextCommitted(unwritten: boolean): boolean {
-    return this.pendingSnapshot === undefined && this.appliable(unwritten) > this.applying
+    return this.pendingSnapshot === undefined && this.#appliable(unwritten) > this.applying
   }
 
-  private appliable(unwritten: boolean): Index {
+  #appliable(unwritten: boolean): Index {
     return Math.min(this.committed, unwritten ? this.lastIndex : this.durable)
   }
 
@@ -255,10 +255,10 @@ export class RaftLog {
   /** Forgets entries up to `index`, which a snapshot of the program stands for. */
   compact(index: Index): void {
     assert(index <= this.applied, () => `compacting to ${index}, applied only ${this.applied}`)
-    if (index <= this.base.index) return
+    if (index <= this.#base.index) return
     const term = this.termAt(index)
     assert(term !== undefined, () => `no entry ${index} to compact to`)
-    this.entries = this.entries.slice(index - this.base.index)
-    this.base = { term, index }
+    this.#entries = this.#entries.slice(index - this.#base.index)
+    this.#base = { term, index }
   }
 }

@@ -48,10 +48,10 @@ class Draft {
   autoLeave: boolean
   readonly progress: Map<NodeId, Progress>
 
-  constructor(
-    from: Tracked,
-    private readonly track: (isLearner: boolean) => Progress,
-  ) {
+  readonly #track: (isLearner: boolean) => Progress
+
+  constructor(from: Tracked, track: (isLearner: boolean) => Progress) {
+    this.#track = track
     const { members } = from
     this.voters = new Set(members.voters)
     this.votersOutgoing = new Set(members.votersOutgoing)
@@ -64,37 +64,37 @@ class Draft {
   take(steps: readonly ConfigurationStep[]): void {
     for (const step of steps) {
       if (step.node === 0) continue
-      if (step.kind === 'addVoter') this.addVoter(step.node)
-      else if (step.kind === 'addLearner') this.addLearner(step.node)
-      else if (step.kind === 'remove') this.remove(step.node)
+      if (step.kind === 'addVoter') this.#addVoter(step.node)
+      else if (step.kind === 'addLearner') this.#addLearner(step.node)
+      else if (step.kind === 'remove') this.#remove(step.node)
     }
     if (this.voters.size === 0) throw new MembershipError('removed all voters')
   }
 
-  private addVoter(node: NodeId): void {
+  #addVoter(node: NodeId): void {
     const known = this.progress.get(node)
-    if (known === undefined) return this.start(node, false)
-    this.replace(node, known, false)
+    if (known === undefined) return this.#start(node, false)
+    this.#replace(node, known, false)
     this.learners.delete(node)
     this.learnersNext.delete(node)
     this.voters.add(node)
   }
 
   /** A voter of the outgoing half becomes a learner only when the joint configuration is left. */
-  private addLearner(node: NodeId): void {
+  #addLearner(node: NodeId): void {
     const known = this.progress.get(node)
-    if (known === undefined) return this.start(node, true)
+    if (known === undefined) return this.#start(node, true)
     if (known.isLearner) return
-    this.remove(node)
+    this.#remove(node)
     this.progress.set(node, known)
     if (this.votersOutgoing.has(node)) this.learnersNext.add(node)
     else {
-      this.replace(node, known, true)
+      this.#replace(node, known, true)
       this.learners.add(node)
     }
   }
 
-  private remove(node: NodeId): void {
+  #remove(node: NodeId): void {
     if (!this.progress.has(node)) return
     this.voters.delete(node)
     this.learners.delete(node)
@@ -102,28 +102,26 @@ class Draft {
     if (!this.votersOutgoing.has(node)) this.progress.delete(node)
   }
 
-  private start(node: NodeId, isLearner: boolean): void {
+  #start(node: NodeId, isLearner: boolean): void {
     if (isLearner) this.learners.add(node)
     else this.voters.add(node)
-    const progress = this.track(isLearner)
+    const progress = this.#track(isLearner)
     // A new peer counts as active: it has had no chance to answer, and must not cost the leader its quorum.
     progress.recentlyActive = true
     this.progress.set(node, progress)
   }
 
   /** Progress objects are shared with the configuration before the change until it is final: copy what changes. */
-  private replace(node: NodeId, known: Progress, isLearner: boolean): void {
+  #replace(node: NodeId, known: Progress, isLearner: boolean): void {
     if (known.isLearner === isLearner) return
-    const copy: Progress = Object.assign(Object.create(Object.getPrototypeOf(known)), known)
-    copy.isLearner = isLearner
-    this.progress.set(node, copy)
+    this.progress.set(node, known.withRole(isLearner))
   }
 
   leave(): void {
     for (const node of this.learnersNext) {
       this.learners.add(node)
       const known = this.progress.get(node)
-      if (known !== undefined) this.replace(node, known, true)
+      if (known !== undefined) this.#replace(node, known, true)
     }
     this.learnersNext.clear()
     for (const node of this.votersOutgoing) {

@@ -1,33 +1,33 @@
-import type { Core } from './raft-state.js'
+import type { RaftState } from './raft-state.js'
 import { changeProblem } from './configuration-entries.js'
 import { appendOwn, broadcastAppend, placed, type Proposal } from './replication.js'
 
 /** Appends at a leader, hands on at a follower that knows one. False: refused. */
-export function propose(core: Core, proposals: readonly Proposal[]): boolean {
+export function propose(state: RaftState, proposals: readonly Proposal[]): boolean {
   if (proposals.length === 0) return false
-  if (core.role === 'follower') {
-    if (core.leader === 0 || core.options.noForwarding) return false
+  if (state.role === 'follower') {
+    if (state.leader === 0 || state.options.noForwarding) return false
     const entries = proposals.map((one) => placed(one, 0, 0))
-    core.send({ kind: 'propose', to: core.leader, entries })
+    state.send({ kind: 'propose', to: state.leader, entries })
     return true
   }
-  return core.role === 'leader' && proposeAsLeader(core, proposals)
+  return state.role === 'leader' && proposeAsLeader(state, proposals)
 }
 
 /** Changes that may not be made now become empty entries: whoever handed them on sees the log move. */
-export function proposeAsLeader(core: Core, proposals: readonly Proposal[]): boolean {
-  if (core.isRetiring || core.progressOf(core.id) === undefined || core.transferee !== 0) return false
-  const pendingBefore = core.pendingConfiguration
+export function proposeAsLeader(state: RaftState, proposals: readonly Proposal[]): boolean {
+  if (state.isRetiring || state.progressOf(state.id) === undefined || state.transferee !== 0) return false
+  const pendingBefore = state.pendingConfiguration
   const checked = proposals.map((one, i): Proposal => {
     if (one.kind === 'normal') return one
-    if (changeProblem(core, one.change) !== undefined) return { kind: 'normal', data: new Uint8Array(0) }
-    core.pendingConfiguration = core.log.lastIndex + i + 1
+    if (changeProblem(state, one.change) !== undefined) return { kind: 'normal', data: new Uint8Array(0) }
+    state.pendingConfiguration = state.log.lastIndex + i + 1
     return one
   })
-  if (!appendOwn(core, checked)) {
-    core.pendingConfiguration = pendingBefore
+  if (!appendOwn(state, checked)) {
+    state.pendingConfiguration = pendingBefore
     return false
   }
-  broadcastAppend(core)
+  broadcastAppend(state)
   return true
 }

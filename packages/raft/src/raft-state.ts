@@ -24,7 +24,7 @@ export type Trace = (text: string) => void
  * files beside this one. Roles change only through the `become…` methods, which all go through `reset`, where the vote is
  * cleared only if the term changes.
  */
-export class Core {
+export class RaftState {
   readonly id: NodeId
   readonly limits: RaftLimits
   readonly log: RaftLog
@@ -52,7 +52,7 @@ export class Core {
   /** A peer needs a snapshot, and there is none to give. */
   snapshotWanted = false
   /** Whoever was there at the founding; undefined when the log does not begin there. */
-  private readonly founders: ReadonlySet<NodeId> | undefined
+  readonly #founders: ReadonlySet<NodeId> | undefined
 
   messages: Message[] = []
   gated: Message[] = []
@@ -66,7 +66,7 @@ export class Core {
     this.id = id
     this.snapshot = snapshot.index > 0 ? snapshot : undefined
     const { voters, learners } = snapshot.configuration
-    this.founders = snapshot.index === 0 ? new Set([...voters, ...learners]) : undefined
+    this.#founders = snapshot.index === 0 ? new Set([...voters, ...learners]) : undefined
     this.limits = { ...DEFAULT_RAFT_LIMITS, ...options.limits }
     this.log = new RaftLog(snapshot, entries, Math.max(hardState.commit, snapshot.index))
     this.term = hardState.term
@@ -91,11 +91,11 @@ export class Core {
 
   get configuration(): Configuration {
     // Asked for at every step, and changed once in a while: members are replaced, never altered.
-    if (this.known?.of !== this.members) this.known = { of: this.members, is: configurationOf(this.members) }
-    return this.known.is
+    if (this.#known?.of !== this.members) this.#known = { of: this.members, is: configurationOf(this.members) }
+    return this.#known.is
   }
 
-  private known: { readonly of: Members; readonly is: Configuration } | undefined
+  #known: { readonly of: Members; readonly is: Configuration } | undefined
 
   get isLearner(): boolean {
     return this.tracked.progress.get(this.id)?.isLearner ?? false
@@ -117,21 +117,21 @@ export class Core {
   /** Peers in the order of their ids, without this member. */
   peers(): readonly NodeId[] {
     // Asked for at every round, and changed once in a while: what is tracked is replaced, never altered.
-    if (this.others?.of !== this.tracked) {
+    if (this.#others?.of !== this.tracked) {
       const is = [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
-      this.others = { of: this.tracked, is }
+      this.#others = { of: this.tracked, is }
     }
-    return this.others.is
+    return this.#others.is
   }
 
-  private others: { readonly of: Tracked; readonly is: readonly NodeId[] } | undefined
+  #others: { readonly of: Tracked; readonly is: readonly NodeId[] } | undefined
 
   /**
    * Whether a peer may take entries after `previous`. The first entry does not say what was founded: a peer that joined
    * later must begin with a snapshot, though nothing of the log is compacted.
    */
   canFollow(id: NodeId, previous: Index): boolean {
-    return previous > 0 || this.founders === undefined || this.founders.has(id)
+    return previous > 0 || this.#founders === undefined || this.#founders.has(id)
   }
 
   voterIds(): NodeId[] {

@@ -1,5 +1,5 @@
 import { assert } from './assert.js'
-import { Core, type ReadReady, type Role, type Trace } from './raft-state.js'
+import { RaftState, type ReadReady, type Role, type Trace } from './raft-state.js'
 import { dispatch, readAsLeader } from './dispatch.js'
 import { standForElection } from './election.js'
 import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
@@ -97,141 +97,141 @@ interface Pending {
  * Source: Ongaro, *Consensus: Bridging Theory and Practice* (the thesis); departures are in docs/divergence.md.
  */
 export class Raft {
-  private readonly core: Core
-  private lastHard: HardState
-  private sequence = 0
-  private pending: Pending[] = []
-  private before: Watermarks
+  readonly #state: RaftState
+  #lastHard: HardState
+  #sequence = 0
+  #pending: Pending[] = []
+  #before: Watermarks
 
   constructor(options: RaftOptions) {
-    this.core = new Core(options)
-    this.lastHard = { term: this.core.term, vote: this.core.vote, commit: this.core.log.committed }
-    this.before = watermarksOf(this.core)
+    this.#state = new RaftState(options)
+    this.#lastHard = { term: this.#state.term, vote: this.#state.vote, commit: this.#state.log.committed }
+    this.#before = watermarksOf(this.#state)
   }
 
   get id(): NodeId {
-    return this.core.id
+    return this.#state.id
   }
   get role(): Role {
-    return this.core.role
+    return this.#state.role
   }
   get term(): Term {
-    return this.core.term
+    return this.#state.term
   }
   get leader(): NodeId {
-    return this.core.leader
+    return this.#state.leader
   }
   get commit(): Index {
-    return this.core.log.committed
+    return this.#state.log.committed
   }
   get lastIndex(): Index {
-    return this.core.log.lastIndex
+    return this.#state.log.lastIndex
   }
   get configuration(): Configuration {
-    return this.core.configuration
+    return this.#state.configuration
   }
   get isLearner(): boolean {
-    return this.core.isLearner
+    return this.#state.isLearner
   }
   /** Whether an entry of this term is committed: only then does a leader know the commit index. */
   get hasCommittedInTerm(): boolean {
-    return this.core.hasCommittedInTerm
+    return this.#state.hasCommittedInTerm
   }
   /** Whom leadership is being handed to; 0: nobody. */
   get transferee(): NodeId {
-    return this.core.transferee
+    return this.#state.transferee
   }
   get electionTimeoutTicks(): number {
-    return this.core.electionTimeout
+    return this.#state.electionTimeout
   }
   set electionTimeoutTicks(ticks: number) {
-    this.core.electionTimeout = ticks
+    this.#state.electionTimeout = ticks
   }
   set trace(trace: Trace | undefined) {
-    this.core.trace = trace
+    this.#state.trace = trace
   }
 
   get status(): RaftStatus {
-    const { core } = this
+    const state = this.#state
     return {
-      id: core.id,
-      role: core.role,
-      term: core.term,
-      vote: core.vote,
-      leader: core.leader,
-      commit: core.log.committed,
-      applied: core.log.applied,
-      last: core.log.lastIndex,
-      first: core.log.firstIndex,
-      configuration: core.configuration,
-      transferee: core.transferee,
-      progress: core.tracked.progress,
+      id: state.id,
+      role: state.role,
+      term: state.term,
+      vote: state.vote,
+      leader: state.leader,
+      commit: state.log.committed,
+      applied: state.log.applied,
+      last: state.log.lastIndex,
+      first: state.log.firstIndex,
+      configuration: state.configuration,
+      transferee: state.transferee,
+      progress: state.tracked.progress,
     }
   }
 
   entry(index: Index): Entry | undefined {
-    return this.core.log.entry(index)
+    return this.#state.log.entry(index)
   }
 
   termAt(index: Index): Term | undefined {
-    return this.core.log.termAt(index)
+    return this.#state.log.termAt(index)
   }
 
   // --- inputs ---
 
   /** One tick of the program's clock. */
   tick(): void {
-    const { core } = this
-    core.electionElapsed++
-    if (core.role === 'leader') this.tickLeader()
-    else if (core.isPromotable && core.electionElapsed >= core.electionTimeout) {
-      core.electionElapsed = 0
-      standForElection(core, core.preVote ? 'preVote' : 'vote')
+    const state = this.#state
+    state.electionElapsed++
+    if (state.role === 'leader') this.#tickLeader()
+    else if (state.isPromotable && state.electionElapsed >= state.electionTimeout) {
+      state.electionElapsed = 0
+      standForElection(state, state.preVote ? 'preVote' : 'vote')
     }
-    this.check()
+    this.#check()
   }
 
-  private tickLeader(): void {
-    const { core } = this
-    core.heartbeatElapsed++
-    if (core.electionElapsed >= core.limits.electionTicks) {
-      core.electionElapsed = 0
-      if (core.checkQuorum) this.checkLeadership()
+  #tickLeader(): void {
+    const state = this.#state
+    state.heartbeatElapsed++
+    if (state.electionElapsed >= state.limits.electionTicks) {
+      state.electionElapsed = 0
+      if (state.checkQuorum) this.#checkLeadership()
       // A transfer that has not come about within an election timeout is given up.
-      if (core.role === 'leader') core.transferee = 0
+      if (state.role === 'leader') state.transferee = 0
     }
     // Also when the entry that would have led to it was applied during a transfer.
-    maybeLeaveJoint(core)
-    retire(core)
-    if (core.role !== 'leader' || core.heartbeatElapsed < core.limits.heartbeatTicks) return
-    core.heartbeatElapsed = 0
-    broadcastHeartbeat(core)
+    maybeLeaveJoint(state)
+    retire(state)
+    if (state.role !== 'leader' || state.heartbeatElapsed < state.limits.heartbeatTicks) return
+    state.heartbeatElapsed = 0
+    broadcastHeartbeat(state)
   }
 
-  private checkLeadership(): void {
-    const { core } = this
-    if (!core.quorumActive()) core.becomeFollower(core.term, 0)
-    for (const [id, progress] of core.tracked.progress) if (id !== core.id) progress.recentlyActive = false
+  #checkLeadership(): void {
+    const state = this.#state
+    if (!state.quorumActive()) state.becomeFollower(state.term, 0)
+    for (const [id, progress] of state.tracked.progress) if (id !== state.id) progress.recentlyActive = false
   }
 
   /** Stands for election now. */
   campaign(): void {
-    standForElection(this.core, this.core.preVote ? 'preVote' : 'vote')
-    this.check()
+    standForElection(this.#state, this.#state.preVote ? 'preVote' : 'vote')
+    this.#check()
   }
 
   /** Sends heartbeats now. */
   beat(): void {
-    if (this.core.role === 'leader') broadcastHeartbeat(this.core)
-    this.check()
+    if (this.#state.role === 'leader') broadcastHeartbeat(this.#state)
+    this.#check()
   }
 
   /** A message of another member. One that no correct member sends is left alone; the answer then says what is wrong. */
   step(message: Message): string | undefined {
-    const problem = messageProblem(message, this.core.id)
+    const problem = messageProblem(message, this.#state.id)
     if (problem !== undefined) return problem
-    dispatch(this.core, message)
-    this.check()
+    dispatch(this.#state, message)
+    this.#check()
     return undefined
   }
 
@@ -240,13 +240,13 @@ export class Raft {
    * leadership is being handed over, or too much is uncommitted.
    */
   propose(data: readonly Uint8Array[]): Index | undefined {
-    const first = this.core.log.lastIndex + 1
+    const first = this.#state.log.lastIndex + 1
     const accepted = propose(
-      this.core,
+      this.#state,
       data.map((one): Proposal => ({ kind: 'normal', data: one })),
     )
-    this.check()
-    return accepted && this.core.role === 'leader' ? first : undefined
+    this.#check()
+    return accepted && this.#state.role === 'leader' ? first : undefined
   }
 
   /**
@@ -254,42 +254,42 @@ export class Raft {
    * whoever handed it on sees the log move.
    */
   proposeConfiguration(change: ConfigurationChange): { readonly index: Index } | { readonly refused: string } {
-    const { core } = this
-    const problem = core.role === 'leader' ? changeProblem(core, change) : undefined
-    const index = core.log.lastIndex + 1
-    const accepted = propose(this.core, [{ kind: 'configuration', change }])
-    this.check()
+    const state = this.#state
+    const problem = state.role === 'leader' ? changeProblem(state, change) : undefined
+    const index = state.log.lastIndex + 1
+    const accepted = propose(this.#state, [{ kind: 'configuration', change }])
+    this.#check()
     if (!accepted)
-      return { refused: core.role === 'leader' ? 'the leader takes no proposals now' : 'there is no leader' }
+      return { refused: state.role === 'leader' ? 'the leader takes no proposals now' : 'there is no leader' }
     return problem === undefined ? { index } : { refused: problem }
   }
 
   /** Asks for a linearizable read; the answer is a `reads` or `readsLost` effect with this context. False: no leader. */
   read(context: number): boolean {
-    const { core } = this
-    if (core.role === 'leader') return readAsLeader(core, core.id, context)
-    if (core.role !== 'follower' || core.leader === 0 || core.handedReads.full) return false
-    core.send({ kind: 'readIndex', to: core.leader, context: core.handedReads.ask(context) })
+    const state = this.#state
+    if (state.role === 'leader') return readAsLeader(state, state.id, context)
+    if (state.role !== 'follower' || state.leader === 0 || state.handedReads.full) return false
+    state.send({ kind: 'readIndex', to: state.leader, context: state.handedReads.ask(context) })
     return true
   }
 
   /** The program waits for none of its reads any more: questions that were lost on the way must not add up. */
   abandonReads(): void {
-    this.core.handedReads.dropAll()
+    this.#state.handedReads.dropAll()
   }
 
   /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */
   transferLeadership(to: NodeId): void {
-    const { core } = this
-    if (core.role === 'leader') transferTo(core, to)
-    else if (core.leader !== 0) core.send({ kind: 'transferLeader', to: core.leader, from: to })
-    this.check()
+    const state = this.#state
+    if (state.role === 'leader') transferTo(state, to)
+    else if (state.leader !== 0) state.send({ kind: 'transferLeader', to: state.leader, from: to })
+    this.#check()
   }
 
   /** A follower that does not trust its leader any more votes for others at once. */
   forgetLeader(): void {
-    if (this.core.role === 'follower' && !this.core.options.leaseReads) this.core.leader = 0
-    this.check()
+    if (this.#state.role === 'follower' && !this.#state.options.leaseReads) this.#state.leader = 0
+    this.#check()
   }
 
   /**
@@ -298,58 +298,58 @@ export class Raft {
    * and whoever hears from a living leader does not vote. How long it waits is still drawn, so that candidates rarely meet.
    */
   processEnded(node: NodeId): void {
-    const { core } = this
-    if (core.role !== 'follower' || core.leader !== node) return
-    const drawn = core.electionTimeout - core.limits.electionTicks
-    core.becomeFollower(core.term, 0)
-    core.electionElapsed = Math.max(0, core.electionTimeout - 1 - (drawn >> 1))
-    this.check()
+    const state = this.#state
+    if (state.role !== 'follower' || state.leader !== node) return
+    const drawn = state.electionTimeout - state.limits.electionTicks
+    state.becomeFollower(state.term, 0)
+    state.electionElapsed = Math.max(0, state.electionTimeout - 1 - (drawn >> 1))
+    this.#check()
   }
 
   /** Write `sequence` is durable: its entries count, and so do the own vote and acknowledgement that waited for it. */
   persisted(sequence: number): void {
     this.stored(sequence)
-    while (this.pending.length > 0 && (this.pending[0] as Pending).sequence <= sequence) {
-      for (const message of (this.pending.shift() as Pending).own) dispatch(this.core, message)
+    while (this.#pending.length > 0 && (this.#pending[0] as Pending).sequence <= sequence) {
+      for (const message of (this.#pending.shift() as Pending).own) dispatch(this.#state, message)
     }
-    this.check()
+    this.#check()
   }
 
   /** The log's part of {@link Raft.persisted} alone: for script tests that deliver the own messages by hand. */
   stored(sequence: number): void {
-    assert(sequence <= this.sequence, () => `write ${sequence} was never given out, the last is ${this.sequence}`)
-    this.core.log.written(sequence)
+    assert(sequence <= this.#sequence, () => `write ${sequence} was never given out, the last is ${this.#sequence}`)
+    this.#state.log.written(sequence)
   }
 
   /** Everything up to `index` is applied. */
   applied(index: Index): void {
-    const { core } = this
+    const state = this.#state
     let bytes = 0
-    for (let at = core.log.applied + 1; at <= index; at++) {
-      const entry = core.log.entry(at)
+    for (let at = state.log.applied + 1; at <= index; at++) {
+      const entry = state.log.entry(at)
       if (entry !== undefined) bytes += entryBytes(entry)
     }
-    core.log.applyTo(index)
-    core.uncommittedBytes = Math.max(0, core.uncommittedBytes - bytes)
-    maybeLeaveJoint(core)
-    this.check()
+    state.log.applyTo(index)
+    state.uncommittedBytes = Math.max(0, state.uncommittedBytes - bytes)
+    maybeLeaveJoint(state)
+    this.#check()
   }
 
   /** To be called while applying a configuration entry, before `applied`; returns what is in force from now on. */
   applyConfiguration(change: ConfigurationChange): Configuration {
-    const configuration = applyChange(this.core, change)
-    this.check()
+    const configuration = applyChange(this.#state, change)
+    this.#check()
     return configuration
   }
 
   /** The program has a snapshot: what a peer may be given, and, with `compact`, what the log may forget. */
   snapshotTaken(meta: SnapshotMeta): void {
-    const { snapshot } = this.core
+    const { snapshot } = this.#state
     assert(
       meta.index > 0 && meta.index >= (snapshot?.index ?? 0),
       () => `a snapshot of ${meta.index} after one of ${snapshot?.index}`,
     )
-    this.core.snapshot = meta
+    this.#state.snapshot = meta
   }
 
   /**
@@ -357,104 +357,105 @@ export class Raft {
    * now, and takes the place of the log unless the log has it: the program would begin with it after a restart, too.
    */
   snapshotArrived(meta: SnapshotMeta): void {
-    onArrivedSnapshot(this.core, meta)
-    this.check()
+    onArrivedSnapshot(this.#state, meta)
+    this.#check()
   }
 
   compact(index: Index): void {
-    this.core.log.compact(index)
-    this.check()
+    this.#state.log.compact(index)
+    this.#check()
   }
 
   reportUnreachable(id: NodeId): void {
-    const progress = this.core.role === 'leader' ? this.core.progressOf(id) : undefined
+    const progress = this.#state.role === 'leader' ? this.#state.progressOf(id) : undefined
     if (progress?.state === 'replicate') progress.becomeProbe()
-    this.check()
+    this.#check()
   }
 
   /** The peer has (`delivered`) or has not got the snapshot that a `snapshot` message asked for. */
   reportSnapshot(id: NodeId, delivered: boolean): void {
-    const progress = this.core.role === 'leader' ? this.core.progressOf(id) : undefined
+    const progress = this.#state.role === 'leader' ? this.#state.progressOf(id) : undefined
     if (progress?.state === 'snapshot') {
       if (!delivered) progress.pendingSnapshot = 0
       progress.becomeProbe()
       // Wait for the acknowledgement, or for a heartbeat's answer, before sending more.
       progress.paused = true
     }
-    this.check()
+    this.#check()
   }
 
   // --- effects ---
 
   get hasEffects(): boolean {
-    const { core } = this
+    const state = this.#state
     return (
-      core.messages.length > 0 ||
-      core.gated.length > 0 ||
-      core.readsReady.length > 0 ||
-      core.readsLost.length > 0 ||
-      core.snapshotWanted ||
-      core.log.hasUnwritten ||
-      this.changedHardState() !== undefined ||
-      core.log.hasNextCommitted(core.options.applyUnwritten ?? false)
+      state.messages.length > 0 ||
+      state.gated.length > 0 ||
+      state.readsReady.length > 0 ||
+      state.readsLost.length > 0 ||
+      state.snapshotWanted ||
+      state.log.hasUnwritten ||
+      this.#changedHardState() !== undefined ||
+      state.log.hasNextCommitted(state.options.applyUnwritten ?? false)
     )
   }
 
   /** Asked for after every input, and most inputs bring nothing about: the same object, as long as the roles stay. */
-  private noEffects(): Effects {
-    const { role, leader } = this.core
-    if (this.quiet?.role !== role || this.quiet.leader !== leader) this.quiet = { ...QUIET, role, leader }
-    return this.quiet
+  #noEffects(): Effects {
+    const { role, leader } = this.#state
+    if (this.#quiet?.role !== role || this.#quiet.leader !== leader) this.#quiet = { ...QUIET, role, leader }
+    return this.#quiet
   }
 
-  private quiet: Effects | undefined
+  #quiet: Effects | undefined
 
-  private changedHardState(): HardState | undefined {
-    const { core, lastHard } = this
-    const { term, vote } = core
-    const commit = core.log.committed
+  #changedHardState(): HardState | undefined {
+    const state = this.#state
+    const lastHard = this.#lastHard
+    const { term, vote } = state
+    const commit = state.log.committed
     if (term === lastHard.term && vote === lastHard.vote && commit === lastHard.commit) return undefined
     return { term, vote, commit }
   }
 
   takeEffects(): Effects {
-    const { core } = this
-    if (!this.hasEffects) return this.noEffects()
-    const hardState = this.changedHardState()
-    const entries = core.log.unwritten()
-    const snapshot = core.log.snapshotToWrite
-    const waiting = core.gated.length === 0 ? NOTHING : core.gated
-    const own = waiting === NOTHING ? NOTHING : waiting.filter((message) => message.to === core.id)
-    const gated = own.length === 0 ? waiting : waiting.filter((message) => message.to !== core.id)
+    const state = this.#state
+    if (!this.hasEffects) return this.#noEffects()
+    const hardState = this.#changedHardState()
+    const entries = state.log.unwritten()
+    const snapshot = state.log.snapshotToWrite
+    const waiting = state.gated.length === 0 ? NOTHING : state.gated
+    const own = waiting === NOTHING ? NOTHING : waiting.filter((message) => message.to === state.id)
+    const gated = own.length === 0 ? waiting : waiting.filter((message) => message.to !== state.id)
     const termOrVote =
-      hardState !== undefined && (hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)
+      hardState !== undefined && (hardState.term !== this.#lastHard.term || hardState.vote !== this.#lastHard.vote)
     const mustSync = entries.length > 0 || termOrVote || snapshot !== undefined
-    const persist = this.handOut(
-      mustSync || hardState !== undefined || core.gated.length > 0,
+    const persist = this.#handOut(
+      mustSync || hardState !== undefined || state.gated.length > 0,
       mustSync,
       entries,
       snapshot,
       own,
     )
-    const committed = core.log.nextCommitted(core.options.applyUnwritten ?? false, core.limits.committedBytesMax)
+    const committed = state.log.nextCommitted(state.options.applyUnwritten ?? false, state.limits.committedBytesMax)
     const last = committed[committed.length - 1]
-    if (last !== undefined) core.log.applying = last.index
-    const { snapshotWanted } = core
-    core.snapshotWanted = false
+    if (last !== undefined) state.log.applying = last.index
+    const { snapshotWanted } = state
+    state.snapshotWanted = false
     // What is given out is never written to again; most lists are empty most of the time, and stay where they are.
-    const messages = core.messages.length === 0 ? NOTHING : core.messages
-    const reads = core.readsReady.length === 0 ? NOTHING : core.readsReady
-    const readsLost = core.readsLost.length === 0 ? NOTHING : core.readsLost
-    if (messages !== NOTHING) core.messages = []
-    if (waiting !== NOTHING) core.gated = []
-    if (reads !== NOTHING) core.readsReady = []
-    if (readsLost !== NOTHING) core.readsLost = []
-    if (hardState !== undefined) this.lastHard = hardState
-    const { role, leader } = core
+    const messages = state.messages.length === 0 ? NOTHING : state.messages
+    const reads = state.readsReady.length === 0 ? NOTHING : state.readsReady
+    const readsLost = state.readsLost.length === 0 ? NOTHING : state.readsLost
+    if (messages !== NOTHING) state.messages = []
+    if (waiting !== NOTHING) state.gated = []
+    if (reads !== NOTHING) state.readsReady = []
+    if (readsLost !== NOTHING) state.readsLost = []
+    if (hardState !== undefined) this.#lastHard = hardState
+    const { role, leader } = state
     return { role, leader, hardState, persist, messages, gated, waiting, committed, reads, readsLost, snapshotWanted }
   }
 
-  private handOut(
+  #handOut(
     needed: boolean,
     mustSync: boolean,
     entries: readonly Entry[],
@@ -462,16 +463,16 @@ export class Raft {
     own: readonly Message[],
   ): PersistEffect | undefined {
     if (!needed) return undefined
-    const { core } = this
-    const sequence = ++this.sequence
-    core.log.hand(sequence)
-    this.pending.push({ sequence, own })
-    const hardState = { term: core.term, vote: core.vote, commit: core.log.committed }
+    const state = this.#state
+    const sequence = ++this.#sequence
+    state.log.hand(sequence)
+    this.#pending.push({ sequence, own })
+    const hardState = { term: state.term, vote: state.vote, commit: state.log.committed }
     // Gated messages without anything to write still wait for the writes that are under way.
     return { sequence, hardState, entries, snapshot, mustSync }
   }
 
-  private check(): void {
-    this.before = checkInvariants(this.core, this.before)
+  #check(): void {
+    this.#before = checkInvariants(this.#state, this.#before)
   }
 }

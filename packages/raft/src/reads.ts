@@ -20,61 +20,66 @@ interface Round {
  * heartbeats, so a delayed acknowledgement can never confirm a later read, whatever numbers the askers chose.
  */
 export class ReadRounds {
-  private rounds: Round[] = []
-  private last = 0
+  #rounds: Round[] = []
+  #last = 0
   /** Reads that came before the leader has committed an entry of its term. */
-  private early: Read[] = []
+  #early: Read[] = []
 
-  constructor(private readonly max: number) {}
+  readonly #max: number
+
+  constructor(max: number) {
+    this.#max = max
+  }
 
   get size(): number {
-    let size = this.early.length
-    for (const round of this.rounds) size += round.reads.length
+    let size = this.#early.length
+    for (const round of this.#rounds) size += round.reads.length
     return size
   }
 
   get full(): boolean {
-    return this.size >= this.max
+    return this.size >= this.#max
   }
 
   /** Number of the newest open round; 0: none. */
   get newest(): number {
-    return this.rounds.length === 0 ? 0 : this.last
+    return this.#rounds.length === 0 ? 0 : this.#last
   }
 
   wait(read: Read): void {
-    this.early.push(read)
+    this.#early.push(read)
   }
 
   takeEarly(): Read[] {
-    const early = this.early
-    this.early = []
+    const early = this.#early
+    this.#early = []
     return early
   }
 
   /** Opens a round and returns its number. */
   open(index: Index, reads: readonly Read[], self: NodeId): number {
-    this.rounds.push({ number: ++this.last, index, reads: [...reads], acks: new Set([self]) })
-    return this.last
+    this.#rounds.push({ number: ++this.#last, index, reads: [...reads], acks: new Set([self]) })
+    return this.#last
   }
 
   /** A heartbeat with this round's number was answered; that confirms all earlier rounds too. */
   acknowledge(number: number, from: NodeId): void {
-    for (const round of this.rounds) if (round.number <= number) round.acks.add(from)
+    for (const round of this.#rounds) if (round.number <= number) round.acks.add(from)
   }
 
   /** Takes out the rounds that are confirmed, oldest first. */
   takeConfirmed(isQuorum: (acks: ReadonlySet<NodeId>) => boolean): { index: Index; reads: readonly Read[] }[] {
     const done: Round[] = []
-    while (this.rounds.length > 0 && isQuorum((this.rounds[0] as Round).acks)) done.push(this.rounds.shift() as Round)
+    while (this.#rounds.length > 0 && isQuorum((this.#rounds[0] as Round).acks))
+      done.push(this.#rounds.shift() as Round)
     return done
   }
 
   /** All reads that will not be confirmed here any more. */
   dropAll(): Read[] {
-    const reads = [...this.early, ...this.rounds.flatMap((round) => round.reads)]
-    this.early = []
-    this.rounds = []
+    const reads = [...this.#early, ...this.#rounds.flatMap((round) => round.reads)]
+    this.#early = []
+    this.#rounds = []
     return reads
   }
 }
@@ -87,35 +92,38 @@ const SPREAD = 2 ** 19
  * life of the member: a late answer to a question of an earlier life must not answer a new one.
  */
 export class HandedReads {
-  private readonly contexts = new Map<number, number>()
-  private next = 0
+  readonly #contexts = new Map<number, number>()
+  #next = 0
 
-  constructor(
-    private readonly max: number,
-    private readonly random: (limit: number) => number,
-  ) {}
+  readonly #max: number
+  readonly #random: (limit: number) => number
+
+  constructor(max: number, random: (limit: number) => number) {
+    this.#max = max
+    this.#random = random
+  }
 
   get full(): boolean {
-    return this.contexts.size >= this.max
+    return this.#contexts.size >= this.#max
   }
 
   /** The number to ask with. */
   ask(context: number): number {
-    if (this.next === 0) this.next = 1 + this.random(2 ** 32) * SPREAD
-    this.contexts.set(++this.next, context)
-    return this.next
+    if (this.#next === 0) this.#next = 1 + this.#random(2 ** 32) * SPREAD
+    this.#contexts.set(++this.#next, context)
+    return this.#next
   }
 
   /** The context of an answered question; undefined: nobody asked it here, or not any more. */
   answer(number: number): number | undefined {
-    const context = this.contexts.get(number)
-    this.contexts.delete(number)
+    const context = this.#contexts.get(number)
+    this.#contexts.delete(number)
     return context
   }
 
   dropAll(): number[] {
-    const contexts = [...this.contexts.values()]
-    this.contexts.clear()
+    const contexts = [...this.#contexts.values()]
+    this.#contexts.clear()
     return contexts
   }
 }

@@ -1,4 +1,4 @@
-import type { Core } from './raft-state.js'
+import type { RaftState } from './raft-state.js'
 import { entryBytes, type Message } from './messages.js'
 import type { Progress } from './progress.js'
 import type { ConfigurationChange, Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
@@ -16,38 +16,38 @@ export function placed(proposal: Proposal, term: Term, index: Index): Entry {
 }
 
 /** Appends to the own log; the own acknowledgement waits for the write like everybody's. False: too much uncommitted. */
-export function appendOwn(core: Core, proposals: readonly Proposal[]): boolean {
-  let index = core.log.lastIndex
-  const entries = proposals.map((one) => placed(one, core.term, ++index))
+export function appendOwn(state: RaftState, proposals: readonly Proposal[]): boolean {
+  let index = state.log.lastIndex
+  const entries = proposals.map((one) => placed(one, state.term, ++index))
   let bytes = 0
   for (const entry of entries) bytes += entryBytes(entry)
-  if (core.uncommittedBytes > 0 && bytes > 0 && core.uncommittedBytes + bytes > core.limits.uncommittedBytesMax)
+  if (state.uncommittedBytes > 0 && bytes > 0 && state.uncommittedBytes + bytes > state.limits.uncommittedBytesMax)
     return false
-  core.uncommittedBytes += bytes
-  core.log.append(entries)
-  core.send({ kind: 'appendReply', to: core.id, index: core.log.lastIndex })
+  state.uncommittedBytes += bytes
+  state.log.append(entries)
+  state.send({ kind: 'appendReply', to: state.id, index: state.log.lastIndex })
   return true
 }
 
-export function broadcastAppend(core: Core): void {
-  for (const id of core.peers()) maybeSendAppend(core, id, true)
+export function broadcastAppend(state: RaftState): void {
+  for (const id of state.peers()) maybeSendAppend(state, id, true)
 }
 
 /**
  * Sends the peer what it lacks, if it may be sent something now: entries after `next`, an empty append where one is
  * useful, or a snapshot when the entries are compacted. False if nothing was sent.
  */
-export function maybeSendAppend(core: Core, to: NodeId, evenEmpty: boolean): boolean {
-  const progress = core.progressOf(to)
+export function maybeSendAppend(state: RaftState, to: NodeId, evenEmpty: boolean): boolean {
+  const progress = state.progressOf(to)
   if (progress === undefined || progress.isPaused) return false
   const previous = progress.next - 1
-  const logTerm = core.log.termAt(previous)
-  if (logTerm === undefined || !core.canFollow(to, previous)) return maybeSendSnapshot(core, to, progress)
+  const logTerm = state.log.termAt(previous)
+  if (logTerm === undefined || !state.canFollow(to, previous)) return maybeSendSnapshot(state, to, progress)
   const room = progress.state !== 'replicate' || !progress.inflights.full
-  const entries = room ? core.log.slice(progress.next, core.limits.appendBytesMax) : []
+  const entries = room ? state.log.slice(progress.next, state.limits.appendBytesMax) : []
   if (entries.length === 0 && !evenEmpty) return false
-  const commit = core.log.committed
-  core.send({ kind: 'append', to, index: previous, logTerm, entries, commit })
+  const commit = state.log.committed
+  state.send({ kind: 'append', to, index: previous, logTerm, entries, commit })
   let bytes = 0
   for (const entry of entries) bytes += entryBytes(entry)
   progress.sentEntries(entries.length, bytes)
@@ -59,120 +59,120 @@ export function maybeSendAppend(core: Core, to: NodeId, evenEmpty: boolean): boo
  * The peer needs entries that are compacted. The message names the least that helps; the program sends its own snapshot in
  * pieces of its choice, and says how that ended (`snapshotDelivered`, `snapshotFailed`).
  */
-function maybeSendSnapshot(core: Core, to: NodeId, progress: Progress): boolean {
+function maybeSendSnapshot(state: RaftState, to: NodeId, progress: Progress): boolean {
   if (!progress.recentlyActive) return false
-  const snapshot = core.snapshotMeta()
+  const snapshot = state.snapshotMeta()
   if (snapshot === undefined) {
-    core.snapshotWanted = true
+    state.snapshotWanted = true
     return false
   }
   progress.becomeSnapshot(snapshot.index)
-  core.send({ kind: 'snapshot', to, snapshot })
+  state.send({ kind: 'snapshot', to, snapshot })
   return true
 }
 
-export function broadcastHeartbeat(core: Core, context = core.reads.newest): void {
-  for (const to of core.peers()) {
-    const progress = core.progressOf(to) as Progress
+export function broadcastHeartbeat(state: RaftState, context = state.reads.newest): void {
+  for (const to of state.peers()) {
+    const progress = state.progressOf(to) as Progress
     // Never more than the peer is known to have: it may have lost its tail, and must not be told to commit that.
-    const commit = Math.min(progress.match, core.log.committed)
-    core.send({ kind: 'heartbeat', to, commit, context })
+    const commit = Math.min(progress.match, state.log.committed)
+    state.send({ kind: 'heartbeat', to, commit, context })
     progress.sent(commit)
   }
 }
 
 /** A follower's answer to an append, at the leader. */
-export function onAppendReply(core: Core, progress: Progress, reply: Message): void {
+export function onAppendReply(state: RaftState, progress: Progress, reply: Message): void {
   const { from } = reply
   // Committed there, and not in this log: the peer's history is another one. It finds that out by itself.
-  if (!reply.reject && reply.index > core.log.lastIndex) return
+  if (!reply.reject && reply.index > state.log.lastIndex) return
   progress.recentlyActive = true
   if (reply.reject) {
     // Both sides look for the place where the logs can meet: the follower sent the last index whose term is not above
     // the refused one, and entries of ours above the follower's term cannot match either.
-    const hint = reply.logTerm > 0 ? core.log.findConflictByTerm(reply.hint, reply.logTerm).index : reply.hint
+    const hint = reply.logTerm > 0 ? state.log.findConflictByTerm(reply.hint, reply.logTerm).index : reply.hint
     if (!progress.maybeDecrease(reply.index, hint)) return
     if (progress.state === 'replicate') progress.becomeProbe()
-    maybeSendAppend(core, from, true)
+    maybeSendAppend(state, from, true)
     return
   }
   if (!progress.maybeUpdate(reply.index) && !progress.isMetAt(reply.index)) return
   if (progress.state === 'probe') progress.becomeReplicate()
   else if (progress.state === 'snapshot') {
-    if (progress.match + 1 >= core.log.firstIndex) {
+    if (progress.match + 1 >= state.log.firstIndex) {
       progress.becomeProbe()
       progress.becomeReplicate()
     }
   } else progress.inflights.freeUpTo(reply.index)
-  if (core.maybeCommit()) {
-    releaseEarlyReads(core)
-    broadcastAppend(core)
-  } else if (core.id !== from && progress.canBumpCommit(core.log.committed)) maybeSendAppend(core, from, true)
-  if (core.id !== from) while (maybeSendAppend(core, from, false)) {}
-  if (from === core.transferee && progress.match === core.log.lastIndex) core.send({ kind: 'timeoutNow', to: from })
+  if (state.maybeCommit()) {
+    releaseEarlyReads(state)
+    broadcastAppend(state)
+  } else if (state.id !== from && progress.canBumpCommit(state.log.committed)) maybeSendAppend(state, from, true)
+  if (state.id !== from) while (maybeSendAppend(state, from, false)) {}
+  if (from === state.transferee && progress.match === state.log.lastIndex) state.send({ kind: 'timeoutNow', to: from })
 }
 
-export function onHeartbeatReply(core: Core, progress: Progress, reply: Message): void {
+export function onHeartbeatReply(state: RaftState, progress: Progress, reply: Message): void {
   progress.recentlyActive = true
   progress.paused = false
-  if (progress.match < core.log.lastIndex || progress.state === 'probe') maybeSendAppend(core, reply.from, true)
+  if (progress.match < state.log.lastIndex || progress.state === 'probe') maybeSendAppend(state, reply.from, true)
   if (reply.context === 0) return
-  core.reads.acknowledge(reply.context, reply.from)
-  answerReads(core)
+  state.reads.acknowledge(reply.context, reply.from)
+  answerReads(state)
 }
 
 /** Opens the round of reads that waited for the first commit of the term. */
-export function releaseEarlyReads(core: Core): void {
-  if (!core.hasCommittedInTerm) return
-  const early = core.reads.takeEarly()
+export function releaseEarlyReads(state: RaftState): void {
+  if (!state.hasCommittedInTerm) return
+  const early = state.reads.takeEarly()
   if (early.length === 0) return
-  broadcastHeartbeat(core, core.reads.open(core.log.committed, early, core.id))
-  answerReads(core)
+  broadcastHeartbeat(state, state.reads.open(state.log.committed, early, state.id))
+  answerReads(state)
 }
 
-export function answerReads(core: Core): void {
-  for (const { index, reads } of core.reads.takeConfirmed((acks) => core.isQuorum(acks))) {
+export function answerReads(state: RaftState): void {
+  for (const { index, reads } of state.reads.takeConfirmed((acks) => state.isQuorum(acks))) {
     for (const { from, context } of reads) {
-      if (from === core.id) core.readsReady.push({ context, index })
-      else core.send({ kind: 'readIndexReply', to: from, context, index })
+      if (from === state.id) state.readsReady.push({ context, index })
+      else state.send({ kind: 'readIndexReply', to: from, context, index })
     }
   }
 }
 
 // --- the follower's side ---
 
-export function onAppend(core: Core, append: Message): void {
+export function onAppend(state: RaftState, append: Message): void {
   const { from, index, logTerm } = append
-  core.log.assertAgrees({ term: logTerm, index }, append.entries)
-  if (index < core.log.committed) {
-    core.send({ kind: 'appendReply', to: from, index: core.log.committed })
+  state.log.assertAgrees({ term: logTerm, index }, append.entries)
+  if (index < state.log.committed) {
+    state.send({ kind: 'appendReply', to: from, index: state.log.committed })
     return
   }
-  const matched = core.log.maybeAppend({ term: logTerm, index }, append.entries, append.commit)
+  const matched = state.log.maybeAppend({ term: logTerm, index }, append.entries, append.commit)
   if (matched !== undefined) {
-    core.send({ kind: 'appendReply', to: from, index: matched })
+    state.send({ kind: 'appendReply', to: from, index: matched })
     return
   }
-  const hint = core.log.findConflictByTerm(Math.min(index, core.log.lastIndex), logTerm)
-  core.send({ kind: 'appendReply', to: from, index, reject: true, hint: hint.index, logTerm: hint.term })
+  const hint = state.log.findConflictByTerm(Math.min(index, state.log.lastIndex), logTerm)
+  state.send({ kind: 'appendReply', to: from, index, reject: true, hint: hint.index, logTerm: hint.term })
 }
 
-export function onHeartbeat(core: Core, heartbeat: Message): void {
-  core.log.commitTo(heartbeat.commit)
-  core.send({ kind: 'heartbeatReply', to: heartbeat.from, context: heartbeat.context })
+export function onHeartbeat(state: RaftState, heartbeat: Message): void {
+  state.log.commitTo(heartbeat.commit)
+  state.send({ kind: 'heartbeatReply', to: heartbeat.from, context: heartbeat.context })
 }
 
-export function onSnapshot(core: Core, offer: Message): void {
-  const restored = core.restore(offer.snapshot)
-  core.send({ kind: 'appendReply', to: offer.from, index: restored ? core.log.lastIndex : core.log.committed })
+export function onSnapshot(state: RaftState, offer: Message): void {
+  const restored = state.restore(offer.snapshot)
+  state.send({ kind: 'appendReply', to: offer.from, index: restored ? state.log.lastIndex : state.log.committed })
 }
 
 /** A snapshot that is durable here, of a leader whose term may be over. The present leader learns of it. */
-export function onArrivedSnapshot(core: Core, meta: SnapshotMeta): void {
-  if (meta.index <= core.log.committed) return
+export function onArrivedSnapshot(state: RaftState, meta: SnapshotMeta): void {
+  if (meta.index <= state.log.committed) return
   // Without what is committed no election can be won.
-  if (core.role === 'preCandidate' || core.role === 'candidate') core.becomeFollower(core.term, 0)
-  const restored = core.restore(meta)
-  if (core.leader === 0 || core.leader === core.id) return
-  core.send({ kind: 'appendReply', to: core.leader, index: restored ? core.log.lastIndex : core.log.committed })
+  if (state.role === 'preCandidate' || state.role === 'candidate') state.becomeFollower(state.term, 0)
+  const restored = state.restore(meta)
+  if (state.leader === 0 || state.leader === state.id) return
+  state.send({ kind: 'appendReply', to: state.leader, index: restored ? state.log.lastIndex : state.log.committed })
 }

@@ -9,27 +9,27 @@ import type { Writer } from './writer.js'
  */
 export class EnumCodec<Word extends string> {
   readonly numbers: Readonly<Record<Word, number>>
-  private readonly what: string
-  private readonly byWord: Map<string, number>
-  private readonly byNumber: (Word | undefined)[] = []
+  readonly #what: string
+  readonly #byWord: Map<string, number>
+  readonly #byNumber: (Word | undefined)[] = []
 
   constructor(what: string, numbers: Readonly<Record<Word, number>>) {
-    this.what = what
+    this.#what = what
     this.numbers = numbers
-    this.byWord = new Map(Object.entries<number>(numbers))
-    for (const [word, number] of this.byWord) this.byNumber[number] = word as Word
+    this.#byWord = new Map(Object.entries<number>(numbers))
+    for (const [word, number] of this.#byWord) this.#byNumber[number] = word as Word
   }
 
   write(writer: Writer, word: Word): void {
-    const number = this.byWord.get(word)
-    if (number === undefined) throw new InvalidError(`not ${this.what}: ${JSON.stringify(word)}`)
+    const number = this.#byWord.get(word)
+    if (number === undefined) throw new InvalidError(`not ${this.#what}: ${JSON.stringify(word)}`)
     writer.u8(number)
   }
 
   read(reader: Reader): Word {
     const number = reader.u8()
-    const word = this.byNumber[number]
-    if (word === undefined) throw reader.wrong(`${this.what}, not ${number}`, reader.offset - 1)
+    const word = this.#byNumber[number]
+    if (word === undefined) throw reader.wrong(`${this.#what}, not ${number}`, reader.offset - 1)
     return word
   }
 }

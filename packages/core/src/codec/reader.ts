@@ -13,51 +13,52 @@ const DIGITS = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0
  * Every method throws `CodecError` with the offset when the bytes are not what it reads.
  */
 export class Reader {
-  private readonly input: Uint8Array
-  private at: number
-  private readonly end: number
+  readonly #input: Uint8Array
+  #at: number
+  readonly #end: number
 
   constructor(input: Uint8Array, start = 0, end = input.length) {
     if (!(start >= 0 && start <= end && end <= input.length)) {
       throw new CodecError(start, `a range within ${input.length} bytes, not ${start}…${end}`)
     }
-    this.input = input
-    this.at = start
-    this.end = end
+    this.#input = input
+    this.#at = start
+    this.#end = end
   }
 
   get offset(): number {
-    return this.at
+    return this.#at
   }
 
   get remaining(): number {
-    return this.end - this.at
+    return this.#end - this.#at
   }
 
   /** Whether everything has been read. */
   get done(): boolean {
-    return this.at === this.end
+    return this.#at === this.#end
   }
 
   /** Says that everything has been read. */
   finish(): void {
-    if (this.at !== this.end) throw this.wrong(`the end, not ${this.remaining} more bytes`)
+    if (this.#at !== this.#end) throw this.wrong(`the end, not ${this.remaining} more bytes`)
   }
 
   /** The error for what stands at `offset`; to be thrown by the caller. */
-  wrong(expected: string, offset = this.at): CodecError {
+  wrong(expected: string, offset = this.#at): CodecError {
     return new CodecError(offset, expected)
   }
 
   u8(): number {
-    if (this.at >= this.end) throw this.wrong('a byte')
-    return this.input[this.at++] as number
+    if (this.#at >= this.#end) throw this.wrong('a byte')
+    return this.#input[this.#at++] as number
   }
 
   u32(): number {
-    this.need(4)
-    const { input, at } = this
-    this.at = at + 4
+    this.#need(4)
+    const input = this.#input
+    const at = this.#at
+    this.#at = at + 4
     return (
       ((input[at] as number) |
         ((input[at + 1] as number) << 8) |
@@ -69,9 +70,9 @@ export class Reader {
 
   /** A whole number up to `max`. */
   varuint(max: number = Number.MAX_SAFE_INTEGER): number {
-    const start = this.at
+    const start = this.#at
     const byte = this.u8()
-    const value = byte < 0x80 ? byte : this.longVaruint(byte & 0x7f)
+    const value = byte < 0x80 ? byte : this.#longVaruint(byte & 0x7f)
     if (value > max) throw this.wrong(`a number up to ${max}, not ${value}`, start)
     return value
   }
@@ -88,20 +89,20 @@ export class Reader {
   /** A byte of at most `max`. */
   choice(max: number, expected: string): number {
     const value = this.u8()
-    if (value > max) throw this.wrong(`${expected}, not ${value}`, this.at - 1)
+    if (value > max) throw this.wrong(`${expected}, not ${value}`, this.#at - 1)
     return value
   }
 
   /** A byte of flags, of which only those in `known` may be set. */
   flags(known: number): number {
     const value = this.u8()
-    if ((value & ~known) !== 0) throw this.wrong(`flags among ${known}, not ${value}`, this.at - 1)
+    if ((value & ~known) !== 0) throw this.wrong(`flags among ${known}, not ${value}`, this.#at - 1)
     return value
   }
 
   /** The number of items that follow, each of which takes at least `bytesEach` bytes (1 or more). */
   count(bytesEach = 1): number {
-    const start = this.at
+    const start = this.#at
     const count = this.varuint()
     if (count * bytesEach > this.remaining) {
       throw this.wrong(`a count of items of ${bytesEach} or more bytes in ${this.remaining} bytes, not ${count}`, start)
@@ -111,9 +112,9 @@ export class Reader {
 
   string(): string {
     const length = this.count()
-    const start = this.at
-    this.at = start + length
-    return decodeUtf8(this.input, start, this.at)
+    const start = this.#at
+    this.#at = start + length
+    return decodeUtf8(this.#input, start, this.#at)
   }
 
   bytes(): Uint8Array {
@@ -123,36 +124,37 @@ export class Reader {
   /** The next `length` bytes, copied. */
   raw(length: number): Uint8Array {
     if (length === 0) return NOTHING
-    this.need(length)
-    const start = this.at
-    this.at = start + length
+    this.#need(length)
+    const start = this.#at
+    this.#at = start + length
     // A Buffer's own slice() would share memory with the input.
     const copy = new Uint8Array(length)
-    if (length > SHORT) copy.set(this.input.subarray(start, this.at))
-    else for (let i = 0; i < length; i++) copy[i] = this.input[start + i] as number
+    if (length > SHORT) copy.set(this.#input.subarray(start, this.#at))
+    else for (let i = 0; i < length; i++) copy[i] = this.#input[start + i] as number
     return copy
   }
 
   /** Goes past `expected` if these are the next bytes. False: they are not, and the place stays. */
   skip(expected: Uint8Array): boolean {
-    this.need(expected.length)
-    const { input, at } = this
+    this.#need(expected.length)
+    const input = this.#input
+    const at = this.#at
     for (let i = 0; i < expected.length; i++) if (input[at + i] !== expected[i]) return false
-    this.at = at + expected.length
+    this.#at = at + expected.length
     return true
   }
 
   /** 16 bytes as 32 lower-case hex digits. */
   hex128(): string {
-    return this.hex64() + this.hex64()
+    return this.#hex64() + this.#hex64()
   }
 
-  private hex64(): string {
-    this.need(8)
-    const start = this.at
-    this.at = start + 8
+  #hex64(): string {
+    this.#need(8)
+    const start = this.#at
+    this.#at = start + 8
     const digit = (i: number) => {
-      const byte = this.input[start + (i >> 1)] as number
+      const byte = this.#input[start + (i >> 1)] as number
       return DIGITS[i & 1 ? byte & 15 : byte >> 4] as number
     }
     return String.fromCharCode(
@@ -175,24 +177,24 @@ export class Reader {
     )
   }
 
-  private need(length: number): void {
-    if (!(length >= 0 && length <= this.end - this.at)) throw this.wrong(`${length} bytes, not ${this.remaining}`)
+  #need(length: number): void {
+    if (!(length >= 0 && length <= this.#end - this.#at)) throw this.wrong(`${length} bytes, not ${this.remaining}`)
   }
 
   /** The rest of a number of two to eight bytes, whose first one gave `value`. */
-  private longVaruint(value: number): number {
+  #longVaruint(value: number): number {
     let scale = 128
     for (let i = 1; i < 8; i++) {
       const byte = this.u8()
       if (byte < 0x80) {
         value += byte * scale
-        if (byte === 0) throw this.wrong('the shortest form of a number', this.at - 1)
-        if (value > Number.MAX_SAFE_INTEGER) throw this.wrong('a number up to 2^53-1', this.at - 1)
+        if (byte === 0) throw this.wrong('the shortest form of a number', this.#at - 1)
+        if (value > Number.MAX_SAFE_INTEGER) throw this.wrong('a number up to 2^53-1', this.#at - 1)
         return value
       }
       value += (byte & 0x7f) * scale
       scale *= 128
     }
-    throw this.wrong('the end of a number', this.at - 1)
+    throw this.wrong('the end of a number', this.#at - 1)
   }
 }

@@ -20,78 +20,78 @@ const VARUINT_BYTES_MAX = 8
  * writer.reset()
  */
 export class Writer {
-  private buffer: Uint8Array
-  private end = 0
-  private readonly limit: number
+  #buffer: Uint8Array
+  #end = 0
+  readonly #limit: number
 
   constructor(capacity = 256, limit = WRITER_BYTES_MAX) {
-    this.buffer = new Uint8Array(Math.min(capacity, limit))
-    this.limit = limit
+    this.#buffer = new Uint8Array(Math.min(capacity, limit))
+    this.#limit = limit
   }
 
   /** Bytes written so far. */
   get length(): number {
-    return this.end
+    return this.#end
   }
 
   /** Forgets what was written and keeps the memory for the next use. */
   reset(): void {
-    this.end = 0
-    if (this.buffer.length > WRITER_KEEP_BYTES) this.buffer = new Uint8Array(WRITER_KEEP_BYTES)
+    this.#end = 0
+    if (this.#buffer.length > WRITER_KEEP_BYTES) this.#buffer = new Uint8Array(WRITER_KEEP_BYTES)
   }
 
   /** Forgets what was written after the first `length` bytes. */
   truncate(length: number): void {
-    if (!(length >= 0 && length <= this.end)) throw new InvalidError(`truncate to ${length} of ${this.end} bytes`)
-    this.end = length
+    if (!(length >= 0 && length <= this.#end)) throw new InvalidError(`truncate to ${length} of ${this.#end} bytes`)
+    this.#end = length
   }
 
   /** A copy of what was written. */
   take(): Uint8Array {
-    return this.buffer.slice(0, this.end)
+    return this.#buffer.slice(0, this.#end)
   }
 
   /** What was written, without a copy: valid only until the next write or reset. */
   peek(): Uint8Array {
-    return this.buffer.subarray(0, this.end)
+    return this.#buffer.subarray(0, this.#end)
   }
 
   u8(value: number): void {
     if ((value & 0xff) !== value) throw outOfRange(value, 0xff)
-    this.ensure(1)
-    this.buffer[this.end++] = value
+    this.#ensure(1)
+    this.#buffer[this.#end++] = value
   }
 
   /** Four bytes, little-endian. */
   u32(value: number): void {
-    this.ensure(4)
-    this.put32(this.end, value)
-    this.end += 4
+    this.#ensure(4)
+    this.#put32(this.#end, value)
+    this.#end += 4
   }
 
   /** Overwrites four bytes written before, such as a length or a checksum that was not known then. */
   patchU32(offset: number, value: number): void {
-    if (!(offset >= 0 && offset + 4 <= this.end)) throw new InvalidError(`patch at ${offset} of ${this.end} bytes`)
-    this.put32(offset, value)
+    if (!(offset >= 0 && offset + 4 <= this.#end)) throw new InvalidError(`patch at ${offset} of ${this.#end} bytes`)
+    this.#put32(offset, value)
   }
 
   /** A whole number up to 2^53 − 1 in as few bytes as it needs: seven bits each, least significant first. */
   varuint(value: number): void {
     if (!Number.isSafeInteger(value) || value < 0) throw outOfRange(value, Number.MAX_SAFE_INTEGER)
-    if (this.end + VARUINT_BYTES_MAX > this.buffer.length) this.ensure(varuintBytes(value))
-    const buffer = this.buffer
+    if (this.#end + VARUINT_BYTES_MAX > this.#buffer.length) this.#ensure(varuintBytes(value))
+    const buffer = this.#buffer
     let rest = value
     if (value >>> 0 !== value) {
       while (rest > 0xfffffff) {
-        buffer[this.end++] = (rest % 128) | 0x80
+        buffer[this.#end++] = (rest % 128) | 0x80
         rest = Math.floor(rest / 128)
       }
     }
     while (rest > 0x7f) {
-      buffer[this.end++] = (rest & 0x7f) | 0x80
+      buffer[this.#end++] = (rest & 0x7f) | 0x80
       rest >>>= 7
     }
-    buffer[this.end++] = rest
+    buffer[this.#end++] = rest
   }
 
   /** Eight bytes, little-endian. */
@@ -99,7 +99,7 @@ export class Writer {
     if (typeof value !== 'bigint' || value < 0n || value >= 2n ** 64n) {
       throw new InvalidError(`a bigint between 0 and 2^64-1, not ${typeof value} ${String(value)}`)
     }
-    this.ensure(8)
+    this.#ensure(8)
     this.u32(Number(value & 0xffffffffn))
     this.u32(Number(value >> 32n))
   }
@@ -112,74 +112,74 @@ export class Writer {
   string(text: string): void {
     if (typeof text !== 'string') throw new InvalidError(`a string, not ${typeof text}`)
     const units = text.length
-    if (units > 0x7f) return this.longString(text)
-    this.ensure(units + 1)
-    const buffer = this.buffer
-    let at = this.end
+    if (units > 0x7f) return this.#longString(text)
+    this.#ensure(units + 1)
+    const buffer = this.#buffer
+    let at = this.#end
     buffer[at++] = units
     for (let i = 0; i < units; i++) {
       const unit = text.charCodeAt(i)
-      if (unit > 0x7f) return this.longString(text)
+      if (unit > 0x7f) return this.#longString(text)
       buffer[at++] = unit
     }
-    this.end = at
+    this.#end = at
   }
 
   /** Length, then the bytes. */
   bytes(value: Uint8Array): void {
-    this.ensure(varuintBytes(value.length) + value.length)
+    this.#ensure(varuintBytes(value.length) + value.length)
     this.varuint(value.length)
     this.raw(value)
   }
 
   /** The bytes alone. */
   raw(value: Uint8Array): void {
-    this.ensure(value.length)
-    this.buffer.set(value, this.end)
-    this.end += value.length
+    this.#ensure(value.length)
+    this.#buffer.set(value, this.#end)
+    this.#end += value.length
   }
 
   /** 32 lower-case hex digits as 16 bytes. */
   hex128(digits: string): void {
     if (typeof digits !== 'string' || digits.length !== 32) throw notHex()
-    this.ensure(16)
-    const buffer = this.buffer
-    const start = this.end
+    this.#ensure(16)
+    const buffer = this.#buffer
+    const start = this.#end
     for (let i = 0; i < 16; i++) {
       const high = nibble(digits.charCodeAt(2 * i))
       const low = nibble(digits.charCodeAt(2 * i + 1))
       if ((high | low) < 0) throw notHex()
       buffer[start + i] = (high << 4) | low
     }
-    this.end = start + 16
+    this.#end = start + 16
   }
 
-  private put32(offset: number, value: number): void {
+  #put32(offset: number, value: number): void {
     if (value >>> 0 !== value) throw outOfRange(value, 0xffffffff)
-    const buffer = this.buffer
+    const buffer = this.#buffer
     buffer[offset] = value
     buffer[offset + 1] = value >>> 8
     buffer[offset + 2] = value >>> 16
     buffer[offset + 3] = value >>> 24
   }
 
-  private longString(text: string): void {
+  #longString(text: string): void {
     const length = utf8Length(text)
     if (length < 0) throw new InvalidError('text is valid Unicode, without lone surrogates')
-    this.ensure(varuintBytes(length) + length)
+    this.#ensure(varuintBytes(length) + length)
     this.varuint(length)
-    this.end = encodeUtf8(text, this.buffer, this.end)
+    this.#end = encodeUtf8(text, this.#buffer, this.#end)
   }
 
-  private ensure(more: number): void {
-    if (this.end + more > this.buffer.length) this.grow(this.end + more)
+  #ensure(more: number): void {
+    if (this.#end + more > this.#buffer.length) this.#grow(this.#end + more)
   }
 
-  private grow(needed: number): void {
-    if (needed > this.limit) throw new LimitError(`${needed} bytes to write, at most ${this.limit}`)
-    const grown = new Uint8Array(Math.min(this.limit, Math.max(needed, 2 * this.buffer.length)))
-    grown.set(this.buffer.subarray(0, this.end))
-    this.buffer = grown
+  #grow(needed: number): void {
+    if (needed > this.#limit) throw new LimitError(`${needed} bytes to write, at most ${this.#limit}`)
+    const grown = new Uint8Array(Math.min(this.#limit, Math.max(needed, 2 * this.#buffer.length)))
+    grown.set(this.#buffer.subarray(0, this.#end))
+    this.#buffer = grown
   }
 }
 

@@ -10,36 +10,36 @@ const ALL = -1
 export class BusySlots {
   /** How many. */
   count = 0
-  private readonly words: number[] = []
+  readonly #words: number[] = []
   /** No word below this one has a free slot. */
-  private full = 0
+  #full = 0
 
   occupy(slot: number): void {
     const word = slot >>> 5
-    while (this.words.length <= word) this.words.push(0)
-    const bits = this.words[word] as number
+    while (this.#words.length <= word) this.#words.push(0)
+    const bits = this.#words[word] as number
     const bit = 1 << (slot & (WORD - 1))
     assert((bits & bit) === 0, `slot ${slot} is given twice`)
-    this.words[word] = bits | bit
+    this.#words[word] = bits | bit
     this.count++
   }
 
   free(slot: number): void {
     const word = slot >>> 5
-    const bits = this.words[word] ?? 0
+    const bits = this.#words[word] ?? 0
     const bit = 1 << (slot & (WORD - 1))
     assert((bits & bit) !== 0, `slot ${slot} is given back twice`)
-    this.words[word] = bits & ~bit
+    this.#words[word] = bits & ~bit
     this.count--
-    if (word < this.full) this.full = word
+    if (word < this.#full) this.#full = word
   }
 
   /** It may be beyond the size of the semaphore if all below are busy. */
   lowestFree(): number {
-    const { words } = this
-    let word = this.full
+    const words = this.#words
+    let word = this.#full
     while (words[word] === ALL) word++
-    this.full = word
+    this.#full = word
     const free = ~(words[word] ?? 0)
     return word * WORD + (WORD - 1 - Math.clz32(free & -free))
   }

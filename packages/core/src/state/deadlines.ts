@@ -24,72 +24,72 @@ export interface Deadline {
 
 /** A binary heap by (time, kind, id) that can remove from the middle. */
 export class DeadlineHeap {
-  private readonly items: Deadline[] = []
+  readonly #items: Deadline[] = []
 
   get size(): number {
-    return this.items.length
+    return this.#items.length
   }
 
   peek(): Deadline | undefined {
-    return this.items[0]
+    return this.#items[0]
   }
 
   push(item: Deadline): void {
     assert(item.duePlace === -1, `due ${item.dueKind}/${item.dueId} is in the heap already`)
-    this.items.push(item)
-    this.up(this.items.length - 1, item)
+    this.#items.push(item)
+    this.#up(this.#items.length - 1, item)
   }
 
   remove(item: Deadline): void {
     const place = item.duePlace
     if (place === -1) return
-    assert(this.items[place] === item, `due ${item.dueKind}/${item.dueId} is not at its place ${place}`)
+    assert(this.#items[place] === item, `due ${item.dueKind}/${item.dueId} is not at its place ${place}`)
     item.duePlace = -1
-    const last = this.items.pop() as Deadline
+    const last = this.#items.pop() as Deadline
     if (last === item) return
-    this.place(place, last)
+    this.#place(place, last)
   }
 
   /** To be called after `dueAt` has changed. */
   moved(item: Deadline): void {
-    this.place(item.duePlace, item)
+    this.#place(item.duePlace, item)
   }
 
-  private place(place: number, item: Deadline): void {
-    const parent = this.items[(place - 1) >> 1]
-    if (place > 0 && parent !== undefined && before(item, parent)) this.up(place, item)
-    else this.down(place, item)
+  #place(place: number, item: Deadline): void {
+    const parent = this.#items[(place - 1) >> 1]
+    if (place > 0 && parent !== undefined && before(item, parent)) this.#up(place, item)
+    else this.#down(place, item)
   }
 
-  private up(start: number, item: Deadline): void {
+  #up(start: number, item: Deadline): void {
     let place = start
     while (place > 0) {
       const above = (place - 1) >> 1
-      const parent = this.items[above] as Deadline
+      const parent = this.#items[above] as Deadline
       if (!before(item, parent)) break
-      this.items[place] = parent
+      this.#items[place] = parent
       parent.duePlace = place
       place = above
     }
-    this.items[place] = item
+    this.#items[place] = item
     item.duePlace = place
   }
 
-  private down(start: number, item: Deadline): void {
-    const size = this.items.length
+  #down(start: number, item: Deadline): void {
+    const size = this.#items.length
     let place = start
     for (;;) {
       let below = 2 * place + 1
       if (below >= size) break
       const right = below + 1
-      if (right < size && before(this.items[right] as Deadline, this.items[below] as Deadline)) below = right
-      const child = this.items[below] as Deadline
+      if (right < size && before(this.#items[right] as Deadline, this.#items[below] as Deadline)) below = right
+      const child = this.#items[below] as Deadline
       if (!before(child, item)) break
-      this.items[place] = child
+      this.#items[place] = child
       child.duePlace = place
       place = below
     }
-    this.items[place] = item
+    this.#items[place] = item
     item.duePlace = place
   }
 }

@@ -28,22 +28,22 @@ export interface StateObserver {
  * Adding and taking away cost the same and may come in any order, so two replicas agree however they got there.
  */
 export class SetHash {
-  private low = 0
-  private high = 0
+  #low = 0
+  #high = 0
 
   /** Scratch of the last {@link start} … {@link put} sequence. */
-  private a = 0
-  private b = 0
-  private kind = 0
-  private owner: unknown = undefined
+  #a = 0
+  #b = 0
+  #kind = 0
+  #owner: unknown = undefined
 
   observer: StateObserver | undefined = undefined
 
   start(kind: number, owner?: unknown): this {
-    this.kind = kind
-    this.owner = owner
-    this.a = Math.imul(kind + 1, 0x9e3779b1)
-    this.b = Math.imul(kind + 1, 0x85ebca77) ^ 0x5bd1e995
+    this.#kind = kind
+    this.#owner = owner
+    this.#a = Math.imul(kind + 1, 0x9e3779b1)
+    this.#b = Math.imul(kind + 1, 0x85ebca77) ^ 0x5bd1e995
     return this
   }
 
@@ -51,41 +51,41 @@ export class SetHash {
   put(value: number): this {
     const low = value | 0
     const high = Math.floor(value / 4294967296) | 0
-    let a = Math.imul(this.a ^ low, 0x85ebca6b)
+    let a = Math.imul(this.#a ^ low, 0x85ebca6b)
     a = Math.imul(a ^ (a >>> 15) ^ high, 0xc2b2ae35)
-    this.a = a ^ (a >>> 13)
-    let b = Math.imul(this.b ^ low, 0xcc9e2d51)
+    this.#a = a ^ (a >>> 13)
+    let b = Math.imul(this.#b ^ low, 0xcc9e2d51)
     b = Math.imul(b ^ (b >>> 16) ^ high, 0x1b873593)
-    this.b = b ^ (b >>> 14)
+    this.#b = b ^ (b >>> 14)
     return this
   }
 
   putText(text: string): this {
     this.put(text.length)
-    let a = this.a
-    let b = this.b
+    let a = this.#a
+    let b = this.#b
     for (let i = 0; i < text.length; i++) {
       const unit = text.charCodeAt(i)
       a = Math.imul(a ^ unit, 0x01000193)
       b = Math.imul(b ^ unit, 0x5bd1e995)
       b ^= b >>> 15
     }
-    this.a = a
-    this.b = b
+    this.#a = a
+    this.#b = b
     return this.put(0)
   }
 
   putBytes(bytes: Uint8Array): this {
     this.put(bytes.length)
-    let a = this.a
-    let b = this.b
+    let a = this.#a
+    let b = this.#b
     for (let i = 0; i < bytes.length; i++) {
       a = Math.imul(a ^ (bytes[i] as number), 0x01000193)
       b = Math.imul(b ^ (bytes[i] as number), 0x5bd1e995)
       b ^= b >>> 15
     }
-    this.a = a
-    this.b = b
+    this.#a = a
+    this.#b = b
     return this.put(0)
   }
 
@@ -94,21 +94,21 @@ export class SetHash {
   }
 
   endUpdate(): void {
-    if (this.observer !== undefined) this.observer.afterUpdate(this.kind, this.owner)
-    this.low = (this.low + this.a) | 0
-    this.high = (this.high + this.b) | 0
+    if (this.observer !== undefined) this.observer.afterUpdate(this.#kind, this.#owner)
+    this.#low = (this.#low + this.#a) | 0
+    this.#high = (this.#high + this.#b) | 0
   }
 
   beginUpdate(): void {
-    if (this.observer !== undefined) this.observer.beforeUpdate(this.kind, this.owner)
-    this.low = (this.low - this.a) | 0
-    this.high = (this.high - this.b) | 0
+    if (this.observer !== undefined) this.observer.beforeUpdate(this.#kind, this.#owner)
+    this.#low = (this.#low - this.#a) | 0
+    this.#high = (this.#high - this.#b) | 0
   }
 
   /** 16 hex digits of the sums and of what the caller has put since `start`. */
   digest(): string {
-    this.put(this.low).put(this.high)
-    return hex(this.a) + hex(this.b)
+    this.put(this.#low).put(this.#high)
+    return hex(this.#a) + hex(this.#b)
   }
 }
 

@@ -254,12 +254,12 @@ export class Machine {
       .put(this.arrivals)
       .put(this.level)
     const { limits } = this
-    if (this.sorted?.of !== limits)
-      this.sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
-    for (const name of this.sorted.names) hash.putText(name).put(limits[name])
+    if (this.#sorted?.of !== limits)
+      this.#sorted = { of: limits, names: (Object.keys(limits) as (keyof Limits)[]).sort() }
+    for (const name of this.#sorted.names) hash.putText(name).put(limits[name])
     return hash.digest()
   }
 
   /** The names of the limits in order: limits are replaced, never altered. */
-  private sorted: { readonly of: Limits; readonly names: readonly (keyof Limits)[] } | undefined
+  #sorted: { readonly of: Limits; readonly names: readonly (keyof Limits)[] } | undefined
 }

@@ -21,33 +21,37 @@ interface Run<E> {
  */
 export class MergeSorter<E> {
   /** A binary heap by the key of the next element, once `close` was called. */
-  private readonly runs: Run<E>[] = []
-  private open: E[] = []
-  private isSorted = true
-  private last: Key | undefined
+  readonly #runs: Run<E>[] = []
+  #open: E[] = []
+  #isSorted = true
+  #last: Key | undefined
 
-  constructor(private readonly keyOf: (element: E) => Key) {}
+  readonly #keyOf: (element: E) => Key
+
+  constructor(keyOf: (element: E) => Key) {
+    this.#keyOf = keyOf
+  }
 
   add(element: E): void {
-    const key = this.keyOf(element)
-    if (this.last !== undefined && isBefore(key, this.last)) {
-      if (this.isSorted && this.open.length >= SORTED_MAX) this.endRun()
-      else this.isSorted = false
+    const key = this.#keyOf(element)
+    if (this.#last !== undefined && isBefore(key, this.#last)) {
+      if (this.#isSorted && this.#open.length >= SORTED_MAX) this.#endRun()
+      else this.#isSorted = false
     }
-    this.open.push(element)
-    this.last = key
-    if (this.open.length >= (this.isSorted ? RUN_MAX : SORTED_MAX)) this.endRun()
+    this.#open.push(element)
+    this.#last = key
+    if (this.#open.length >= (this.#isSorted ? RUN_MAX : SORTED_MAX)) this.#endRun()
   }
 
   /** All elements have come. */
   close(): void {
-    this.endRun()
-    for (let place = (this.runs.length >> 1) - 1; place >= 0; place--) this.sink(place)
+    this.#endRun()
+    for (let place = (this.#runs.length >> 1) - 1; place >= 0; place--) this.#sink(place)
   }
 
   /** The next element; undefined after the last. Elements of the same key follow each other. */
   next(): E | undefined {
-    const { runs } = this
+    const runs = this.#runs
     const first = runs[0]
     if (first === undefined) return undefined
     const element = first.items[first.next++] as E
@@ -56,40 +60,41 @@ export class MergeSorter<E> {
       if (last === first) return element
       runs[0] = last
     }
-    this.sink(0)
+    this.#sink(0)
     return element
   }
 
-  private endRun(): void {
-    const { open, keyOf } = this
+  #endRun(): void {
+    const open = this.#open
+    const keyOf = this.#keyOf
     if (open.length === 0) return
-    if (!this.isSorted) open.sort((a, b) => (isBefore(keyOf(a), keyOf(b)) ? -1 : isBefore(keyOf(b), keyOf(a)) ? 1 : 0))
-    this.runs.push({ items: open, next: 0 })
-    this.open = []
-    this.isSorted = true
-    this.last = undefined
+    if (!this.#isSorted) open.sort((a, b) => (isBefore(keyOf(a), keyOf(b)) ? -1 : isBefore(keyOf(b), keyOf(a)) ? 1 : 0))
+    this.#runs.push({ items: open, next: 0 })
+    this.#open = []
+    this.#isSorted = true
+    this.#last = undefined
   }
 
-  private sink(start: number): void {
-    const { runs } = this
+  #sink(start: number): void {
+    const runs = this.#runs
     const run = runs[start] as Run<E>
-    const key = this.head(run)
+    const key = this.#head(run)
     let place = start
     for (;;) {
       let below = 2 * place + 1
       if (below >= runs.length) break
       const right = below + 1
-      if (right < runs.length && isBefore(this.head(runs[right] as Run<E>), this.head(runs[below] as Run<E>)))
+      if (right < runs.length && isBefore(this.#head(runs[right] as Run<E>), this.#head(runs[below] as Run<E>)))
         below = right
       const child = runs[below] as Run<E>
-      if (!isBefore(this.head(child), key)) break
+      if (!isBefore(this.#head(child), key)) break
       runs[place] = child
       place = below
     }
     runs[place] = run
   }
 
-  private head(run: Run<E>): Key {
-    return this.keyOf(run.items[run.next] as E)
+  #head(run: Run<E>): Key {
+    return this.#keyOf(run.items[run.next] as E)
   }
 }

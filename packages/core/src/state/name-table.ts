@@ -14,35 +14,35 @@ const HASHED_CHARS = 8
  * early, chains stay short. There is no order.
  */
 export class NameTable<V> {
-  private readonly parts = new Array<CompactingMap<string, V> | undefined>(PARTS).fill(undefined)
+  readonly #parts = new Array<CompactingMap<string, V> | undefined>(PARTS).fill(undefined)
 
   get(name: string): V | undefined {
-    return this.parts[partOf(name)]?.get(name)
+    return this.#parts[partOf(name)]?.get(name)
   }
 
   set(name: string, value: V): void {
     const at = partOf(name)
-    let part = this.parts[at]
+    let part = this.#parts[at]
     if (part === undefined) {
       part = new CompactingMap()
-      this.parts[at] = part
+      this.#parts[at] = part
     }
     part.set(name, value)
   }
 
   delete(name: string): boolean {
-    return this.parts[partOf(name)]?.delete(name) ?? false
+    return this.#parts[partOf(name)]?.delete(name) ?? false
   }
 
   get size(): number {
     let size = 0
-    for (const part of this.parts) size += part?.size ?? 0
+    for (const part of this.#parts) size += part?.size ?? 0
     return size
   }
 
   /** May be used on after changes, as an iterator of a {@link CompactingMap} may. */
   *values(): IterableIterator<V> {
-    for (const part of this.parts) if (part !== undefined) yield* part.values()
+    for (const part of this.#parts) if (part !== undefined) yield* part.values()
   }
 }
 

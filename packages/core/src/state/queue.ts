@@ -10,14 +10,14 @@ export interface QueueNode {
 /** First come, first served; anybody may leave from the middle. */
 export class Queue {
   front: QueueNode | undefined
-  private back: QueueNode | undefined
+  #back: QueueNode | undefined
   length = 0
 
   join(waiter: Waiter): QueueNode {
-    const node: QueueNode = { waiter, previous: this.back, next: undefined }
-    if (this.back === undefined) this.front = node
-    else this.back.next = node
-    this.back = node
+    const node: QueueNode = { waiter, previous: this.#back, next: undefined }
+    if (this.#back === undefined) this.front = node
+    else this.#back.next = node
+    this.#back = node
     this.length++
     return node
   }
@@ -25,7 +25,7 @@ export class Queue {
   leave(node: QueueNode): void {
     if (node.previous === undefined) this.front = node.next
     else node.previous.next = node.next
-    if (node.next === undefined) this.back = node.previous
+    if (node.next === undefined) this.#back = node.previous
     else node.next.previous = node.previous
     node.previous = undefined
     node.next = undefined

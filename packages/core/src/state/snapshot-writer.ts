@@ -58,99 +58,102 @@ interface SectionOptions<E> {
  * looked through is replaced meanwhile, because whatever is in only one of the two tables has been put aside or is new.
  */
 class Section<E> {
-  private readonly order: MergeSorter<E>
+  readonly #order: MergeSorter<E>
   /** Former forms, by key; undefined: the element is new. */
-  private readonly aside = new Map<Key, Uint8Array | undefined>()
-  private iterator: Iterator<E> | undefined
-  private phase: 'waiting' | 'collecting' | 'writing' | 'done' = 'waiting'
-  private written = 0
-  private lastWritten: Key | undefined
+  readonly #aside = new Map<Key, Uint8Array | undefined>()
+  #iterator: Iterator<E> | undefined
+  #phase: 'waiting' | 'collecting' | 'writing' | 'done' = 'waiting'
+  #written = 0
+  #lastWritten: Key | undefined
 
-  constructor(private readonly options: SectionOptions<E>) {
-    this.order = new MergeSorter(options.keyOf)
+  readonly #options: SectionOptions<E>
+
+  constructor(options: SectionOptions<E>) {
+    this.#options = options
+    this.#order = new MergeSorter(options.keyOf)
   }
 
   get isDone(): boolean {
-    return this.phase === 'done'
+    return this.#phase === 'done'
   }
 
   /** The element is about to be changed or removed. */
   before(element: E): void {
-    const key = this.options.keyOf(element)
-    if (this.isNew(key) || this.isWritten(key) || this.aside.has(key)) return
+    const key = this.#options.keyOf(element)
+    if (this.#isNew(key) || this.#isWritten(key) || this.#aside.has(key)) return
     scratch.reset()
-    this.options.write(scratch, element)
-    this.aside.set(key, scratch.take())
-    if (this.phase !== 'writing') this.order.add(element)
+    this.#options.write(scratch, element)
+    this.#aside.set(key, scratch.take())
+    if (this.#phase !== 'writing') this.#order.add(element)
   }
 
   /** The element was added, or put back after a change. */
   added(element: E): void {
-    if (this.phase === 'writing' || this.phase === 'done') return
-    const key = this.options.keyOf(element)
-    if (!this.aside.has(key)) this.aside.set(key, undefined)
+    if (this.#phase === 'writing' || this.#phase === 'done') return
+    const key = this.#options.keyOf(element)
+    if (!this.#aside.has(key)) this.#aside.set(key, undefined)
   }
 
   /** Goes on with about so much work, and returns how much it was. */
   advance(writer: Writer, work: number): number {
-    if (this.phase === 'waiting') {
-      writer.varuint(this.options.count)
-      this.iterator = this.options.elements()
-      this.phase = 'collecting'
+    if (this.#phase === 'waiting') {
+      writer.varuint(this.#options.count)
+      this.#iterator = this.#options.elements()
+      this.#phase = 'collecting'
     }
-    return this.phase === 'collecting' ? this.collect(work) : this.write(writer, work)
+    return this.#phase === 'collecting' ? this.#collect(work) : this.#write(writer, work)
   }
 
-  private collect(work: number): number {
-    const { wanted, keyOf } = this.options
-    const iterator = this.iterator as Iterator<E>
+  #collect(work: number): number {
+    const { wanted, keyOf } = this.#options
+    const iterator = this.#iterator as Iterator<E>
     let done = 0
     for (; done < work; done += LOOK_WORK) {
       const { value, done: end } = iterator.next()
       if (end === true) {
-        this.order.close()
-        this.iterator = undefined
-        this.phase = 'writing'
+        this.#order.close()
+        this.#iterator = undefined
+        this.#phase = 'writing'
         break
       }
       if (wanted !== undefined && !wanted(value)) continue
       const key = keyOf(value)
-      if (!this.isNew(key) && !this.aside.has(key)) this.order.add(value)
+      if (!this.#isNew(key) && !this.#aside.has(key)) this.#order.add(value)
     }
     return done
   }
 
-  private write(writer: Writer, work: number): number {
-    const { keyOf, write, count } = this.options
+  #write(writer: Writer, work: number): number {
+    const { keyOf, write, count } = this.#options
     const start = writer.length
     while (writer.length - start < work) {
-      const element = this.order.next()
+      const element = this.#order.next()
       if (element === undefined) {
-        assert(this.written === count, `a snapshot of ${count} elements has ${this.written}`)
-        this.phase = 'done'
-        this.aside.clear()
+        assert(this.#written === count, `a snapshot of ${count} elements has ${this.#written}`)
+        this.#phase = 'done'
+        this.#aside.clear()
         break
       }
       const key = keyOf(element)
       // Collected first, and changed after that: it is there twice.
-      if (key === this.lastWritten) continue
-      const former = this.aside.get(key)
+      if (key === this.#lastWritten) continue
+      const former = this.#aside.get(key)
       if (former === undefined) write(writer, element)
       else writer.raw(former)
-      this.lastWritten = key
-      this.written++
+      this.#lastWritten = key
+      this.#written++
     }
     return writer.length - start
   }
 
-  private isNew(key: Key): boolean {
-    const { lastKey } = this.options
+  #isNew(key: Key): boolean {
+    const { lastKey } = this.#options
     return lastKey !== undefined && isBefore(lastKey, key)
   }
 
-  private isWritten(key: Key): boolean {
-    if (this.phase === 'done') return true
-    return this.lastWritten !== undefined && !isBefore(this.lastWritten, key)
+  #isWritten(key: Key): boolean {
+    if (this.#phase === 'done') return true
+    return this.#lastWritten !== undefined && !isBefore(this.#lastWritten, key)
   }
 }
 
@@ -162,23 +165,26 @@ const scratch = new Writer()
  * those of a snapshot that is made in one go: everything in one canonical order, so that equal states have equal bytes.
  */
 export class SnapshotWriter implements StateObserver {
-  private readonly writer = new Writer(PIECE_BYTES, SNAPSHOT_BYTES_MAX)
-  private readonly semaphores: Section<Lock>
-  private readonly sessions: Section<Session>
-  private readonly holds: Section<Hold>
-  private readonly waiters: Section<Waiter>
-  private readonly delays: Section<Delay>
-  private readonly answers: Section<Session>
-  private readonly registers: Section<Register>
+  readonly #writer = new Writer(PIECE_BYTES, SNAPSHOT_BYTES_MAX)
+  readonly #semaphores: Section<Lock>
+  readonly #sessions: Section<Session>
+  readonly #holds: Section<Hold>
+  readonly #waiters: Section<Waiter>
+  readonly #delays: Section<Delay>
+  readonly #answers: Section<Session>
+  readonly #registers: Section<Register>
   /** In the order of the snapshot. */
-  private readonly sections: readonly { advance(writer: Writer, work: number): number; readonly isDone: boolean }[]
-  private at = 0
-  private bytes = 0
-  private pieces: Uint8Array[] = []
+  readonly #sections: readonly { advance(writer: Writer, work: number): number; readonly isDone: boolean }[]
+  #at = 0
+  #bytes = 0
+  #pieces: Uint8Array[] = []
 
-  private constructor(private readonly machine: Machine) {
+  readonly #machine: Machine
+
+  private constructor(machine: Machine) {
+    this.#machine = machine
     assert(machine.dirty.length === 0, 'a snapshot between the steps of an entry')
-    this.writeHead()
+    this.#writeHead()
     const { sessions, holds, waiters, delays, locks, registers, counter, arrivals } = machine
     const ids = new SnapshotIds(snapshotFormat(machine), counter)
     const bySession = {
@@ -187,43 +193,44 @@ export class SnapshotWriter implements StateObserver {
       keyOf: (session: Session) => session.id,
       lastKey: counter,
     }
-    this.semaphores = new Section({
+    this.#semaphores = new Section({
       count: machine.semaphores,
       elements: () => locks.values(),
       wanted: (lock) => lock.permits > 0,
       keyOf: (lock) => lock.name,
       write: writeSemaphore,
     })
-    this.sessions = new Section({ ...bySession, write: (w, session) => writeSession(w, session, ids) })
-    this.holds = new Section({
+    this.#sessions = new Section({ ...bySession, write: (w, session) => writeSession(w, session, ids) })
+    this.#holds = new Section({
       count: holds.size,
       elements: () => holds.values(),
       keyOf: (hold) => hold.id,
       lastKey: counter,
       write: (w, hold) => writeHold(w, hold, ids),
     })
-    this.waiters = new Section({
+    this.#waiters = new Section({
       count: waiters.size,
       elements: () => waiters.values(),
       keyOf: (waiter) => waiter.arrival,
       lastKey: arrivals,
       write: writeWaiter,
     })
-    this.delays = new Section({
+    this.#delays = new Section({
       count: delays.size,
       elements: () => delays.values(),
       keyOf: (delay) => delay.dueId,
       write: (w, delay) => writeDelay(w, delay, ids),
     })
-    this.answers = new Section({ ...bySession, write: (w, session) => writeAnswers(w, session, ids) })
-    this.registers = new Section({
+    this.#answers = new Section({ ...bySession, write: (w, session) => writeAnswers(w, session, ids) })
+    this.#registers = new Section({
       count: registers.size,
       elements: () => registers.values(),
       keyOf: (register) => register.key,
       write: writeRegister,
     })
-    const { semaphores, answers } = this
-    this.sections = [semaphores, this.sessions, this.holds, this.waiters, this.delays, answers, this.registers]
+    const semaphores = this.#semaphores
+    const answers = this.#answers
+    this.#sections = [semaphores, this.#sessions, this.#holds, this.#waiters, this.#delays, answers, this.#registers]
   }
 
   /** Opens a view that stays as it is whatever is applied, until it is closed. One at a time. */
@@ -238,7 +245,7 @@ export class SnapshotWriter implements StateObserver {
   static whole(machine: Machine): Uint8Array {
     const view = new SnapshotWriter(machine)
     while (!view.step(PIECE_BYTES));
-    const bytes = new Uint8Array(view.bytes)
+    const bytes = new Uint8Array(view.#bytes)
     let at = 0
     for (const piece of view.take()) {
       bytes.set(piece, at)
@@ -253,53 +260,54 @@ export class SnapshotWriter implements StateObserver {
    * @throws LimitError when the snapshot has more than 2^31 − 1 bytes
    */
   step(work: number): boolean {
-    const { sections, writer } = this
-    for (let left = work; left > 0 && this.at < sections.length; ) {
-      const section = sections[this.at] as (typeof sections)[number]
+    const sections = this.#sections
+    const writer = this.#writer
+    for (let left = work; left > 0 && this.#at < sections.length; ) {
+      const section = sections[this.#at] as (typeof sections)[number]
       left -= section.advance(writer, Math.min(left, PIECE_BYTES))
-      if (section.isDone) this.at++
-      if (writer.length >= PIECE_BYTES) this.cut()
+      if (section.isDone) this.#at++
+      if (writer.length >= PIECE_BYTES) this.#cut()
     }
-    if (this.at < sections.length) return false
-    if (writer.length > 0) this.cut()
+    if (this.#at < sections.length) return false
+    if (writer.length > 0) this.#cut()
     this.close()
     return true
   }
 
   /** The pieces of the snapshot that have become ready since the last call. */
   take(): Uint8Array[] {
-    const { pieces } = this
-    this.pieces = []
+    const pieces = this.#pieces
+    this.#pieces = []
     return pieces
   }
 
   /** Ends the view, finished or not. May be called twice. */
   close(): void {
-    if (this.machine.hash.observer === this) this.machine.hash.observer = undefined
+    if (this.#machine.hash.observer === this) this.#machine.hash.observer = undefined
   }
 
   beforeUpdate(kind: number, owner: unknown): void {
     switch (kind) {
       case HASH_SESSION:
-        this.sessions.before(owner as Session)
-        return this.answers.before(owner as Session)
+        this.#sessions.before(owner as Session)
+        return this.#answers.before(owner as Session)
       case HASH_LEASE:
       case HASH_ACKNOWLEDGED:
       case HASH_CHANGE:
-        return this.sessions.before(owner as Session)
+        return this.#sessions.before(owner as Session)
       case HASH_ANSWER:
-        return this.answers.before(owner as Session)
+        return this.#answers.before(owner as Session)
       case HASH_HOLD:
       case HASH_OWNER:
-        return this.holds.before(owner as Hold)
+        return this.#holds.before(owner as Hold)
       case HASH_WAITER:
-        return this.waiters.before(owner as Waiter)
+        return this.#waiters.before(owner as Waiter)
       case HASH_DELAY:
-        return this.delays.before(owner as Delay)
+        return this.#delays.before(owner as Delay)
       case HASH_REGISTER:
-        return this.registers.before(owner as Register)
+        return this.#registers.before(owner as Register)
       case HASH_PERMITS:
-        return this.semaphores.before(owner as Lock)
+        return this.#semaphores.before(owner as Lock)
     }
   }
 
@@ -308,20 +316,21 @@ export class SnapshotWriter implements StateObserver {
       // What is added to a session changes it; new sessions, holds and waiters are known by their numbers.
       case HASH_ACKNOWLEDGED:
       case HASH_CHANGE:
-        return this.sessions.before(owner as Session)
+        return this.#sessions.before(owner as Session)
       case HASH_ANSWER:
-        return this.answers.before(owner as Session)
+        return this.#answers.before(owner as Session)
       case HASH_DELAY:
-        return this.delays.added(owner as Delay)
+        return this.#delays.added(owner as Delay)
       case HASH_REGISTER:
-        return this.registers.added(owner as Register)
+        return this.#registers.added(owner as Register)
       case HASH_PERMITS:
-        return this.semaphores.added(owner as Lock)
+        return this.#semaphores.added(owner as Lock)
     }
   }
 
-  private writeHead(): void {
-    const { writer, machine } = this
+  #writeHead(): void {
+    const writer = this.#writer
+    const machine = this.#machine
     writer.u8(snapshotFormat(machine))
     writer.varuint(machine.epoch)
     writer.varuint(machine.index)
@@ -332,13 +341,13 @@ export class SnapshotWriter implements StateObserver {
     writeLimits(writer, machine.limits)
   }
 
-  private cut(): void {
-    const piece = this.writer.take()
-    this.writer.reset()
-    this.bytes += piece.length
-    if (this.bytes > SNAPSHOT_BYTES_MAX) {
+  #cut(): void {
+    const piece = this.#writer.take()
+    this.#writer.reset()
+    this.#bytes += piece.length
+    if (this.#bytes > SNAPSHOT_BYTES_MAX) {
       throw new LimitError(`a snapshot of more than ${SNAPSHOT_BYTES_MAX} bytes`)
     }
-    this.pieces.push(piece)
+    this.#pieces.push(piece)
   }
 }

@@ -39,29 +39,32 @@ export function snapshotFormat(machine: Machine): number {
  * bytes and most are recent.
  */
 export class SnapshotIds {
-  constructor(
-    private readonly format: number,
-    private readonly counter: number,
-  ) {}
+  readonly #format: number
+  readonly #counter: number
+
+  constructor(format: number, counter: number) {
+    this.#format = format
+    this.#counter = counter
+  }
 
   write(writer: Writer, id: number): void {
-    writer.varuint(this.format === FORMAT_WHOLE_IDS ? id : this.counter - id)
+    writer.varuint(this.#format === FORMAT_WHOLE_IDS ? id : this.#counter - id)
   }
 
   read(reader: Reader): number {
-    return this.format === FORMAT_WHOLE_IDS ? reader.varuint() : this.counter - reader.varuint(this.counter)
+    return this.#format === FORMAT_WHOLE_IDS ? reader.varuint() : this.#counter - reader.varuint(this.#counter)
   }
 
   /** A lock of the hold `id`. Its token is that id, or for a shared lock one before it. */
   writeHeldLock(writer: Writer, held: HeldLock, id: number): void {
-    if (this.format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
+    if (this.#format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
     writer.string(held.name)
     writeModeAndSlot(writer, held.mode, held.slot)
     writer.varuint(id - held.token)
   }
 
   readHeldLock(reader: Reader, id: number): HeldLock {
-    if (this.format === FORMAT_WHOLE_IDS) return readHeldLock(reader)
+    if (this.#format === FORMAT_WHOLE_IDS) return readHeldLock(reader)
     const name = reader.string()
     const { mode, slot } = readModeAndSlot(reader)
     const token = (id - reader.varuint(id)) as Serial
@@ -163,19 +166,19 @@ export function decodeSnapshot(bytes: Uint8Array): Machine {
 
 /** Reads a snapshot step by step. What it throws is a CodecError, as with one that is read in one go. */
 export class SnapshotReader {
-  private readonly elements: Generator<number, Machine>
-  private at = 0
+  readonly #elements: Generator<number, Machine>
+  #at = 0
 
   constructor(bytes: Uint8Array) {
-    this.elements = readElements(new Reader(bytes))
+    this.#elements = readElements(new Reader(bytes))
   }
 
   /** Reads about so many bytes (a single element may have more). The state, once all of it has been read. */
   step(bytes: number): Machine | undefined {
-    for (const end = this.at + bytes; this.at < end; ) {
-      const { value, done } = this.elements.next()
+    for (const end = this.#at + bytes; this.#at < end; ) {
+      const { value, done } = this.#elements.next()
       if (done === true) return value
-      this.at = value
+      this.#at = value
     }
     return undefined
   }

@@ -2,10 +2,10 @@ import type { Waiter } from './elements.js'
 
 /** A binary heap of waiters, the earliest arrival first. The same waiter may be in it more than once. */
 export class ArrivalHeap {
-  private readonly items: Waiter[] = []
+  readonly #items: Waiter[] = []
 
   push(waiter: Waiter): void {
-    const { items } = this
+    const items = this.#items
     let place = items.length
     items.push(waiter)
     while (place > 0) {
@@ -19,7 +19,7 @@ export class ArrivalHeap {
   }
 
   pop(): Waiter | undefined {
-    const { items } = this
+    const items = this.#items
     const first = items[0]
     const last = items.pop()
     if (first === undefined || last === undefined || items.length === 0) return first

@@ -15,8 +15,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
       ],
       [
         'state/queue',
-        'const node = { waiter, previous: this.back, next: undefined };',
-        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+        'const node = { waiter, previous: this.#back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.#back, next: undefined };',
       ],
     ],
   },
@@ -27,8 +27,8 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/queue',
-        'const node = { waiter, previous: this.back, next: undefined };',
-        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.back, next: undefined };',
+        'const node = { waiter, previous: this.#back, next: undefined };',
+        'if (this.front !== undefined) {\n            const first = { waiter, previous: undefined, next: this.front };\n            this.front = this.front.previous = first;\n            this.length++;\n            return first;\n        }\n        const node = { waiter, previous: this.#back, next: undefined };',
       ],
     ],
   },
@@ -290,7 +290,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     patches: [
       [
         'state/snapshot-writer',
-        'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.holds.before(owner);',
+        'case HASH_HOLD:\n            case HASH_OWNER:\n                return this.#holds.before(owner);',
         '',
       ],
     ],

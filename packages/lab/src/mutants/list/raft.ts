@@ -17,7 +17,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     patches: [
       [
         'raft',
-        '(hardState.term !== this.lastHard.term || hardState.vote !== this.lastHard.vote)',
+        '(hardState.term !== this.#lastHard.term || hardState.vote !== this.#lastHard.vote)',
         'hardState.term < 0',
       ],
     ],
@@ -42,8 +42,8 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     patches: [
       [
         'replication',
-        'core.log.append(entries);',
-        'core.log.append(entries);\n    core.progressOf(core.id)?.maybeUpdate(core.log.lastIndex);\n    if (core.isSingleton)\n        core.maybeCommit();',
+        'state.log.append(entries);',
+        'state.log.append(entries);\n    state.progressOf(state.id)?.maybeUpdate(state.log.lastIndex);\n    if (state.isSingleton)\n        state.maybeCommit();',
       ],
     ],
   },
@@ -57,19 +57,19 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'read-round-reused',
     bug: 'Rounds of reads share one number, so an old answer confirms a new read',
     profile: 'network',
-    patches: [['reads', 'number: ++this.last', 'number: (this.last = 1)']],
+    patches: [['reads', 'number: ++this.#last', 'number: (this.#last = 1)']],
   },
   {
     name: 'read-without-quorum',
     bug: 'A leader answers reads without asking whether it still leads',
     profile: 'network',
-    patches: [['reads', 'isQuorum(this.rounds[0].acks)', 'this.rounds[0].acks.size > 0']],
+    patches: [['reads', 'isQuorum(this.#rounds[0].acks)', 'this.#rounds[0].acks.size > 0']],
   },
   {
     name: 'read-before-own-entry',
     bug: 'A new leader answers reads before an entry of its term is committed',
     profile: 'network',
-    patches: [['dispatch', 'if (!core.hasCommittedInTerm)', 'if (core.log.lastIndex < 0)']],
+    patches: [['dispatch', 'if (!state.hasCommittedInTerm)', 'if (state.log.lastIndex < 0)']],
   },
   {
     name: 'two-votes',
@@ -77,7 +77,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     scenarios: ['P7'],
     profile: 'liveness',
     patches: [
-      ['election', 'const free = core.vote === request.from', 'const free = true || core.vote === request.from'],
+      ['election', 'const free = state.vote === request.from', 'const free = true || state.vote === request.from'],
     ],
   },
   {
@@ -101,8 +101,8 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     patches: [
       [
         'election',
-        'if (!core.votes.has(from))\n        core.votes.set(from, granted);',
-        'const open = core.votes.has(from) ? core.voterIds().find((id) => !core.votes.has(id)) : from;\n    if (open !== undefined)\n        core.votes.set(open, granted);',
+        'if (!state.votes.has(from))\n        state.votes.set(from, granted);',
+        'const open = state.votes.has(from) ? state.voterIds().find((id) => !state.votes.has(id)) : from;\n    if (open !== undefined)\n        state.votes.set(open, granted);',
       ],
     ],
   },
@@ -118,7 +118,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'any-log-gets-votes',
     bug: 'A vote goes to a candidate whose log lacks entries',
     profile: 'liveness',
-    patches: [['election', '!free || !core.log.isUpToDate({ term: request.logTerm, index: request.index })', '!free']],
+    patches: [['election', '!free || !state.log.isUpToDate({ term: request.logTerm, index: request.index })', '!free']],
   },
   {
     name: 'commit-beyond-append',
@@ -139,7 +139,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'A heartbeat tells a follower to commit what it is not known to have',
     profile: 'liveness',
     patches: [
-      ['replication', 'Math.min(progress.match, core.log.committed)', 'core.log.committed'],
+      ['replication', 'Math.min(progress.match, state.log.committed)', 'state.log.committed'],
       [
         'log',
         'assert(index <= this.lastIndex, () => `commit ${index} is beyond',
@@ -153,14 +153,14 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     scenarios: ['P5'],
     patches: [
       ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
-      ['election', 'core.leader !== 0 &&', 'core.leader < 0 &&'],
+      ['election', 'state.leader !== 0 &&', 'state.leader < 0 &&'],
     ],
   },
   {
     name: 'no-quorum-check',
     bug: 'A leader that hears from no majority goes on leading',
     profile: 'network',
-    patches: [['raft', 'if (core.checkQuorum)', 'if (core.term < 0)']],
+    patches: [['raft', 'if (state.checkQuorum)', 'if (state.term < 0)']],
   },
   {
     name: 'conflict-kept',
@@ -193,8 +193,8 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     patches: [
       [
         'dispatch',
-        'if (message.term !== 0 && message.term < core.term)',
-        'if (message.term !== 0 && message.term < core.term && core.term < 0)',
+        'if (message.term !== 0 && message.term < state.term)',
+        'if (message.term !== 0 && message.term < state.term && state.term < 0)',
       ],
     ],
   },
@@ -250,8 +250,8 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     patches: [
       [
         'configuration-entries',
-        'if (core.pendingConfiguration > core.log.applied) {',
-        'if (core.pendingConfiguration < 0) {',
+        'if (state.pendingConfiguration > state.log.applied) {',
+        'if (state.pendingConfiguration < 0) {',
       ],
     ],
   },
@@ -273,11 +273,11 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     tests: ['raft/test/configuration-entries.test.ts', 'raft/test/arrived-snapshots.test.ts'],
     profile: 'membership',
     patches: [
-      ['dispatch', 'if (message.commit >= core.retiringAt)', 'if (message.commit < 0)'],
+      ['dispatch', 'if (message.commit >= state.retiringAt)', 'if (message.commit < 0)'],
       [
         'configuration-entries',
-        'if (isVoter)\n        core.retiringAt = 0;',
-        'if (isVoter)\n        core.retiringAt += 0;',
+        'if (isVoter)\n        state.retiringAt = 0;',
+        'if (isVoter)\n        state.retiringAt += 0;',
       ],
       ['raft-state', 'this.retiringAt = 0;\n        this.tracked', 'this.tracked'],
     ],

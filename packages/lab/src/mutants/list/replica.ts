@@ -163,8 +163,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       // Every write has them besides, which alone would make up for it.
       [
         'raft:raft',
-        'const hardState = { term: core.term, vote: core.vote, commit: core.log.committed };\n        // Gated',
-        'const told = core.term === this.lastHard.term && core.vote === this.lastHard.vote;\n        const hardState = told ? undefined : { term: core.term, vote: core.vote, commit: core.log.committed };\n        // Gated',
+        'const hardState = { term: state.term, vote: state.vote, commit: state.log.committed };\n        // Gated',
+        'const told = state.term === this.#lastHard.term && state.vote === this.#lastHard.vote;\n        const hardState = told ? undefined : { term: state.term, vote: state.vote, commit: state.log.committed };\n        // Gated',
       ],
     ],
   },
