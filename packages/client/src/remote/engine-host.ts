@@ -155,7 +155,7 @@ export class EngineHost {
 
   #notify({ session, method, args }: SessionNoticeMessage): void {
     const hosted = this.#sessions.get(session)
-    if (hosted) invoke(this.#sessionNotices, method, [hosted, ...args])
+    if (hosted) void invoke(this.#sessionNotices, method, [hosted, ...args])
   }
 
   #publishCongestion(hosted: HostedSession): void {
