@@ -5,7 +5,9 @@ import type { EffectName, SimulatedMember } from '../cluster/simulated-member.js
 import { bitrot } from '../cluster/bitrot.js'
 import { CALM } from '../world/network/link.js'
 import type { World } from '../world/world.js'
-import { type Fault, faultText, type Weather } from './faults.js'
+import type { FaultOf, Weather } from '../faults/fault.js'
+import { type FaultSite, inject, injectIntoDisk, type Undo } from '../faults/inject.js'
+import { type DrawnFault, faultText } from './drawn-fault.js'
 import { DiskRollback } from './disk-rollback.js'
 
 const US_PER_MS = 1000
@@ -24,6 +26,23 @@ export interface FaultTargets {
   readonly weak: readonly string[]
 }
 
+/** Faults of one member: of its process at an exact effect, of its disk, of its membership. */
+type MemberFault = FaultOf<
+  | 'effect'
+  | 'killUnsynced'
+  | 'slowDisk'
+  | 'stuckDisk'
+  | 'readOnlyDisk'
+  | 'fullDisk'
+  | 'failSync'
+  | 'failWrite'
+  | 'rot'
+  | 'misdirect'
+  | 'removeFolder'
+  | 'setBack'
+  | 'replace'
+>
+
 /** Carries a schedule of faults out, and undoes what is left of it at the end. */
 export class FaultInjector {
   /** Members and clients that are meant to be down now. */
@@ -35,11 +54,15 @@ export class FaultInjector {
   /** How often each kind has happened, and was not possible. */
   readonly counts = new Map<string, number>()
 
+  private readonly site: FaultSite
+
   constructor(private readonly targets: FaultTargets) {
+    const { cluster, world } = targets
+    this.site = { world, member: (name) => cluster.members.get(name) }
     for (const member of targets.cluster.list) this.supervise(member)
   }
 
-  schedule(faults: readonly Fault[]): void {
+  schedule(faults: readonly DrawnFault[]): void {
     for (const fault of faults) this.targets.world.at(fault.atMs * US_PER_MS, fault.kind, () => this.begin(fault))
   }
 
@@ -78,7 +101,7 @@ export class FaultInjector {
     this.targets.world.after(SUPERVISOR_MS * US_PER_MS, 'supervisor', look)
   }
 
-  private begin(fault: Fault): void {
+  private begin(fault: DrawnFault): void {
     // Members that remember stay up until a disk that was set back is found out.
     if (this.healed || this.isSetBack) return
     const target = this.resolve(fault)
@@ -97,7 +120,7 @@ export class FaultInjector {
   }
 
   /** Whom a fault is about; undefined: nobody, now, or somebody who is not in a plan that was made smaller. */
-  private resolve(fault: Fault): string | undefined {
+  private resolve(fault: DrawnFault): string | undefined {
     if (!('from' in fault || 'target' in fault)) return ''
     const target = this.named('from' in fault ? fault.from : fault.target)
     const all = 'to' in fault ? [target, this.named(fault.to)] : [target]
@@ -118,67 +141,47 @@ export class FaultInjector {
   }
 
   /** Returns what ends the fault. */
-  private carryOut(fault: Fault, target: string): (() => void) | undefined {
-    const { world, cluster } = this.targets
-    const { network } = world
+  private carryOut(fault: DrawnFault, target: string): Undo {
     switch (fault.kind) {
       case 'power':
       case 'kill':
         return this.takeDown(target, fault.kind)
-      case 'effect':
-        return this.dieAt(cluster.member(target), fault.nth, fault.what)
-      case 'killUnsynced':
-        return this.killUnsynced(cluster.member(target), fault)
       case 'blackout': {
-        const ends = cluster.list.map((member) => this.takeDown(member.name, 'power'))
+        const ends = this.targets.cluster.list.map((member) => this.takeDown(member.name, 'power'))
         return () => {
           for (const end of ends) end()
         }
       }
       case 'pause':
-        return this.pause(target)
-      case 'suspend': {
-        const machine = world.machineOf(target)
-        if (!machine.on) return undefined
-        machine.suspend()
+        return inject(this.site, { kind: 'pause', target })
+      case 'suspend':
+        if (!this.targets.world.machineOf(target).on) return undefined
         this.clocksOf(target, 'suspended')
-        return () => machine.wake()
-      }
+        return inject(this.site, { kind: 'suspend', target })
+      case 'stepWall':
+        if (fault.byMs < 0) this.clocksOf(target, 'set back')
+        return inject(this.site, { kind: 'stepClock', clock: 'wall', target, byMs: fault.byMs })
+      case 'drift':
+        return inject(this.site, { ...fault, target })
       case 'isolate':
-        return network.isolate(target)
+        return inject(this.site, { kind: 'isolate', target })
       case 'cut':
-        return target === fault.to ? undefined : network.cut(target, fault.to)
       case 'oneWay':
-        return target === fault.to ? undefined : network.cutOneWay(target, fault.to)
       case 'clog':
-        return target === fault.to ? undefined : network.link(target, fault.to).clog()
       case 'reset':
-        network.resetConnections(target, fault.to)
-        return undefined
       case 'forget':
-        network.forgetConnections(target, fault.to)
-        return undefined
+        return inject(this.site, { kind: fault.kind, from: target, to: fault.to })
       case 'split':
-        return network.split(fault.left, fault.right)
       case 'ring':
-        return network.ring(fault.names)
+        return inject(this.site, fault)
       case 'weather':
         return this.weather(fault.profile)
-      case 'stepWall':
-        world.machineOf(target).step('wall', fault.byMs * US_PER_MS)
-        if (fault.byMs < 0) this.clocksOf(target, 'set back')
-        return undefined
-      case 'drift':
-        world.machineOf(target).drift(fault.ppm)
-        return undefined
       case 'transfer':
-        this.transfer(target)
-        return undefined
+        return this.transfer(target)
       case 'steal':
-        this.steal()
-        return undefined
+        return this.steal()
       default:
-        return this.disk(fault, cluster.member(target))
+        return this.ofMember(fault, this.targets.cluster.member(target))
     }
   }
 
@@ -193,36 +196,12 @@ export class FaultInjector {
 
   private readonly clockFaults = new Map<string, Set<string>>()
 
-  private disk(fault: Fault, member: SimulatedMember): (() => void) | undefined {
-    const { disk } = member
+  private ofMember(fault: MemberFault, member: SimulatedMember): Undo {
     switch (fault.kind) {
-      case 'slowDisk': {
-        const { faults } = disk
-        disk.faults = { ...faults, slowMs: fault.syncMs }
-        disk.trouble.slow = true
-        return () => {
-          disk.trouble.slow = false
-        }
-      }
-      case 'stuckDisk':
-        disk.setStuck(true)
-        return () => disk.setStuck(false)
-      case 'fullDisk':
-        disk.capacity = disk.used + (fault.room ?? 0)
-        return () => {
-          disk.capacity = Number.POSITIVE_INFINITY
-        }
-      case 'readOnlyDisk':
-        disk.trouble.readOnly = true
-        return () => {
-          disk.trouble.readOnly = false
-        }
-      case 'failSync':
-        disk.trouble.failSync = true
-        return undefined
-      case 'failWrite':
-        disk.trouble.failWrite = true
-        return undefined
+      case 'effect':
+        return this.dieAt(member, fault.nth, fault.what)
+      case 'killUnsynced':
+        return this.killUnsynced(member, fault)
       case 'rot':
       case 'misdirect':
         return this.damage(fault, member)
@@ -234,22 +213,14 @@ export class FaultInjector {
       case 'removeFolder':
         return this.removeFolder(member)
       default:
-        return undefined
+        return injectIntoDisk(member, fault)
     }
   }
 
   private takeDown(name: string, how: 'power' | 'kill'): () => void {
     const { cluster, clients } = this.targets
-    const member = cluster.members.get(name)
     this.down.set(name, (this.down.get(name) ?? 0) + 1)
-    if (member) {
-      if (how === 'power') member.powerOff()
-      else member.kill()
-    } else {
-      const client = clients.get(name)
-      if (how === 'power') client?.machine.powerOff()
-      else client?.process.kill()
-    }
+    if (cluster.members.has(name) || clients.has(name)) inject(this.site, { kind: how, target: name })
     return () => this.bringUp(name)
   }
 
@@ -289,7 +260,7 @@ export class FaultInjector {
 
   private killUnsynced(
     member: SimulatedMember,
-    fault: Extract<Fault, { kind: 'killUnsynced' }>,
+    fault: FaultOf<'killUnsynced'>,
   ): (() => void) | undefined {
     if (!member.running) return undefined
     let [isOver, isDown] = [false, false]
@@ -333,14 +304,6 @@ export class FaultInjector {
     }
   }
 
-  private pause(name: string): (() => void) | undefined {
-    const { cluster, clients } = this.targets
-    const process = cluster.members.get(name)?.process ?? clients.get(name)?.process
-    if (!process?.alive) return undefined
-    process.pause()
-    return () => process.resume()
-  }
-
   /** Storms may overlap: the last one that is not over counts. */
   private weather(profile: Weather): () => void {
     const one = { profile }
@@ -366,7 +329,7 @@ export class FaultInjector {
   }
 
   /** Bits change while the power is off. Weak members only, and never more of them than a minority. */
-  private damage(fault: Fault, member: SimulatedMember): (() => void) | undefined {
+  private damage(fault: FaultOf<'rot' | 'misdirect'>, member: SimulatedMember): (() => void) | undefined {
     if (!this.targets.weak.includes(member.name)) return undefined
     const end = this.takeDown(member.name, 'power')
     if (fault.kind === 'misdirect') member.disk.trouble.misdirect = true
@@ -454,19 +417,19 @@ export class FaultInjector {
     look()
   }
 
-  private transfer(name: string): void {
+  private transfer(name: string): undefined {
     const { leader } = this.targets.cluster
     if (leader?.replica?.members.some((one) => one.name === name)) leader.replica.transferLeadership(name)
   }
 
-  private steal(): void {
+  private steal(): undefined {
     const { leader, checks } = this.targets.cluster
     const holds = [...checks.log.state.machine.holds.values()]
     const draw = this.targets.world.stream('operator', 'steal')
     // In the middle of the work, or of anything.
     const working = draw.chance(500_000) ? this.atWork() : undefined
     const hold = (working ?? holds[draw.below(Math.max(1, holds.length))])?.id
-    if (hold === undefined) return
+    if (hold === undefined) return undefined
     leader?.replica?.submit({ kind: 'steal', hold, actor: 'operator', reason: 'a fault of the schedule' }, () => {})
   }
 }

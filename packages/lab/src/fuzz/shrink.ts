@@ -1,5 +1,5 @@
 import type { InvariantId } from '../checkers/violation.js'
-import { type Family, type Fault, FAMILIES, familyOf } from './faults.js'
+import { type DrawnFault, FAMILIES, type Family, familyOf } from './drawn-fault.js'
 import { type Plan, type Work, WORKS } from './plan.js'
 import type { Outcome } from './run-plan.js'
 
@@ -89,7 +89,7 @@ class Shrinker implements Shrunk {
 
   private async shorten(): Promise<void> {
     for (let i = 0; i < this.plan.faults.length; i++) {
-      const fault = this.plan.faults[i] as Fault
+      const fault = this.plan.faults[i] as DrawnFault
       if (fault.forMs < 200) continue
       const faults = this.plan.faults.with(i, { ...fault, forMs: Math.ceil(fault.forMs / 4) })
       await this.tryPlan({ ...this.plan, faults })
