@@ -1,9 +1,7 @@
 import type { Fault, FaultKind, FaultOf, Scheduled } from '../faults/fault.js'
 
 /** A fault that the fuzzer draws, in the form that its plans store. Cuts are between two machines. */
-export type DrawnFault = Scheduled<
-  Exclude<FaultOf<DrawnKind>, { readonly kind: 'cut' | 'oneWay' }> | PairwiseCut
->
+export type DrawnFault = Scheduled<Exclude<FaultOf<DrawnKind>, { readonly kind: 'cut' | 'oneWay' }> | PairwiseCut>
 
 interface PairwiseCut {
   readonly kind: 'cut' | 'oneWay'

@@ -258,10 +258,7 @@ export class FaultInjector {
     }
   }
 
-  private killUnsynced(
-    member: SimulatedMember,
-    fault: FaultOf<'killUnsynced'>,
-  ): (() => void) | undefined {
+  private killUnsynced(member: SimulatedMember, fault: FaultOf<'killUnsynced'>): (() => void) | undefined {
     if (!member.running) return undefined
     let [isOver, isDown] = [false, false]
     const later = (ms: number, action: () => void): void => {

@@ -1,9 +1,10 @@
+import { type FaultSite, inject, type Undo, type WorldFault } from '@leasehold/lab/faults/inject'
 import type { Play, Step } from '@leasehold/lab/scenarios/index'
 import type { Process } from '@leasehold/lab/world/index'
 import type { Action } from './actions.js'
 import { bothUnit } from './scenes.js'
 
-const US = 1_000_000
+const MS = 1000
 /** Simulated seconds that a client works by itself, and rests. */
 const WORK_SECONDS = { least: 1, more: 3 }
 const REST_US = { least: 500_000, more: 2_000_000 }
@@ -13,8 +14,9 @@ const TAKE_WAIT_MS = 600_000
 /** Does what somebody wants done to a play. Knows what can be undone. */
 export class FaultInjector {
   /** Cuts by hand, by `A|B`. */
-  private readonly cuts = new Map<string, () => void>()
-  private readonly isolated = new Map<string, () => void>()
+  private readonly cuts = new Map<string, Undo>()
+  private readonly isolated = new Map<string, Undo>()
+  private readonly site: FaultSite
   private readonly armed = new Map<string, () => void>()
   readonly loseRenewals = new Set<string>()
   readonly auto = new Set<string>()
@@ -23,7 +25,14 @@ export class FaultInjector {
   constructor(
     private readonly play: Play,
     private readonly say: (who: string, text: string) => void,
-  ) {}
+  ) {
+    const { system, world } = play
+    this.site = { world, ...(system.member && { member: (name: string) => system.member?.(name) }) }
+  }
+
+  private inject(fault: WorldFault): void {
+    inject(this.site, fault)
+  }
 
   /** Somebody has set a trap for the next write of this client. */
   isArmed(who: string): boolean {
@@ -57,11 +66,11 @@ export class FaultInjector {
         return this.rejoin(who)
       case 'stepClock':
         this.say(who, `its ${action.clock} clock jumps by ${action.by > 0 ? '+' : ''}${action.by} s`)
-        return this.play.world.machineOf(who).step(action.clock, Math.round(action.by * US))
+        return this.inject({ kind: 'stepClock', target: who, clock: action.clock, byMs: action.by * MS })
       case 'drift':
         this.say(who, action.ppm === 0 ? 'its clocks run true again' : `its clocks run ${action.ppm / 10_000} % fast`)
         this.drift.set(who, action.ppm)
-        return this.play.world.machineOf(who).drift(action.ppm)
+        return this.inject({ kind: 'drift', target: who, ppm: action.ppm })
       case 'loseRenewals':
         return this.lose(who, action.on)
       case 'holdWrite':
@@ -86,7 +95,7 @@ export class FaultInjector {
     const processes = this.processesOf(who)
     if (processes.length === 0 || this.isPaused(who)) return
     this.say(who, 'is paused')
-    for (const process of processes) process.pause()
+    this.inject({ kind: 'pause', target: who })
   }
 
   /** Ends all pauses, those of the scenario as well. */
@@ -113,9 +122,7 @@ export class FaultInjector {
     if (this.processesOf(who).length === 0) return
     this.say(who, 'is killed')
     this.armed.delete(who)
-    const { system } = this.play
-    if (system.members.includes(who) && system.kill !== undefined) return system.kill(who)
-    for (const process of this.processesOf(who)) process.kill()
+    this.inject({ kind: 'kill', target: who })
   }
 
   private start(who: string): void {
@@ -135,16 +142,16 @@ export class FaultInjector {
     const key = keyOf(a, b)
     if (this.cuts.has(key)) return
     this.say('', `the link between ${a} and ${b} is cut`)
-    this.cuts.set(key, this.play.world.network.cut(a, b))
+    this.cuts.set(key, inject(this.site, { kind: 'cut', from: a, to: b }))
   }
 
   private heal(a: string, b: string): void {
     const key = keyOf(a, b)
-    const back = this.cuts.get(key)
-    if (back === undefined) return
+    const undo = this.cuts.get(key)
+    if (undo === undefined) return
     this.say('', `the link between ${a} and ${b} is whole again`)
     this.cuts.delete(key)
-    back()
+    undo()
   }
 
   /** Whether a cut was made by hand, and so can be healed by hand. */
@@ -155,15 +162,15 @@ export class FaultInjector {
   private isolate(who: string): void {
     if (this.isolated.has(who)) return
     this.say(who, 'is cut off from everybody')
-    this.isolated.set(who, this.play.world.network.isolate(who))
+    this.isolated.set(who, inject(this.site, { kind: 'isolate', target: who }))
   }
 
   private rejoin(who: string): void {
-    const back = this.isolated.get(who)
-    if (back === undefined) return
+    const undo = this.isolated.get(who)
+    if (undo === undefined) return
     this.say(who, 'sees everybody again')
     this.isolated.delete(who)
-    back()
+    undo()
   }
 
   private lose(who: string, on: boolean): void {
@@ -177,9 +184,8 @@ export class FaultInjector {
 
   private hold(who: string, forSeconds: number): void {
     this.say(who, `the network will keep its next write for ${forSeconds} s`)
-    const isWrite = (label: string | undefined): boolean => label?.startsWith('write') === true
     for (const to of this.play.resources.keys()) {
-      this.play.world.network.link(who, to).holdNext(forSeconds * US, 1, isWrite)
+      this.inject({ kind: 'hold', from: who, to, delayMs: forSeconds * MS, label: 'write' })
     }
   }
 
