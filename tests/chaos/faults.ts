@@ -32,7 +32,11 @@ export class Faults {
   readonly #busy = new Set<ClusterMember>()
   #acks = 0
 
-  constructor(private readonly stage: FaultStage) {}
+  readonly #stage: FaultStage
+
+  constructor(stage: FaultStage) {
+    this.#stage = stage
+  }
 
   /** Resolves when all faults of the storm are over. */
   async play(storm: Storm): Promise<void> {
@@ -40,7 +44,7 @@ export class Faults {
       storm.faults.map(async (fault) => {
         await sleep(fault.afterMs)
         const what = await this.#make(fault)
-        this.stage.say(`  ${describeFault(fault)}${what === '' ? '' : ` (${what})`}`)
+        this.#stage.say(`  ${describeFault(fault)}${what === '' ? '' : ` (${what})`}`)
         if (!what.startsWith('left out')) this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1)
       }),
     )
@@ -48,7 +52,7 @@ export class Faults {
 
   /** @returns what it came to, for the reader */
   async #make(fault: Fault): Promise<string> {
-    const { cluster, clients } = this.stage
+    const { cluster, clients } = this.#stage
     switch (fault.kind) {
       case 'kill':
       case 'pause':
@@ -90,7 +94,7 @@ export class Faults {
       case 'isolate': {
         const member = await this.#find(fault.target)
         if (member === undefined) return 'left out'
-        const others = this.stage.cluster.members.filter((one) => one !== member)
+        const others = this.#stage.cluster.members.filter((one) => one !== member)
         const pairs = others.flatMap((other): [string, string][] => [
           ...(fault.ways === 'out' ? [] : [[other.name, member.name] as [string, string]]),
           ...(fault.ways === 'in' ? [] : [[member.name, other.name] as [string, string]]),
@@ -158,7 +162,7 @@ export class Faults {
     try {
       const hold = await acquireInTime(locks, lock)
       leader.killNow()
-      this.stage.journal.note({ note: 'kept', lock, id: String(hold.id) })
+      this.#stage.journal.note({ note: 'kept', lock, id: String(hold.id) })
     } catch (error) {
       return `left out: ${error instanceof Error ? error.message : String(error)}`
     } finally {
@@ -171,7 +175,7 @@ export class Faults {
   }
 
   async #killAll(forMs: number): Promise<string> {
-    const members = this.stage.cluster.members.filter(
+    const members = this.#stage.cluster.members.filter(
       (one) => one.running && !this.#busy.has(one) && !this.wiped.has(one),
     )
     for (const member of members) this.#busy.add(member)
@@ -199,7 +203,7 @@ export class Faults {
 
   /** A member that runs must go on with a full disk; starting on one is refused, so that nothing else happens to it meanwhile. */
   async #fullDisk(forMs: number): Promise<string> {
-    const { cluster, disks } = this.stage
+    const { cluster, disks } = this.#stage
     const [found] = disks
     if (found === undefined) return 'left out: no disk that can be filled'
     const [name, disk] = found
@@ -216,7 +220,7 @@ export class Faults {
   }
 
   async #disturb(pairs: readonly [string, string][], mode: LinkMode, forMs: number): Promise<void> {
-    const { links } = this.stage.cluster
+    const { links } = this.#stage.cluster
     for (const [from, to] of pairs) links.set(from, to, mode)
     await sleep(forMs)
     for (const [from, to] of pairs) links.set(from, to, 'open')
@@ -236,7 +240,7 @@ export class Faults {
   }
 
   async #find(target: string): Promise<ClusterMember | undefined> {
-    const { cluster } = this.stage
+    const { cluster } = this.#stage
     if (target !== 'leader' && target !== 'follower') return cluster.memberNamed(target)
     const end = performance.now() + LEADER_LIMIT_MS
     let leader = await cluster.leaderNow()
