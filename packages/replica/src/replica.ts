@@ -182,9 +182,8 @@ export class Replica implements Member<LockState> {
     const refusal = this.#refusalOf(command)
     if (refusal) return this.#loop.defer(() => done(refusal))
     const minted = mintSecrets(command, this.#settings.platform.random)
-    const unfit = this.#loop.proposals.add(minted, done, this.#loop.batchBytes)
-    if (unfit) return this.#loop.defer(() => done(unfit))
-    this.#loop.scheduleRun()
+    const unfit = this.#loop.submit(minted, done)
+    if (unfit) this.#loop.defer(() => done(unfit))
   }
 
   read(done: Reader): void {
@@ -282,7 +281,7 @@ export class Replica implements Member<LockState> {
     const offStatus = this.onStatus(({ failure }) => failure !== undefined && end(failure))
     const end = (failure?: string): void => {
       // An entry that was not yet applied at the start may say that there are others: one of them may lead.
-      if (failure === undefined && !this.#loop.leadership && this.#loop.isAlone) return
+      if (failure === undefined && !this.#loop.isLeading && this.#loop.isAlone) return
       off()
       offStatus()
       then(failure === undefined ? undefined : new StorageError(failure))
@@ -377,7 +376,7 @@ export class Replica implements Member<LockState> {
     if (this.#phase === 'stopped') return this.#finishStop()
     if (this.#phase !== 'stopping' || this.#loop.isWriting) return
     const now = this.#settings.platform.clock.monotonicMs()
-    if (this.#loop.isWaiting && this.#loop.leadership && now < this.#stopDeadline) return
+    if (this.#loop.isWaiting && this.#loop.isLeading && now < this.#stopDeadline) return
     this.#halt()
   }
 

@@ -1,21 +1,20 @@
-import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
+import { type Command, type Index, LEVEL_MAX, LockState, type Refused } from '@leasehold/core'
 import { type Effects, type Entry, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../member.js'
 import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../cluster-meta.js'
 import type { Storage } from '../storage/storage.js'
 import { Applier } from './applier.js'
-import { DeadSessions } from '../leadership/dead-sessions.js'
-import { TermConfiguration } from '../leadership/term-configuration.js'
 import { Flusher } from './flusher.js'
+import { EntryProposer } from '../leadership/entry-proposer.js'
 import { handOverOnHangingDisk } from '../leadership/hanging-disk.js'
-import { LeaderClock } from '../clock/leader-clock.js'
+import { DeferredCalls } from './deferred-calls.js'
 import { GatedMessages } from './gated-messages.js'
 import { runGuarded } from './listeners.js'
 import { type ChangeResult, type MembershipChange, PendingMembershipChanges } from './membership-changes.js'
 import type { ReplicaSettings } from '../replica-options.js'
 import { Peers } from './peers.js'
-import { Proposals, refused } from './proposals.js'
+import { type Answer, refused } from './proposals.js'
 import { Reads } from './reads.js'
 import type { ReceivedSnapshot } from '../snapshots/snapshot-transfer.js'
 import { type Installable, SnapshotManager } from '../snapshots/snapshot-manager.js'
@@ -23,10 +22,7 @@ import { ClockRate } from '../clock/clock-rate.js'
 import { PendingTimestamps } from '../clock/pending-timestamps.js'
 import { StateHashes } from './state-hashes.js'
 import { type ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
-import { Leadership } from '../leadership/leadership.js'
 
-/** Entries that were proposed and are not yet applied. */
-const IN_FLIGHT_MAX = 256
 /** Most bytes of commands in one entry, unless a log file is small. */
 const BATCH_BYTES_MAX = 1024 * 1024
 /** Rounds of effects in one go; more mean that the core never comes to rest. */
@@ -48,11 +44,9 @@ export class Loop {
   readonly #options: LoopOptions
   readonly raft: Raft
   readonly applier: Applier
-  readonly proposals = new Proposals()
   readonly reads = new Reads()
   readonly batchBytes: number
   meta: ClusterMeta
-  leadership: Leadership | undefined
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
@@ -64,18 +58,14 @@ export class Loop {
   readonly timestamps = new PendingTimestamps()
   readonly #clockRate = new ClockRate()
   readonly #hashes = new StateHashes()
-  readonly #termConfiguration: TermConfiguration
+  readonly #proposer: EntryProposer
+  readonly #deferred: DeferredCalls
   readonly #gated = new GatedMessages()
   readonly #changes: PendingMembershipChanges
   #installable: Installable | undefined
-  readonly #deadSessions = new DeadSessions()
-  /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
-  #refusedBatch = false
   #isRunning = false
   #closing = false
   #cancelScheduledRun: (() => void) | undefined
-  #cancelDueTimer: (() => void) | undefined
-  #deferred: (() => void)[] = []
 
   constructor(options: LoopOptions) {
     this.#options = options
@@ -119,7 +109,18 @@ export class Loop {
         this.run()
       },
     })
-    this.#termConfiguration = new TermConfiguration({ ...platform, self: identity.node, enabled: settings.clockFloors })
+    this.#deferred = new DeferredCalls(platform.log)
+    this.#proposer = new EntryProposer({
+      settings,
+      raft: this.raft,
+      applier,
+      timestamps: this.timestamps,
+      batchBytes: this.batchBytes,
+      members: () => this.meta.members,
+      deferred: this.#deferred,
+      scheduleRun: () => this.scheduleRun(),
+      due: () => guard(() => this.run()),
+    })
     this.peers = this.#createPeers()
     this.peers.setMembers(this.meta.members)
     this.timestamps.note(log.recovered)
@@ -149,11 +150,7 @@ export class Loop {
       },
       install: (received) => this.#receiveSnapshot(received),
       hash: (from, index, hash) => this.#compare(from, index, hash),
-      level: (from, level) => {
-        this.#termConfiguration.announced(from, level)
-        if (this.leadership?.ready)
-          this.#configure(this.#termConfiguration.raised(this.applier.state.level, this.meta.members))
-      },
+      level: (from, level) => this.#proposer.receiveLevel(from, level),
     })
   }
 
@@ -168,9 +165,20 @@ export class Loop {
     return !this.#flusher.isIdle || this.#snapshots.isBusy || this.peers.isSaving
   }
 
-  /** Commands have no outcome yet. */
+  /** Whether commands have no outcome yet. */
   get isWaiting(): boolean {
-    return this.proposals.count > 0 || (this.leadership?.pending.size ?? 0) > 0
+    return this.#proposer.isWaiting
+  }
+
+  get isLeading(): boolean {
+    return this.#proposer.isLeading
+  }
+
+  /** Adds a command to the open batch, or returns why not. `answer` gets its result. */
+  submit(command: Command, answer: Answer): Refused | undefined {
+    const refusal = this.#proposer.proposals.add(command, answer, this.batchBytes)
+    if (!refusal) this.scheduleRun()
+    return refusal
   }
 
   view(): ReadView<LockState> {
@@ -186,26 +194,25 @@ export class Loop {
   scheduleRun(): void {
     this.#cancelScheduledRun ??= this.#options.settings.platform.clock.after(0, () => {
       this.#cancelScheduledRun = undefined
-      if (this.halted) this.#runDeferred()
+      if (this.halted) this.#deferred.run()
       this.#options.guard(() => this.run())
     })
   }
 
   /** Runs `action` after the present call. */
   defer(action: () => void): void {
-    this.#deferred.push(action)
+    this.#deferred.add(action)
     this.scheduleRun()
   }
 
   tick(): void {
     const { settings } = this.#options
-    this.leadership?.clock.read(settings.platform.clock.monotonicMs())
+    this.#proposer.readClock()
     this.raft.tick()
     const electionTimeoutMs = settings.electionTicks * settings.tickMs
     handOverOnHangingDisk(this.raft, { underWayMs: this.#flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
-    if (this.#termConfiguration.announces(this.raft.leader, this.applier.state.level))
-      this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
+    if (this.#proposer.announcesLevel()) this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
     if (this.reads.tick(2 * settings.electionTicks)) {
       this.raft.abandonReads()
       this.#rejectReads(refused('no-quorum', 'no quorum confirmed the read'))
@@ -228,12 +235,12 @@ export class Loop {
 
   halt(refusal: Refused): void {
     this.halted = true
-    this.#cancelDueTimer?.()
+    this.#proposer.cancelDueTimer()
     this.#snapshots.halt()
     this.#endLeadership(refusal)
     this.#exporter.halt()
     this.peers.close()
-    this.#runDeferred()
+    this.#deferred.run()
   }
 
   #flushed(sequence: number, error: Error | undefined): void {
@@ -249,7 +256,7 @@ export class Loop {
     try {
       for (let round = 0, more = true; more; round++) {
         if (round >= ROUNDS_MAX) assert(false, `${round} rounds of effects`)
-        this.#closeBatch()
+        if (this.#closing && this.#flusher.isIdle && this.#proposer.closeBatch()) this.#closing = false
         this.#beginReads()
         const effects = this.raft.takeEffects()
         for (const out of effects.messages) this.peers.send(out)
@@ -269,12 +276,12 @@ export class Loop {
       this.#isRunning = false
     }
     this.#closing = false
-    const more = (this.proposals.count > 0 && !this.#refusedBatch) || this.reads.canBegin
-    if (this.leadership?.ready && this.#flusher.isIdle && this.#hasRoom && more) this.scheduleRun()
-    this.#runDeferred()
+    const more = this.#proposer.hasOpenBatch || this.reads.canBegin
+    if (this.#proposer.isReady && this.#flusher.isIdle && this.#proposer.hasRoom && more) this.scheduleRun()
+    this.#deferred.run()
     this.#takeSnapshot()
     if (this.halted) return
-    this.#armDueTimer()
+    this.#proposer.armDueTimer()
     this.#options.idle(applied)
   }
 
@@ -283,28 +290,8 @@ export class Loop {
     for (const reader of this.reads.ready(this.applier.index)) runGuarded(log, () => reader(this.view()))
   }
 
-  get #hasRoom(): boolean {
-    return this.raft.transferee === 0 && (this.leadership?.pending.size ?? 0) < IN_FLIGHT_MAX
-  }
-
-  /** Proposes the open batch, or an empty entry if time must move. */
-  #closeBatch(): void {
-    const { leadership } = this
-    if (!this.#closing || !leadership?.ready || !this.#flusher.isIdle || !this.#hasRoom) return
-    const now = this.#options.settings.platform.clock.monotonicMs()
-    const { state } = this.applier
-    if (this.proposals.count === 0 && !leadership.needsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
-    this.#closing = false
-    const at = leadership.stamp(now, state.now)
-    const { data, batch } = this.proposals.close(at, this.batchBytes)
-    const index = this.raft.propose([data])
-    this.#refusedBatch = index === undefined
-    if (index === undefined) this.proposals.reopen(batch)
-    else leadership.proposed(index as Index, at, batch)
-  }
-
   #beginReads(): void {
-    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.leadership?.ready)) return
+    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.#proposer.isReady)) return
     const context = this.reads.begin()
     if (context === undefined || this.raft.read(context)) return
     this.#rejectReads(this.#options.notLeader())
@@ -339,24 +326,11 @@ export class Loop {
       this.timestamps.applied(entry.index)
       if (entry.kind === 'configuration') this.#changeMembers(entry)
       this.#options.onApplied(batch)
-      this.#answer(batch.index, results)
-      if (this.leadership && batch.index === this.leadership.opening && entry.term === this.leadership.term)
-        this.#becomeReady(this.leadership)
+      if (this.#proposer.applied(entry, results)) this.#closing = true
       if (entry.index % this.#options.settings.compareEvery === 0) this.#announceHash()
     }
     if (entries.length > 0) this.raft.applied(this.applier.index)
     return entries.length > 0
-  }
-
-  #answer(index: Index, results: readonly Result[]): void {
-    const batch = this.leadership?.take(index)
-    if (!batch) return
-    assert(
-      batch.length === results.length,
-      () => `${results.length} results for ${batch.length} commands of entry ${index}`,
-    )
-    const { log } = this.#options.settings.platform
-    batch.forEach(({ answer }, i) => runGuarded(log, () => answer(results[i] as Result)))
   }
 
   #changeMembers(entry: Extract<Entry, { kind: 'configuration' }>): void {
@@ -365,74 +339,29 @@ export class Loop {
     this.meta = { ...this.meta, configuration, members }
     this.peers.setMembers(members)
     const waiting = this.#changes.take(entry.index)
-    if (waiting) this.#deferred.push(() => waiting({ kind: 'changed', index: entry.index }))
+    if (waiting) this.#deferred.add(() => waiting({ kind: 'changed', index: entry.index }))
   }
 
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
   #changeRole(): boolean {
-    const { role, term } = this.raft
-    if (this.leadership && (role !== 'leader' || this.leadership.term !== term)) {
-      this.#options.settings.platform.log.info('leads no more', { term: this.leadership.term, now: term })
+    if (this.#proposer.hasLostLeadership) {
+      this.#options.settings.platform.log.info('leads no more', { term: this.#proposer.term, now: this.raft.term })
       this.#endLeadership(this.#options.notLeader())
     }
-    if (role !== 'leader' || this.leadership) return false
-    const { platform, tickMs } = this.#options.settings
-    const base = this.timestamps.highest(this.applier.state.now)
-    const now = platform.clock.monotonicMs()
-    const clock = new LeaderClock(base, now, tickMs)
-    const first = new Proposals()
-    const command = this.#termConfiguration.opening(this.applier.state.level, this.meta.members)
-    if (command !== undefined) first.addFirst(command)
-    const opening = this.raft.propose([first.close(clock.stamp(now, base), this.batchBytes).data])
-    assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
-    this.leadership = new Leadership(term, opening as Index, clock, base)
-    this.#refusedBatch = false
-    platform.log.info('leads', { term, index: opening })
-    return true
-  }
-
-  #becomeReady(leadership: Leadership): void {
-    leadership.ready = true
-    this.#closing = true
-    if (this.#options.settings.endLocalSessions) {
-      for (const command of this.#deadSessions.closeCommands(this.applier.state)) this.proposals.addFirst(command)
-    }
-    // In front of everything else that may grant.
-    this.#configure(this.#termConfiguration.following(this.applier.state.level))
+    return this.#proposer.begin()
   }
 
   #endLeadership(refusal: Refused): void {
-    const { leadership } = this
-    this.leadership = undefined
     const hint = 'repeat it with the same request number'
     const lost = refused('unknown-outcome', 'leadership was lost before the outcome was known', hint)
-    for (const batch of leadership?.pending.values() ?? []) {
-      for (const { answer } of batch) this.#deferred.push(() => answer(lost))
-    }
-    for (const answer of this.proposals.drain()) this.#deferred.push(() => answer(refusal))
+    this.#proposer.end(lost, refusal)
     this.#rejectReads(refusal)
-    for (const waiting of this.#changes.drain()) this.#deferred.push(() => waiting(lost))
+    for (const waiting of this.#changes.drain()) this.#deferred.add(() => waiting(lost))
     this.peers.stopTransfers()
   }
 
   #rejectReads(refusal: Refused): void {
-    for (const reader of this.reads.drain()) this.#deferred.push(() => reader({ refused: refusal }))
-  }
-
-  /** A timer for what is due before the next tick. */
-  #armDueTimer(): void {
-    this.#cancelDueTimer?.()
-    this.#cancelDueTimer = undefined
-    if (!this.leadership?.ready || this.#refusedBatch) return
-    const due = this.applier.state.nextDeadline()
-    if (due === undefined || this.leadership.lastStamp >= due) return
-    const { platform, tickMs } = this.#options.settings
-    const delay = Math.max(1, due - this.leadership.clock.read(platform.clock.monotonicMs()))
-    if (delay >= tickMs) return
-    this.#cancelDueTimer = platform.clock.after(delay, () => {
-      this.#cancelDueTimer = undefined
-      this.#options.guard(() => this.run())
-    })
+    for (const reader of this.reads.drain()) this.#deferred.add(() => reader({ refused: refusal }))
   }
 
   #takeSnapshot(): void {
@@ -474,13 +403,6 @@ export class Loop {
     this.#options.onApplied({ index: index as Index, commands: 0, pushes: [], events: [] })
   }
 
-  /** Puts a command of this leader in front of all others. */
-  #configure(command: Command | undefined): void {
-    if (command === undefined) return
-    this.proposals.addFirst(command)
-    this.scheduleRun()
-  }
-
   #announceHash(): void {
     const { index, state } = this.applier
     const hash = state.hash()
@@ -491,12 +413,5 @@ export class Loop {
   #compare(from: number, index: number, hash: string): void {
     const problem = this.#hashes.note(index, from, hash, this.raft.id, this.raft.configuration.voters)
     assert(problem === undefined, () => problem as string)
-  }
-
-  #runDeferred(): void {
-    const deferred = this.#deferred
-    if (deferred.length === 0) return
-    this.#deferred = []
-    for (const action of deferred) runGuarded(this.#options.settings.platform.log, action)
   }
 }

@@ -187,8 +187,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['S2', 'S3'],
     patches: [
       [
-        'driver/loop',
-        'const base = this.timestamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
+        'leadership/entry-proposer',
+        'const base = timestamps.highest(applier.state.now);\n        const now = platform.clock.monotonicMs();',
         'const now = platform.clock.monotonicMs();\n        const base = now;',
       ],
     ],
@@ -199,14 +199,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['S12'],
     patches: [
       [
-        'driver/loop',
-        'const base = this.timestamps.highest(this.applier.state.now);',
-        'const moment = platform.clock.monotonicMs();\n        const base = this.timestamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
+        'leadership/entry-proposer',
+        'const base = timestamps.highest(applier.state.now);',
+        'const moment = platform.clock.monotonicMs();\n        const base = timestamps.highest(applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
       ],
       [
-        'driver/loop',
-        '#applyCommitted(entries) {',
-        '#applyCommitted(entries) {\n        if (entries.length > 0)\n            this.movedAt = this.#options.settings.platform.clock.monotonicMs();',
+        'leadership/entry-proposer',
+        'applied({ index, term }, results) {',
+        'applied({ index, term }, results) {\n        this.movedAt = this.#options.settings.platform.clock.monotonicMs();',
       ],
     ],
   },
@@ -236,9 +236,9 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1'],
     patches: [
       [
-        'driver/loop',
+        'leadership/entry-proposer',
         'leadership.proposed(index, at, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
+        "batch.forEach(({ answer }, i) => answer(applier.foresee(data, index)[i] ?? { kind: 'refused', code: 'busy', message: '' }));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
