@@ -34,8 +34,8 @@ const ROWS: readonly Row[] = [
   [
     'one failed renewal drops no hold',
     'lease/lease-keeper.ts',
-    "if (error instanceof SessionEndedError) this.#end('expired', error.message)",
-    "if (error) this.#end('expired', String(error))",
+    "if (error instanceof SessionEndedError) this.#end({ reason: 'expired', text: error.message })",
+    "if (error) this.#end({ reason: 'expired', text: String(error) })",
     'hold/hold',
     'outlives transient errors',
   ],
@@ -148,9 +148,9 @@ const ROWS: readonly Row[] = [
 
   [
     'the service says that it was stolen',
-    'lease/lease-keeper.ts',
-    "  stolen: 'stolen',",
-    "  stolen: 'expired',",
+    'end-reasons.ts',
+    "  stolen: { reason: 'stolen'",
+    "  stolen: { reason: 'expired'",
     'hold/hold',
     'the service says that it is gone: stolen',
   ],
@@ -173,7 +173,7 @@ const ROWS: readonly Row[] = [
   // Waiting
   [
     'an aborted acquire is cancelled at the service',
-    'protocol/protocol-session.ts',
+    'protocol/session-requests.ts',
     '    this.#cancel(pending.number)\n',
     '',
     'hold/acquire-hold',
@@ -182,7 +182,7 @@ const ROWS: readonly Row[] = [
 
   [
     'what was open is sent again after a reconnect',
-    'protocol/protocol-session.ts',
+    'protocol/session-requests.ts',
     'for (const request of this.#open.values()) this.#send(request)',
     '',
     'protocol/reconnect',
@@ -190,7 +190,7 @@ const ROWS: readonly Row[] = [
   ],
   [
     'a repeat has the same request number',
-    'protocol/protocol-session.ts',
+    'protocol/session-requests.ts',
     '    request.sendings++\n    request.lastAck = ack\n    this.wire.command(request.command(ack), request)\n',
     '    const again = request.sent\n    request.sendings++\n    request.lastAck = ack\n    const sending: any = request.command(ack)\n    this.wire.command(again ? { ...sending, request: this.#open.take() } : sending, request)\n',
     'protocol/reconnect',
@@ -240,7 +240,7 @@ const ROWS: readonly Row[] = [
   [
     'a hold stops being held before its close is sent',
     'lease/lease-keeper.ts',
-    "    this.#end('closed', 'its client was closed')\n    try {",
+    "    this.#end({ reason: 'closed', text: 'its client was closed' })\n    try {",
     '    try {',
     'close',
     'stops being held before its close is sent',
@@ -313,9 +313,9 @@ const ROWS: readonly Row[] = [
   // Hand-over
   [
     'the old handle of an adopted hold is lost: moved',
-    'lease/lease-keeper.ts',
-    "  moved: 'moved',",
-    "  moved: 'expired',",
+    'end-reasons.ts',
+    "  moved: { reason: 'moved'",
+    "  moved: { reason: 'expired'",
     'hold/acquire-hold',
     'is handed over',
   ],

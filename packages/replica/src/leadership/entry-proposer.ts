@@ -1,6 +1,5 @@
-import type { Command, Index, Refused, Result } from '@leasehold/core'
+import { assert, type Command, type Index, type Refused, type Result } from '@leasehold/core'
 import type { Entry, NodeId, Raft, Term } from '@leasehold/raft'
-import { assert } from '../assert.js'
 import { LeaderClock } from '../clock/leader-clock.js'
 import type { PendingTimestamps } from '../clock/pending-timestamps.js'
 import type { MemberInfo } from '../cluster-meta.js'

@@ -87,7 +87,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/protocol-session',
+        'protocol/session-requests',
         'this.#open.drop(pending.number);\n        this.#cancel(pending.number);',
         'this.#closeNumber(pending.number);',
       ],
@@ -99,7 +99,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     scenarios: ['Q4'],
     patches: [
       [
-        'protocol/protocol-session',
+        'protocol/session-requests',
         'request.sendings++;\n        request.lastAck = ack;\n        this.wire.command(request.command(ack),',
         'const again = request.sent && request instanceof PendingAcquire;\n        request.sendings++;\n        request.lastAck = ack;\n        const sending = request.command(ack);\n        this.wire.command(again ? { ...sending, request: this.#open.take() } : sending,',
       ],
@@ -119,7 +119,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     profile: 'holders',
     patches: [
       [
-        'protocol/protocol-session',
+        'protocol/session-renewals',
         'const fresh = this.#changes.renewed(result.changes);',
         'const fresh = this.#changes.renewed(result.changes).slice(0, 0);',
       ],
@@ -142,7 +142,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
     bug: 'Requests without an answer are not sent again after a reconnect',
     scenarios: ['Q4', 'Q6'],
     patches: [
-      ['protocol/protocol-session', 'for (const request of this.#open.values())\n            this.#send(request);', ''],
+      ['protocol/session-requests', 'for (const request of this.#open.values())\n            this.#send(request);', ''],
     ],
   },
   {
