@@ -32,7 +32,7 @@ import {
   encodeSender,
   frameHead,
   readFrames,
-  SERVED_FRAMES,
+  SERVER_FRAMES,
 } from '../../packages/server/src/peers/framing.js'
 import { check } from '../../packages/server/src/http/request-schemas.js'
 import { decodeRejoinRequest } from '../../packages/server/src/peers/rejoin.js'
@@ -158,7 +158,7 @@ function peerStream(random: SeededRandom): void {
       socket.destroyed = true
     },
   })
-  readFrames(socket as unknown as Socket, SERVED_FRAMES, (kind, content) => {
+  readFrames(socket as unknown as Socket, SERVER_FRAMES, (kind, content) => {
     if (kind === 3) decodeSender(content)
     else decodeRejoinRequest(content)
   })
