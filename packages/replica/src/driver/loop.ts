@@ -64,7 +64,7 @@ export class Loop {
   #installable: Installable | undefined
   #isRunning = false
   #closing = false
-  #cancelScheduledRun: (() => void) | undefined
+  #isRunScheduled = false
 
   constructor(options: LoopOptions) {
     this.#options = options
@@ -191,8 +191,10 @@ export class Loop {
 
   /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
   scheduleRun(): void {
-    this.#cancelScheduledRun ??= this.#options.settings.platform.clock.after(0, () => {
-      this.#cancelScheduledRun = undefined
+    if (this.#isRunScheduled) return
+    this.#isRunScheduled = true
+    this.#options.settings.platform.clock.after(0, () => {
+      this.#isRunScheduled = false
       if (this.halted) this.#deferred.run()
       this.#options.guard(() => this.run())
     })
