@@ -10,10 +10,16 @@ describe('parseCursor', () => {
     expect(parseCursor(formatCursor(cursor))).toEqual(cursor)
   })
 
-  it.each(['', '1.2', '1.2.3.4', '1.-2.3', '1.2.x', `${EPOCH_MAX + 1}.1.0`, '1.1000000000000000.0', '1.1.9007199254740992'])(
-    'rejects %j',
-    (text) => {
-      expect(() => parseCursor(text)).toThrow(InvalidError)
-    },
-  )
+  it.each([
+    '',
+    '1.2',
+    '1.2.3.4',
+    '1.-2.3',
+    '1.2.x',
+    `${EPOCH_MAX + 1}.1.0`,
+    '1.1000000000000000.0',
+    '1.1.9007199254740992',
+  ])('rejects %j', (text) => {
+    expect(() => parseCursor(text)).toThrow(InvalidError)
+  })
 })
