@@ -33,6 +33,17 @@ export function run(command, args, cwd = here) {
   })
 }
 
+/**
+ * Packs one package as it is; the tarball lands in `destination`.
+ * @param {string} cwd folder of the package
+ * @param {string} destination
+ */
+export async function pack(cwd, destination) {
+  const args = ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', destination]
+  const { status, output } = await run('npm', args, cwd)
+  if (status !== 0) throw new Error(`npm pack in ${cwd}: ${output}`)
+}
+
 /** @param {string} name @param {string} file */
 const tool = (name, file) => join(here, 'node_modules', name, file)
 
@@ -54,13 +65,7 @@ export class Packed {
    */
   async make(folders = PUBLISHED) {
     for (const folder of folders) {
-      const cwd = join(root, 'packages', folder)
-      const packed = await run(
-        'npm',
-        ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', this.folder],
-        cwd,
-      )
-      if (packed.status !== 0) throw new Error(`npm pack of ${folder}: ${packed.output}`)
+      await pack(join(root, 'packages', folder), this.folder)
       const target = join(this.folder, 'node_modules', manifest(folder).name)
       mkdirSync(target, { recursive: true })
       await run('tar', ['-xzf', this.tarball(folder), '--strip-components=1', '-C', target])

@@ -1,5 +1,5 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { asksForCredentials, isLoopback, JwtVerifier, readKeys, readTls, type ServerOptions } from '@leasehold/server'
+import { requiresCredentials, isLoopback, JwtVerifier, readKeys, readTls, type ServerOptions } from '@leasehold/server'
 import type { ServeOptions } from './serve.js'
 
 type Security = Pick<ServerOptions, 'keys' | 'jwt' | 'tls' | 'clientLimits' | 'audit'>
@@ -37,7 +37,7 @@ function together(options: Readonly<Record<string, string | undefined>>): void {
 
 /** Before anything is opened: a service that everybody may use is refused where others reach it. @throws AccessError */
 export function checkExposure({ listen, allowAnonymous }: ServeOptions, security: Security): void {
-  if (isLoopback(listen.host) || allowAnonymous === true || asksForCredentials(security)) return
+  if (isLoopback(listen.host) || allowAnonymous === true || requiresCredentials(security)) return
   throw new AccessError(`refusing to listen on ${listen.host}: everybody who reaches it could take and steal locks`, {
     code: 'forbidden',
     hint: 'ask for keys (--keys FILE), listen on 127.0.0.1, or allow anonymous access (--allow-anonymous) on a network that you trust',

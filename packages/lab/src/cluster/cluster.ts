@@ -1,6 +1,6 @@
 import { floorAt, LEVEL_MAX, type Limits, LockState, type Serial } from '@leasehold/core'
 import {
-  type FoundingCluster,
+  type BootstrapCluster,
   inspect,
   type MembershipChange,
   mintCluster,
@@ -8,9 +8,9 @@ import {
   type Replica,
   type StreamHub,
 } from '@leasehold/replica'
-import type { Canonical } from '../checks/committed.js'
-import { ClusterChecks } from '../checks/cluster-checks.js'
-import type { TokenPairs } from '../checks/token-pairs.js'
+import type { Canonical } from '../checkers/committed-log.js'
+import { ClusterCheckers } from '../checkers/cluster-checkers.js'
+import type { TokenPairs } from '../checkers/token-pairs.js'
 import { serveStreams, type StreamObserver } from '../world/bindings/connector.js'
 import { worldWallMs } from '../world/bindings/replica-platform.js'
 import type { MachineOptions } from '../world/machine.js'
@@ -18,7 +18,7 @@ import type { Process } from '../world/process.js'
 import type { World } from '../world/world.js'
 import { Access } from './access.js'
 import { LeaseObserver } from './lease-observer.js'
-import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
+import { foundersOf, type MemberSettings, SimulatedMember } from './simulated-member.js'
 import { peerNetwork } from './peer-network.js'
 import { restoreTo } from './restore.js'
 
@@ -47,7 +47,7 @@ export interface ClusterOptions {
  */
 export const LAB_SETTINGS: MemberSettings = {
   segmentBytes: 256 * 1024,
-  spares: 1,
+  spareSegments: 1,
   reserveBytes: 0,
   snapshotBytes: 32 * 1024,
   historyEvents: 2_000,
@@ -62,13 +62,13 @@ export const LAB_SETTINGS: MemberSettings = {
 /** Members that form one service, with everything that is checked about them at every step. */
 export class Cluster {
   readonly members = new Map<string, SimulatedMember>()
-  readonly checks: ClusterChecks
+  readonly checks: ClusterCheckers
   /** Who may do what; at first everybody everything. */
   readonly access = new Access()
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
-  private record: Required<Omit<FoundingCluster, 'node'>>
+  private record: Required<Omit<BootstrapCluster, 'node'>>
 
   constructor(
     readonly world: World,
@@ -77,7 +77,7 @@ export class Cluster {
     const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry, pairs } = options
     this.epoch = epoch
     this.record = this.mint(names)
-    this.checks = new ClusterChecks({
+    this.checks = new ClusterCheckers({
       nowMs: () => world.nowUs / 1000,
       epoch,
       founding: this.foundingState(),
@@ -161,7 +161,7 @@ export class Cluster {
     const member = this.member(name)
     this.record = this.mint([name])
     this.joins(member)
-    restoreTo(member, member.founding as FoundingCluster, backup, { epoch, floor: this.floor() }, (state) => {
+    restoreTo(member, member.founding as BootstrapCluster, backup, { epoch, floor: this.floor() }, (state) => {
       this.checks.restored(state, { index: state.index, term: 1 })
       member.start()
     })
