@@ -2,6 +2,7 @@ export { ABILITIES, type Ability, ALL_CAPABILITIES, COMPLETE_ENGINES, requireAbi
 export { formatCursor, parseCursor } from './cursor.js'
 export type { CampaignOptions, Election, Leader } from './coordination/election.js'
 export { Elapsed } from './lease/elapsed.js'
+export { type SessionEndReason, sessionAbandonedError, sessionClosedError, sessionEndedError } from './end-reasons.js'
 export * from './engine.js'
 export {
   fenceOf,

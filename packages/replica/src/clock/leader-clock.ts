@@ -1,5 +1,4 @@
-import type { Millis } from '@leasehold/core'
-import { assert } from '../assert.js'
+import { assert, type Millis } from '@leasehold/core'
 
 /** A stamp runs ahead of the applied cluster time by at most this much: without a quorum no time passes. */
 export const STAMP_AHEAD_MAX_MS = 2000

@@ -1,4 +1,5 @@
 import {
+  assert,
   decodeEntry,
   type Cursor,
   type Entry as LockEntry,
@@ -9,7 +10,6 @@ import {
 } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import type { AppliedBatch } from '../member.js'
-import { assert } from '../assert.js'
 import { entryBytes } from '../log/entry-codec.js'
 import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './event-history.js'
 

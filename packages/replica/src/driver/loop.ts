@@ -1,7 +1,6 @@
-import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
+import { assert, type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
 import { type Effects, type Entry, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../member.js'
-import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../cluster-meta.js'
 import type { Storage } from '../storage/storage.js'
 import { Applier } from './applier.js'

@@ -1,6 +1,5 @@
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { type StorageError, Writer } from '@leasehold/core'
-import { assert } from '../assert.js'
+import { assert, type StorageError, Writer } from '@leasehold/core'
 import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
 import { FolderLostError, writeFailed } from '../storage/storage-errors.js'
 import { entryBytes } from './entry-codec.js'

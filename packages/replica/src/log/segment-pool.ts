@@ -1,4 +1,4 @@
-import { assert } from '../assert.js'
+import { assert } from '@leasehold/core'
 import { allZero } from './all-zero.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { writeFailed } from '../storage/storage-errors.js'

@@ -1,7 +1,7 @@
+import { assert } from '@leasehold/core'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
 import { FolderLostError } from '../storage/storage-errors.js'
 import { syncFolder, syncPath } from './folder-sync.js'

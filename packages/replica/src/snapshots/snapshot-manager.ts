@@ -1,6 +1,5 @@
-import { CodecError, LockState } from '@leasehold/core'
+import { assert, CodecError, LockState } from '@leasehold/core'
 import type { Index, SnapshotMeta } from '@leasehold/raft'
-import { assert } from '../assert.js'
 import { type ClusterMeta, decodeMeta, encodeMeta } from '../cluster-meta.js'
 import type { Logger } from '../platform.js'
 import type { SnapshotToSave } from './snapshot-store.js'

@@ -1,6 +1,5 @@
-import { crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/core'
+import { assert, crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
-import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { DamagedError, damaged, FolderLostError, otherFormat, writeFailed } from '../storage/storage-errors.js'
 
