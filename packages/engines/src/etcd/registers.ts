@@ -72,28 +72,30 @@ export async function writeRegister(
 
 /** One write with its attempts. */
 class Writing {
+  readonly #session: SessionContext
+  readonly #write: RegisterWrite
+  readonly #own: (hold: bigint) => OwnHold | undefined
   readonly #answerKey: Buffer
   readonly #settled: readonly number[]
   #wasLost = false
 
-  constructor(
-    private readonly session: SessionContext,
-    private readonly write: RegisterWrite,
-    private readonly own: (hold: bigint) => OwnHold | undefined,
-  ) {
+  constructor(session: SessionContext, write: RegisterWrite, own: (hold: bigint) => OwnHold | undefined) {
+    this.#session = session
+    this.#write = write
+    this.#own = own
     this.#answerKey = session.store.layout.answer(session.sid, session.nextRequest())
     this.#settled = session.settledWrites.splice(0, ANSWERS_DELETED_MAX)
   }
 
   async run(): Promise<bigint> {
-    const { platform, settledWrites } = this.session
-    const endAt = platform.monotonicMs() + this.write.timeoutMs
+    const { platform, settledWrites } = this.#session
+    const endAt = platform.monotonicMs() + this.#write.timeoutMs
     try {
       for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
         const version = await this.#attempt(Math.max(1, endAt - platform.monotonicMs()))
         if (version !== undefined) return version
       }
-      throw new UnavailableError(`register ${JSON.stringify(this.write.key)}: too many clients write it at once`)
+      throw new UnavailableError(`register ${JSON.stringify(this.#write.key)}: too many clients write it at once`)
     } catch (error) {
       settledWrites.push(...this.#settled)
       if (this.#wasLost && error instanceof UnavailableError) {
@@ -107,7 +109,8 @@ class Writing {
 
   /** Undefined: another client wrote the register in between. */
   async #attempt(timeoutMs: number): Promise<bigint | undefined> {
-    const { session, write } = this
+    const session = this.#session
+    const write = this.#write
     const { store } = session
     const register = store.layout.register(write.key)
     const reads: Op[] = [{ range: { key: register } }, { range: { key: this.#answerKey } }]
@@ -116,7 +119,7 @@ class Writing {
     const [done] = kvsOf(read.responses[1])
     if (done) return idOf({ epoch: store.epoch, base: baseOfAnswer(done.value) }, done.modRevision)
     const found = kv === undefined ? undefined : registerOf(kv)
-    const fence = checkWrite(write, found, this.own)
+    const fence = checkWrite(write, found, this.#own)
     const compare: Compare[] = [
       { result: 0, target: 2, key: register, modRevision: kv?.modRevision ?? 0 },
       { result: 0, target: 1, key: this.#answerKey, createRevision: 0 },
@@ -138,7 +141,8 @@ class Writing {
 
   /** The register, the answer, and the deletions of earlier answers that are no longer needed. */
   #effects(numbering: Numbering): Op[] {
-    const { session, write } = this
+    const session = this.#session
+    const write = this.#write
     const { layout } = session.store
     const { key, value, fence } = write
     const head: Head = { ...numbering, ...(fence === undefined ? {} : { lock: fence.lock }) }
