@@ -1,5 +1,6 @@
 export * from './brand.js'
 export * from './codec/index.js'
+export { formatCursor, parseCursor } from './cursor.js'
 export * from './defaults.js'
 export * from './durations.js'
 export * from './error-table.js'

@@ -2,16 +2,16 @@ import {
   type Cursor,
   EpochChangedError,
   type Event,
+  formatCursor,
   LAST_ORDINAL,
   type LeaseholdError,
+  matchesPrefix,
   type MayRead,
   redactEvent,
-  matchesPrefix,
   WatchError,
 } from '@leasehold/core'
 import type { AppliedBatch } from '@leasehold/replica'
 import { EVENT_BYTES_MAX, EVENT_HEARTBEAT_MS } from '../limits.js'
-import { formatCursor } from './cursors.js'
 import type { ReplicaClient } from '../replica-client.js'
 import { problemOf } from './problems.js'
 import { eventJson } from './json-views.js'

@@ -1,6 +1,7 @@
 import {
   type DelayView,
   type Event,
+  formatCursor,
   type Grant,
   type HeldLock,
   type HoldView,
@@ -12,7 +13,6 @@ import {
   tokenOf,
   type WaiterView,
 } from '@leasehold/core'
-import { formatCursor } from './cursors.js'
 
 /* The JSON representation of the state. Ids, tokens and versions are decimal strings; times are whole milliseconds. */
 

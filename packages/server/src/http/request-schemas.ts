@@ -5,13 +5,13 @@ import {
   type LockRequest,
   type Mode,
   nameProblem,
+  parseCursor,
   parseDuration,
   parseToken,
   PERMITS_MAX,
   WAIT_FOREVER,
 } from '@leasehold/core'
 import { z } from 'zod'
-import { parseCursor } from './cursors.js'
 
 /*
  * The schemas of requests. They validate and convert in one step, and the OpenAPI document is built from them. A

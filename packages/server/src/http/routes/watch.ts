@@ -1,6 +1,5 @@
-import { LimitError } from '@leasehold/core'
+import { LimitError, parseCursor } from '@leasehold/core'
 import { EVENT_STREAMS_MAX } from '../../limits.js'
-import { parseCursor } from '../cursors.js'
 import { type Route, route } from '../route.js'
 import { watchQuery } from '../request-schemas.js'
 
