@@ -9,7 +9,8 @@ const keys = useKeyFile()
 /** Opens a stream; `text` returns everything that it received so far. */
 async function watchAs(url: string, key: string, ...messages: ClientMessage[]) {
   const { socket, received } = await openStream(url, key, ...messages)
-  const text = () => JSON.stringify(received, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+  const text = () =>
+    JSON.stringify(received, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
   return { socket, text }
 }
 
