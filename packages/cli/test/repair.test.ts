@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => workshop.close())
 
 function start(member: Member, ...more: string[]): void {
-  const place = ['--name', member.name, '--peer-listen', member.peer, '--cluster', list]
+  const place = ['--name', member.name, '--peer-listen', member.peer, '--cluster', list, '--accept-repair']
   const args = ['serve', '--data', member.data, '--listen', new URL(member.url).host, ...place, '--json', ...more]
   member.cli = workshop.start(args)
 }
@@ -163,7 +163,7 @@ describe('a member that lost its data', () => {
     const twin = { ...first, data: workshop.folder(), url: `http://127.0.0.1:${await freePort()}` }
     const peer = `127.0.0.1:${await freePort()}`
     const listed = list.replace(first.peer, peer)
-    const place = ['--name', first.name, '--peer-listen', peer, '--cluster', listed]
+    const place = ['--name', first.name, '--peer-listen', peer, '--cluster', listed, '--accept-repair']
     const cli = workshop.start(['serve', '--data', twin.data, '--listen', new URL(twin.url).host, ...place, '--repair'])
     await complained(cli, 'its place is taken')
     cli.kill('SIGKILL')
@@ -175,7 +175,7 @@ describe('a member that lost its data', () => {
     const [url, peer] = [`http://127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
     const data = workshop.folder()
     const alone = ['serve', '--data', data, '--listen', new URL(url).host, '--json']
-    const place = ['--name', 'n1', '--peer-listen', peer, '--cluster', `n1=${peer}`]
+    const place = ['--name', 'n1', '--peer-listen', peer, '--cluster', `n1=${peer}`, '--accept-repair']
     let cli = workshop.start(alone)
     await cli.printed('"url"')
     expect((await workshop.run(['put', 'kept', 'here', '--url', url])).code).toBe(0)

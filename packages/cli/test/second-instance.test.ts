@@ -34,7 +34,7 @@ beforeAll(async () => {
 afterAll(() => workshop.close())
 
 function start({ name, data, url, peer }: Omit<Member, 'cli'>, ...more: string[]): Cli {
-  const place = ['--name', name, '--peer-listen', peer, '--cluster', list]
+  const place = ['--name', name, '--peer-listen', peer, '--cluster', list, '--accept-repair']
   return workshop.start(['serve', '--data', data, '--listen', new URL(url).host, ...place, '--json', ...more])
 }
 

@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(() => workshop.close())
 
 function start(member: Member, ...more: string[]): void {
-  const place = ['--name', member.name, '--peer-listen', member.peer, '--cluster', list]
+  const place = ['--name', member.name, '--peer-listen', member.peer, '--cluster', list, '--accept-repair']
   const args = ['serve', '--data', member.data, '--listen', new URL(member.url).host, ...place, '--json', ...more]
   member.cli = workshop.start(args)
 }

@@ -38,5 +38,7 @@ export {
   servePeerRequests,
   storedBootstrapRecord,
   TcpTransport,
+  parseAllowedNames,
+  PeerIdentity,
   tlsDialer,
 } from './peers/index.js'

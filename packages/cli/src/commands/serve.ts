@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
-import { addSettings, applyConfig, configSchema } from '../serve/settings.js'
+import { addSettings, applyConfig, checkEnvironment, configSchema } from '../serve/settings.js'
 import type { ServeOptions } from '../serve/serve.js'
 
 /** What decides how `serve` starts, beside its settings. */
@@ -31,6 +31,7 @@ Examples:
     )
     .action(async (how: HowToStart, command: Command) => {
       if (how.configSchema === true) return printJson(configSchema())
+      checkEnvironment()
       if (how.config !== undefined) applyConfig(command, how.config)
       const options = command.opts<ServeOptions>()
       // Loaded here, so that the other commands start without it.

@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { InvalidError, UnavailableError } from '@leasehold/core'
+import { AccessError, InvalidError, UnavailableError } from '@leasehold/core'
 import type { ChangeResult, BootstrapCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
 import {
   servePeerRequests,
   becomeVoter,
-  type Dialer,
   markBootstrapped,
   bootstrap,
+  isLoopback,
   parseAddress,
+  parseAllowedNames,
   parseClusterList,
+  PeerIdentity,
   plainDialer,
+  readTls,
   TcpTransport,
   tlsDialer,
 } from '@leasehold/server'
@@ -22,6 +25,9 @@ export interface ClusterOptions {
   readonly peerTlsCert?: string
   readonly peerTlsKey?: string
   readonly peerTlsCa?: string
+  readonly peerTlsAllowedNames?: string
+  readonly allowInsecurePeers?: boolean
+  readonly acceptRepair?: boolean
 }
 
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
@@ -37,14 +43,49 @@ export interface ClusterPlace {
   began(member: Replica): Promise<void>
 }
 
-/** @throws InvalidError for settings with which no member can start */
-export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
+/** @throws InvalidError for settings with which no member can start, AccessError for a port that is open to everyone */
+export function checkCluster(options: ClusterOptions) {
+  const { name, peerListen, cluster } = options
   if (name === undefined || peerListen === undefined || cluster === undefined) {
     throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
   }
   const list = parseClusterList(cluster)
   for (const [member, address] of list) parseAddress(address, `the address of ${member}`)
-  return { name, peerListen: parseAddress(peerListen, '--peer-listen'), list }
+  const address = parseAddress(peerListen, '--peer-listen')
+  const tls = peerTlsOf(options)
+  if (tls !== undefined) readTls(tls)
+  else checkInsecurePeers(options, address.host)
+  const allowed = options.peerTlsAllowedNames
+  if (allowed !== undefined && tls === undefined) {
+    throw new InvalidError('--peer-tls-allowed-names needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca')
+  }
+  return {
+    name,
+    peerListen: address,
+    list,
+    tls,
+    allowed: allowed === undefined ? undefined : parseAllowedNames(allowed),
+  }
+}
+
+/** Without TLS, everyone who reaches the peer port is a member: it can read, change and stop everything. */
+function checkInsecurePeers({ allowInsecurePeers, acceptRepair }: ClusterOptions, host: string): void {
+  if (isLoopback(host)) return
+  if (allowInsecurePeers !== true) {
+    throw new AccessError(`refusing to listen for members on ${host} without TLS: everyone who reaches it could join`, {
+      code: 'forbidden',
+      hint: 'set --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure-peers on a network of the members alone',
+    })
+  }
+  if (acceptRepair === true) {
+    throw new AccessError(
+      `--accept-repair on ${host} needs TLS between members: everyone could take a member's place`,
+      {
+        code: 'forbidden',
+        hint: 'set --peer-tls-cert, --peer-tls-key and --peer-tls-ca; without it, use cluster remove and cluster add',
+      },
+    )
+  }
 }
 
 /** Listens for the other members, and waits until this one may begin. */
@@ -54,8 +95,12 @@ export async function joinCluster(
   log: Logger,
   signal: AbortSignal,
 ): Promise<ClusterPlace> {
-  const { name, peerListen, list } = checkCluster(options)
-  const peers = await TcpTransport.listen(peerListen, dialerOf(options, log))
+  const { name, peerListen, list, tls, allowed } = checkCluster(options)
+  const peers = await TcpTransport.listen(peerListen, {
+    dialer: tls === undefined ? plainDialer : tlsDialer(tls, log),
+    identity: new PeerIdentity(list.values(), allowed),
+    log,
+  })
   try {
     const { epoch, ...founding } = await bootstrap({
       dir: options.data,
@@ -96,7 +141,8 @@ export async function joinCluster(
         ...(floor !== undefined && { floor }),
         ...(level !== undefined && { level }),
       }
-      servePeerRequests(peers, { name, url, node: founding.node, founding: record, list }, member)
+      const acceptsRepair = options.acceptRepair === true
+      servePeerRequests(peers, { name, url, node: founding.node, founding: record, list, acceptsRepair }, member)
       if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
     }
     return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
@@ -124,11 +170,10 @@ async function announce(member: Replica, self: MemberInfo): Promise<void> {
   throw new UnavailableError(`${self.name} could not say where it listens: ${why}`, { code: 'no-quorum' })
 }
 
-/** Members prove to each other who they are, or they are in a network of their own. */
-function dialerOf({ peerTlsCert: cert, peerTlsKey: key, peerTlsCa: ca }: ClusterOptions, log: Logger): Dialer {
-  if (cert === undefined && key === undefined && ca === undefined) return plainDialer
+function peerTlsOf({ peerTlsCert: cert, peerTlsKey: key, peerTlsCa: ca }: ClusterOptions) {
+  if (cert === undefined && key === undefined && ca === undefined) return undefined
   if (cert === undefined || key === undefined || ca === undefined) {
     throw new InvalidError('TLS between members needs --peer-tls-cert, --peer-tls-key and --peer-tls-ca')
   }
-  return tlsDialer({ cert, key, ca }, log)
+  return { cert, key, ca }
 }

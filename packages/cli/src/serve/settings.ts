@@ -71,6 +71,18 @@ export const SETTINGS: readonly Setting[] = [
   { flags: '--peer-tls-cert <file>', text: 'certificate for the talk with other members (PEM)' },
   { flags: '--peer-tls-key <file>', text: 'its key (PEM)' },
   { flags: '--peer-tls-ca <file>', text: 'authorities that sign the certificates of members' },
+  {
+    flags: '--peer-tls-allowed-names <list>',
+    text: 'certificates of members must also have one of these names, such as n1.example,*.members.example',
+  },
+  {
+    flags: '--allow-insecure-peers',
+    text: 'listen for members beyond this machine without TLS: everyone who reaches that port can read and change everything',
+  },
+  {
+    flags: '--accept-repair',
+    text: 'let a member that lost its data rejoin (its --repair): whoever holds a certificate of that member gets the whole state and a vote',
+  },
   { flags: '--limit-requests <n>', text: 'requests per second of one client', read: rate('the limit') },
   { flags: '--limit-renewals <n>', text: 'renewals per second of one client, counted apart', read: rate('the limit') },
   { flags: '--limit-sessions <n>', text: 'sessions of one client', read: rate('the limit') },
@@ -98,7 +110,25 @@ export function environmentName(setting: Setting): string {
   return `LEASEHOLD_${longName(setting).replaceAll('-', '_').toUpperCase()}`
 }
 
-const OFF = new Set(['', '0', 'false', 'no'])
+const ON = new Set(['1', 'true', 'yes', 'on'])
+const OFF = new Set(['', '0', 'false', 'no', 'off'])
+
+/** Undefined: the variable is set to something that is neither. */
+function isOn(setting: Setting): boolean | undefined {
+  const text = (process.env[environmentName(setting)] ?? '').toLowerCase()
+  return ON.has(text) ? true : OFF.has(text) ? false : undefined
+}
+
+/** @throws InvalidError for a switch whose environment variable is neither on nor off: a typing error must not open a door */
+export function checkEnvironment(): void {
+  for (const setting of SETTINGS) {
+    if (!isSwitch(setting) || isOn(setting) !== undefined) continue
+    const name = environmentName(setting)
+    throw new InvalidError(`${name} is ${JSON.stringify(process.env[name]?.slice(0, 100))}`, {
+      hint: `use one of ${[...ON].join(', ')} or ${[...OFF].slice(1).join(', ')}`,
+    })
+  }
+}
 
 function isSwitch({ flags }: Setting): boolean {
   return !flags.includes('<')
@@ -108,9 +138,8 @@ function isSwitch({ flags }: Setting): boolean {
 export function addSettings(command: Command): Command {
   for (const setting of SETTINGS) {
     const option = new Option(setting.flags, setting.text)
-    // Any text switches a switch on for commander; people who write `false` mean it.
-    const isOff = isSwitch(setting) && OFF.has(process.env[environmentName(setting)] ?? '')
-    if (!isOff) option.env(environmentName(setting))
+    // For commander, any text switches a switch on.
+    if (!isSwitch(setting) || isOn(setting) === true) option.env(environmentName(setting))
     if (setting.choices !== undefined) option.choices(setting.choices)
     if (setting.read !== undefined) option.argParser(setting.read)
     if (setting.fallback !== undefined) option.default(setting.fallback.value, setting.fallback.text)

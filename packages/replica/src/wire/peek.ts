@@ -1,4 +1,4 @@
-import { Reader } from '@leasehold/core'
+import { CodecError, Reader } from '@leasehold/core'
 import { type MessageKind, MESSAGE_KINDS } from '@leasehold/raft'
 import { PEER_KINDS } from './peer-frames.js'
 
@@ -31,4 +31,14 @@ export function peekMessage(frame: Uint8Array): PeekedMessage | undefined {
   const term = reader.varuint()
   reader.varuint()
   return { kind, from, to, term, index: reader.varuint(), reject }
+}
+
+/** The node number of the sender of a frame; undefined when it is no frame at all. */
+export function frameSender(frame: Uint8Array): number | undefined {
+  try {
+    return new Reader(frame, 2 + CLUSTER_BYTES).varuint()
+  } catch (error) {
+    if (error instanceof CodecError) return undefined
+    throw error
+  }
 }

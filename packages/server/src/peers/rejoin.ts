@@ -1,4 +1,4 @@
-import { InvalidError, LeaseholdError } from '@leasehold/core'
+import { AccessError, InvalidError, LeaseholdError } from '@leasehold/core'
 import type { MemberInfo } from '@leasehold/replica'
 import { fetchBootstrapStatus } from './bootstrap-status.js'
 import { ClusterAdmin, type ClusterMember } from './cluster-admin.js'
@@ -51,9 +51,12 @@ export class RejoinHandler {
   readonly #member: RejoinTarget
   readonly #dialer: Dialer
   readonly #admin: ClusterAdmin
+  readonly #accepts: boolean
   #busy = false
 
-  constructor(member: RejoinTarget, dialer: Dialer) {
+  /** `accepts`: without it, only a member that the cluster knows by its node number makes progress. */
+  constructor(member: RejoinTarget, dialer: Dialer, accepts: boolean) {
+    this.#accepts = accepts
     this.#member = member
     this.#dialer = dialer
     this.#admin = new ClusterAdmin(member, dialer)
@@ -86,6 +89,12 @@ export class RejoinHandler {
     if (known?.role === 'voter') return { done: true }
     if (known !== undefined) return await this.#change(this.#admin.promote(name), 'it is catching up')
     if (!empty) throw new InvalidError(`${name} (node ${node}) is no longer a member`)
+    if (!this.#accepts) {
+      throw new AccessError(
+        `the leader ${this.#member.status.leader} does not accept repairs: restart it with --accept-repair, or use cluster remove and cluster add`,
+        { code: 'forbidden' },
+      )
+    }
     // The requester must listen at its address, so that a mistaken second process cannot replace a running member.
     const status = await fetchBootstrapStatus(this.#dialer, peer)
     if (status.node !== node || status.name !== name) {

@@ -10,15 +10,17 @@ export interface RunningMember {
   readonly node: number
   readonly founding: BootstrapRecord
   readonly list: ClusterList
+  /** Members that lost their data may take their place again. */
+  readonly acceptsRepair: boolean
 }
 
 /** Answers the requests of members that bootstrap or rejoin, for as long as this member runs. */
 export function servePeerRequests(
   peers: TcpTransport,
-  { name, url, node, founding, list }: RunningMember,
+  { name, url, node, founding, list, acceptsRepair }: RunningMember,
   member: RejoinTarget,
 ): void {
-  const rejoin = new RejoinHandler(member, peers.dialer)
+  const rejoin = new RejoinHandler(member, peers.dialer, acceptsRepair)
   peers.onQuestion(async (question) => {
     const request = decodeRejoinRequest(question)
     if (request !== undefined) return await rejoin.answer(request)

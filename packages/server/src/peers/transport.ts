@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Server, Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
-import type { Network } from '@leasehold/replica'
+import { frameSender, type Logger, type Network } from '@leasehold/replica'
 import { type Address, parseAddress } from './address.js'
 import { fetchBootstrapStatus } from './bootstrap-status.js'
 import { type Dialer, plainDialer } from './dialer.js'
@@ -21,6 +21,7 @@ import {
 } from './framing.js'
 import { type Instance, Instances } from './instances.js'
 import { PeerConnection } from './peer-connection.js'
+import { PeerIdentity } from './peer-identity.js'
 
 /** Small, because only heartbeats and votes use this connection. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
@@ -30,6 +31,16 @@ const CONNECTIONS_MAX = 256
 export const FIRST_FRAME_TIMEOUT_MS = 10_000
 /** Senders that are not known as peers but get answers. */
 const UNKNOWN_SENDERS_MAX = 16
+
+/** Rejections are logged at most this often. */
+const REJECTION_LOG_MS = 1_000
+
+export interface TransportOptions {
+  readonly dialer?: Dialer
+  /** Who is a member, with TLS. */
+  readonly identity?: PeerIdentity
+  readonly log?: Logger
+}
 
 /** The two connections to one peer. */
 interface PeerConnections {
@@ -42,6 +53,9 @@ interface PeerConnections {
  * The TCP transport between members. Each peer has two connections, so that a snapshot on one never delays a heartbeat on
  * the other. Frames contain their own checksum, cluster and sender; the replica rejects those that do not belong to it.
  * The same port answers requests of members that bootstrap or rejoin.
+ *
+ * With TLS, the certificate of a caller decides which member it is ({@link PeerIdentity}). A connection belongs to the one
+ * member that its first frame names: a frame of another sender closes it.
  *
  * Every connection starts with the node number and the address of its sender. A member that is new, or was offline for a
  * long time, does not know the members that joined meanwhile, and must answer them to learn about them.
@@ -66,17 +80,24 @@ export class TcpTransport implements Network {
   /** The first rejection, kept for a handler that is registered later. */
   #refusal: string | undefined
 
+  readonly #identity: PeerIdentity
+  readonly #log: Logger | undefined
+  #rejections = 0
+  #rejectionLoggedAt = Number.NEGATIVE_INFINITY
+
   /** For `listen` only. */
-  constructor(dialer: Dialer) {
+  constructor({ dialer = plainDialer, identity = new PeerIdentity(), log }: TransportOptions) {
     this.dialer = dialer
+    this.#identity = identity
+    this.#log = log
     this.#server = dialer.server((socket) => this.#accept(socket))
     this.#server.maxConnections = CONNECTIONS_MAX
     this.#instances = new Instances((address) => fetchBootstrapStatus(dialer, address))
   }
 
   /** @throws UnavailableError when it cannot listen on the address */
-  static async listen(address: Address, dialer: Dialer = plainDialer): Promise<TcpTransport> {
-    const transport = new TcpTransport(dialer)
+  static async listen(address: Address, options: TransportOptions = {}): Promise<TcpTransport> {
+    const transport = new TcpTransport(options)
     const server = transport.#server
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
@@ -161,12 +182,18 @@ export class TcpTransport implements Network {
       this.#callers.delete(socket)
     })
     socket.on('error', () => {})
-    const gate = new FrameGate((frame) => this.#onFrame?.(0, frame))
+    const problem = this.#identity.problemOfCaller(socket, this.#addresses())
+    if (problem !== undefined) return this.#reject(socket, problem)
+    const gate = new FrameGate((frame) => this.#onFrame?.(sender?.node ?? 0, frame))
     let sender: Sender | undefined
     readFrames(socket, SERVER_FRAMES, (kind, content) => {
       clearTimeout(timeout)
-      if (kind === FRAME_REPLICA) gate.pass(content)
-      else if (kind === FRAME_SENDER) sender = this.#introduced(socket, gate, sender, decodeSender(content))
+      if (kind === FRAME_REPLICA) {
+        if (sender === undefined) this.#reject(socket, 'it sent a frame before it introduced itself')
+        else if (frameSender(content) !== sender.node)
+          this.#reject(socket, `it sent a frame of a node that is not ${sender.node}`)
+        else gate.pass(content)
+      } else if (kind === FRAME_SENDER) sender = this.#introduced(socket, gate, sender, decodeSender(content))
       else if (kind === FRAME_ASK && this.#onQuestion !== undefined) {
         this.#onQuestion(content).then(
           (answer) => {
@@ -179,6 +206,24 @@ export class TcpTransport implements Network {
     })
   }
 
+  *#addresses(): Iterable<string> {
+    for (const { address } of this.#peers.values()) yield address
+  }
+
+  #reject(socket: Socket, why: string): void {
+    this.#rejections++
+    const now = performance.now()
+    if (now - this.#rejectionLoggedAt >= REJECTION_LOG_MS) {
+      this.#rejectionLoggedAt = now
+      this.#log?.warn('rejected a connection to the peer port', {
+        remote: socket.remoteAddress,
+        why,
+        rejected: this.#rejections,
+      })
+    }
+    socket.destroy()
+  }
+
   /** Handles a sender frame of a connection. Returns the sender of the connection. */
   #introduced(
     socket: Socket,
@@ -186,14 +231,23 @@ export class TcpTransport implements Network {
     sender: Sender | undefined,
     frame: Sender | undefined,
   ): Sender | undefined {
-    const instance = frame && instanceOf(frame)
-    if (frame === undefined || instance === undefined) {
+    if (frame === undefined || (sender !== undefined && sender.node !== frame.node)) {
+      this.#reject(socket, 'it introduced itself in a way that is not valid')
+      return sender
+    }
+    const instance = instanceOf(frame)
+    const known = this.#peers.get(frame.node)?.address
+    if (instance === undefined) {
+      const problem = this.#identity.problemOfMember(socket, known ?? frame.address)
+      if (problem !== undefined) {
+        this.#reject(socket, problem)
+        return sender
+      }
       this.#addUnknown(frame)
-      return frame ?? sender
+      return frame
     }
     // Only known peers have a node number that could be duplicated.
-    const known = this.#peers.get(frame.node)?.address
-    if (sender?.node === frame.node && known !== undefined)
+    if (sender !== undefined && known !== undefined)
       this.#admit(socket, gate, { node: frame.node, instance, address: sender.address }, known)
     return sender
   }

@@ -37,7 +37,7 @@ class BootstrapRun {
   }
 
   async #listen(): Promise<{ peers: TcpTransport; address: string }> {
-    const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 }, plainDialer)
+    const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 }, { dialer: plainDialer })
     this.#peers.push(peers)
     return { peers, address: `127.0.0.1:${peers.port}` }
   }

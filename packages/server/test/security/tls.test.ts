@@ -109,7 +109,7 @@ describe('TLS between members', () => {
   })
 
   async function member(node: number, dialer: Dialer) {
-    const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 }, dialer)
+    const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 }, { dialer })
     all.push(peers)
     const address = `127.0.0.1:${peers.port}`
     peers.introduce({ node, address })

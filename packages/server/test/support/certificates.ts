@@ -14,11 +14,16 @@ export class Authority {
   }
 
   /** Issues a certificate for the loopback names; `expired`: valid until yesterday. */
-  issue(name: string, options: { expired?: boolean } = {}): { cert: string; key: string } {
+  issue(
+    name: string,
+    options: { expired?: boolean; names?: readonly string[]; usage?: string } = {},
+  ): { cert: string; key: string } {
     const [cert, key, request, settings] = ['pem', 'key', 'csr', 'cnf'].map((end) =>
       join(this.folder, `${name}.${end}`),
     ) as [string, string, string, string]
-    writeFileSync(settings, 'subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n')
+    const names = options.names?.map((dns) => `DNS:${dns}`).join(',') ?? 'DNS:localhost,IP:127.0.0.1,IP:::1'
+    const usage = options.usage === undefined ? '' : `extendedKeyUsage=${options.usage}\n`
+    writeFileSync(settings, `subjectAltName=${names}\n${usage}`)
     openssl('req', ...newKey(key), '-out', request, '-subj', `/CN=${name}`)
     if (options.expired === true) this.#issueExpired(request, cert, settings)
     else {
