@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { message, type Message, RaftInvariantError } from '../src/index.js'
+import type { Append } from '../src/messages.js'
 import { Raft } from '../src/index.js'
 import { Hand } from './hand.js'
 
@@ -7,7 +8,7 @@ import { Hand } from './hand.js'
 const plain = { preVote: false, checkQuorum: false }
 const noData = new Uint8Array(0)
 
-function append(fields: Partial<Message> & { to: number; from: number }): Message {
+function append(fields: Partial<Append> & { to: number; from: number }): Message {
   return message({ kind: 'append', ...fields })
 }
 

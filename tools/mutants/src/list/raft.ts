@@ -152,7 +152,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'No pre-vote, and votes although a leader is there: a member that hears nobody disturbs all',
     scenarios: ['P5'],
     patches: [
-      ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
+      ['rules', 'preVote: true,', 'preVote: false,'],
       ['election', 'state.leader !== 0 &&', 'state.leader < 0 &&'],
     ],
   },
@@ -160,7 +160,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'no-quorum-check',
     bug: 'A leader that hears from no majority goes on leading',
     profile: 'network',
-    patches: [['raft', 'if (state.checkQuorum)', 'if (state.term < 0)']],
+    patches: [['raft', 'if (state.rules.checkQuorum)', 'if (state.term < 0)']],
   },
   {
     name: 'conflict-kept',
