@@ -18,12 +18,15 @@ export interface IdempotentCallHost {
  * window. There may be as many as the session has holds; {@link IN_FLIGHT_MAX} are in flight, the others follow in order.
  */
 export class IdempotentCalls {
+  readonly #host: IdempotentCallHost
   readonly #open = new CompactingSet<SessionCall>()
   /** Of the open ones: not sent on this connection. */
   readonly #unsent = new CompactingSet<SessionCall>()
   #lastAnswerAt = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly host: IdempotentCallHost) {}
+  constructor(host: IdempotentCallHost) {
+    this.#host = host
+  }
 
   get size(): number {
     return this.#open.size
@@ -40,14 +43,14 @@ export class IdempotentCalls {
 
   add(call: SessionCall): void {
     this.#open.add(call)
-    if (this.#open.size - this.#unsent.size <= IN_FLIGHT_MAX) this.host.send(call)
+    if (this.#open.size - this.#unsent.size <= IN_FLIGHT_MAX) this.#host.send(call)
     else this.#unsent.add(call)
   }
 
   /** The call was answered or abandoned: the next one is sent. */
   close(call: SessionCall): void {
     if (!this.#open.delete(call) || this.#unsent.delete(call)) return
-    const { host } = this
+    const host = this.#host
     this.#lastAnswerAt = host.now()
     for (const next of this.#unsent) {
       this.#unsent.delete(next)
@@ -61,14 +64,14 @@ export class IdempotentCalls {
     this.#unsent.clear()
     let sent = 0
     for (const call of this.values()) {
-      if (sent++ < IN_FLIGHT_MAX) this.host.send(call)
+      if (sent++ < IN_FLIGHT_MAX) this.#host.send(call)
       else this.#unsent.add(call)
     }
   }
 
   /** Extends the deadline of an unsent call while those before it are being answered. False: it is overdue. */
   postpone(call: SessionCall): boolean {
-    if (!this.#unsent.has(call) || this.#lastAnswerAt + call.terms.timeoutMs <= this.host.now()) return false
+    if (!this.#unsent.has(call) || this.#lastAnswerAt + call.terms.timeoutMs <= this.#host.now()) return false
     call.restartTimeout(this.#lastAnswerAt)
     return true
   }

@@ -66,7 +66,8 @@ export class TcpTransport implements Network {
   /** The first rejection, kept for a handler that is registered later. */
   #refusal: string | undefined
 
-  private constructor(dialer: Dialer) {
+  /** For `listen` only. */
+  constructor(dialer: Dialer) {
     this.dialer = dialer
     this.#server = dialer.server((socket) => this.#accept(socket))
     this.#server.maxConnections = CONNECTIONS_MAX

@@ -1,9 +1,9 @@
 import { isIP } from 'node:net'
 
 /*
- * Browsers let any page send requests to 127.0.0.1. A page of another site must not be able to acquire or steal locks on
- * the machine of a developer who visits it, so its requests are rejected by their Origin, by Sec-Fetch-Site, and by their
- * Host, which reveals a page under a foreign name that resolves to this machine (DNS rebinding).
+ * Browsers let any page send requests to 127.0.0.1. A page of another site must not be able to acquire or steal locks of
+ * its visitor, so its requests are rejected by their Origin, by Sec-Fetch-Site, and by their Host, which reveals a page
+ * under a foreign name that resolves to this machine (DNS rebinding).
  */
 
 export interface OriginRules {

@@ -10,8 +10,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'log/log',
-        'this.disk.rename(spare.name, name);\n            this.disk.syncFolder();',
-        'this.disk.rename(spare.name, name);',
+        'this.#disk.rename(spare.name, name);\n            this.#disk.syncFolder();',
+        'this.#disk.rename(spare.name, name);',
       ],
       [
         'log/log',
@@ -28,8 +28,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-store',
-        'this.disk.rename(from, name);\n        this.disk.syncFolder();',
-        'this.disk.rename(from, name);',
+        'this.#disk.rename(from, name);\n        this.#disk.syncFolder();',
+        'this.#disk.rename(from, name);',
       ],
     ],
   },
@@ -76,8 +76,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'log/log',
-        'if (failed)\n                        return this.end(writeFailed',
-        'if (failed && part === undefined)\n                        return this.end(writeFailed',
+        'if (failed)\n                        return this.#end(writeFailed',
+        'if (failed && part === undefined)\n                        return this.#end(writeFailed',
       ],
       [
         'log/log',
@@ -92,7 +92,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
-      ['driver/flusher', 'this.averageMs < BLOCKING_MS', 'this.averageMs < 0'],
+      ['driver/flusher', 'this.#averageMs < BLOCKING_MS', 'this.#averageMs < 0'],
       [
         'log/log',
         'placed.file.write(placed.offset, [placed.bytes], true,',
@@ -148,8 +148,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-manager',
-        'this.save({ index, term, meta: encodeMeta(meta), state }',
-        'this.save({ index: Math.max(this.lastIndex + 1, index - 1), term, meta: encodeMeta(meta), state }',
+        'this.#save({ index, term, meta: encodeMeta(meta), state }',
+        'this.#save({ index: Math.max(this.#lastIndex + 1, index - 1), term, meta: encodeMeta(meta), state }',
       ],
     ],
   },
@@ -159,7 +159,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D15v'],
     profile: 'storage',
     patches: [
-      ['log/log', 'this.tail === 0 && !part.hardState ? ', 'this.tail < 0 ? '],
+      ['log/log', 'this.#tail === 0 && !part.hardState ? ', 'this.#tail < 0 ? '],
       // Every write has them besides, which alone would make up for it.
       [
         'raft:raft',
@@ -176,8 +176,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-store',
-        'return this.kept.length < KEPT ? 0 : this.kept[0].index;',
-        'return this.kept.at(-1)?.index ?? 0;',
+        'return this.#kept.length < KEPT ? 0 : this.#kept[0].index;',
+        'return this.#kept.at(-1)?.index ?? 0;',
       ],
     ],
   },
@@ -187,8 +187,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['S2', 'S3'],
     patches: [
       [
-        'driver/loop',
-        'const base = this.timestamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
+        'leadership/entry-proposer',
+        'const base = timestamps.highest(applier.state.now);\n        const now = platform.clock.monotonicMs();',
         'const now = platform.clock.monotonicMs();\n        const base = now;',
       ],
     ],
@@ -199,14 +199,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['S12'],
     patches: [
       [
-        'driver/loop',
-        'const base = this.timestamps.highest(this.applier.state.now);',
-        'const moment = platform.clock.monotonicMs();\n        const base = this.timestamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
+        'leadership/entry-proposer',
+        'const base = timestamps.highest(applier.state.now);',
+        'const moment = platform.clock.monotonicMs();\n        const base = timestamps.highest(applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
       ],
       [
-        'driver/loop',
-        'applyCommitted(entries) {',
-        'applyCommitted(entries) {\n        if (entries.length > 0)\n            this.movedAt = this.options.settings.platform.clock.monotonicMs();',
+        'leadership/entry-proposer',
+        'applied({ index, term }, results) {',
+        'applied({ index, term }, results) {\n        this.movedAt = this.#options.settings.platform.clock.monotonicMs();',
       ],
     ],
   },
@@ -215,7 +215,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A read runs before the entries that it must see are applied',
     scenarios: ['P2f'],
     profile: 'network',
-    patches: [['driver/reads', 'this.confirmed[0].index <= applied', 'applied >= 0']],
+    patches: [['driver/reads', 'this.#confirmed[0].index <= applied', 'applied >= 0']],
   },
   {
     name: 'local-reads',
@@ -236,14 +236,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1'],
     patches: [
       [
-        'driver/loop',
+        'leadership/entry-proposer',
         'leadership.proposed(index, at, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
+        "batch.forEach(({ answer }, i) => answer(applier.foresee(data, index)[i] ?? { kind: 'refused', code: 'busy', message: '' }));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
-        'since(from) {\n        return this.history.since(from);',
-        'foresee(data, index) {\n        return this.state.constructor.restore(this.state.snapshot()).apply(decodeEntry(data), index).results;\n    }\n    since(from) {\n        return this.history.since(from);',
+        'since(from) {\n        return this.#history.since(from);',
+        'foresee(data, index) {\n        return this.state.constructor.restore(this.state.snapshot()).apply(decodeEntry(data), index).results;\n    }\n    since(from) {\n        return this.#history.since(from);',
       ],
     ],
   },
@@ -252,7 +252,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
     scenarios: ['D20'],
     profile: 'storage',
-    patches: [['rollback/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
+    patches: [['rollback/rollback-guard', 'this.#checkOwn(from, entry);', '{}']],
   },
   {
     name: 'no-history-check',
@@ -268,7 +268,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],
     patches: [
-      ['driver/event-history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))'],
+      ['driver/event-history', 'if (isBefore(from, this.#floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))'],
     ],
   },
   {

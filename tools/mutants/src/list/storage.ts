@@ -29,7 +29,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'log/log',
-        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.writtenState.commit) }',
+        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.#writtenState.commit) }',
         'hardState',
       ],
     ],
@@ -74,14 +74,16 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'After a restart the newer of two snapshots is deleted when a third one is written',
     tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
-    patches: [['snapshots/snapshot-store', 'this.kept = whole.reverse();', 'this.kept = whole;']],
+    patches: [['snapshots/snapshot-store', 'this.#kept = whole.reverse();', 'this.#kept = whole;']],
   },
   {
     name: 'reserve-never-grows',
     bug: 'The reserve of a full disk stays as large as the first snapshot: later ones find no room',
     tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
-    patches: [['snapshots/snapshot-store', '(this.reserve && this.reserve.size >= this.newestBytes)', 'this.reserve']],
+    patches: [
+      ['snapshots/snapshot-store', '(this.#reserve && this.#reserve.size >= this.#newestBytes)', 'this.#reserve'],
+    ],
   },
   {
     name: 'old-leader-restarts-transfer',
@@ -91,7 +93,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-transfer',
-        'busy || chunk.leaderTerm < this.leaderTerm || offset !== 0',
+        'busy || chunk.leaderTerm < this.#leaderTerm || offset !== 0',
         'busy || offset !== 0',
       ],
     ],
@@ -101,7 +103,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The answer to an earlier transfer of a snapshot ends the present one',
     tests: TRANSFER,
     profile: 'membership',
-    patches: [['snapshots/snapshot-transfer', 'if (ack.transfer !== this.transfer)', 'if (ack.transfer < 0)']],
+    patches: [['snapshots/snapshot-transfer', 'if (ack.transfer !== this.#transfer)', 'if (ack.transfer < 0)']],
   },
   {
     name: 'base-forgotten-in-merge',
@@ -115,7 +117,9 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A write that need not be synced is reported at once, and with it the one that is still under way',
     tests: FLUSHER,
     profile: 'storage',
-    patches: [['driver/flusher', 'if (this.isWriting || !flush)', 'if (!flush || (this.isWriting && flush.mustSync))']],
+    patches: [
+      ['driver/flusher', 'if (this.#isWriting || !flush)', 'if (!flush || (this.#isWriting && flush.mustSync))'],
+    ],
   },
   {
     name: 'history-kept-over-snapshot',
@@ -125,7 +129,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/applier',
-        'this.bytesSinceSnapshot = 0;\n        this.history = new EventHistory(state.epoch, this.index, this.historyOptions);',
+        'this.bytesSinceSnapshot = 0;\n        this.#history = new EventHistory(state.epoch, this.index, this.#historyOptions);',
         'this.bytesSinceSnapshot = 0;',
       ],
     ],
@@ -165,8 +169,8 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'snapshots/snapshot-manager',
-        'if (!error)\n                    this.lastIndex = snapshot.index;',
-        'this.lastIndex = snapshot.index;',
+        'if (!error)\n                    this.#lastIndex = snapshot.index;',
+        'this.#lastIndex = snapshot.index;',
       ],
     ],
   },
@@ -180,8 +184,8 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       ['driver/loop', 'this.raft.snapshotArrived(snapshot);', ''],
       [
         'snapshots/snapshot-manager',
-        "if (this.isCovered(received))\n            return then('known');\n        this.halt();",
-        "if (received.index <= this.lastIndex)\n            return then('failed');\n        this.halt();",
+        "if (this.#isCovered(received))\n            return then('known');\n        this.halt();",
+        "if (received.index <= this.#lastIndex)\n            return then('failed');\n        this.halt();",
       ],
     ],
   },

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
-import { eventText, type Seen, subjects } from '../model/events.js'
+import { eventText, type SeenEvent, subjects } from '../model/events.js'
 import { EVENTS_MAX, events, listening, listeningSince } from '../state/event-stream.js'
 import { hrefOf, search } from '../state/route.js'
 import { Search } from '../ui/search.js'
@@ -11,21 +11,21 @@ const DRAWN = 300
 
 const FILTERS = {
   all: () => true,
-  grants: ({ kind }: Seen) => kind === 'held' || kind === 'freed',
-  queues: ({ kind }: Seen) => kind === 'queued' || kind === 'unqueued',
-  sessions: ({ kind }: Seen) => kind.startsWith('session'),
-  registers: ({ kind }: Seen) => kind === 'put' || kind === 'deleted',
+  grants: ({ kind }: SeenEvent) => kind === 'held' || kind === 'freed',
+  queues: ({ kind }: SeenEvent) => kind === 'queued' || kind === 'unqueued',
+  sessions: ({ kind }: SeenEvent) => kind.startsWith('session'),
+  registers: ({ kind }: SeenEvent) => kind === 'put' || kind === 'deleted',
 } as const
 
 type Filter = keyof typeof FILTERS
 
 const filter = signal<Filter>('all')
-/** Number of the last event that is shown; undefined: all that come. */
-const heldAt = signal<number | undefined>(undefined)
+/** Number of the last shown event while the list is paused; undefined: all events are shown. */
+const pausedAt = signal<number | undefined>(undefined)
 
 const found = computed(() => {
   const text = search.value.trim().toLowerCase()
-  const until = heldAt.value ?? Number.POSITIVE_INFINITY
+  const until = pausedAt.value ?? Number.POSITIVE_INFINITY
   const wanted = FILTERS[filter.value]
   return events.value
     .filter((event) => event.number <= until && wanted(event))
@@ -33,18 +33,18 @@ const found = computed(() => {
     .toReversed()
 })
 
-/** What happens, as it happens. */
+/** Shows events as they arrive. */
 export function EventsPage(): JSX.Element {
-  const held = heldAt.value
-  const newer = held === undefined ? 0 : events.value.filter((event) => event.number > held).length
-  const pause = () => (heldAt.value = held === undefined ? (events.value.at(-1)?.number ?? 0) : undefined)
+  const paused = pausedAt.value
+  const newer = paused === undefined ? 0 : events.value.filter((event) => event.number > paused).length
+  const pause = () => (pausedAt.value = paused === undefined ? (events.value.at(-1)?.number ?? 0) : undefined)
   return (
     <>
       <div class="head">
         <h1>Events</h1>
         <Search label="Search events" hint="lock, register, client or reason" />
-        <button type="button" aria-pressed={held !== undefined} onClick={pause}>
-          {held === undefined ? 'Hold still' : `Go on (${newer} new)`}
+        <button type="button" aria-pressed={paused !== undefined} onClick={pause}>
+          {paused === undefined ? 'Pause' : `Resume (${newer} new)`}
         </button>
       </div>
       <div class="filters" role="group" aria-label="Kinds of events">
@@ -59,9 +59,7 @@ export function EventsPage(): JSX.Element {
         </span>
       </div>
       {found.value.length === 0 ? (
-        <Empty
-          title={events.value.length === 0 ? 'Nothing has happened since this page was opened' : 'No event matches'}
-        />
+        <Empty title={events.value.length === 0 ? 'No events since this page was opened' : 'No event matches'} />
       ) : (
         <ol class="events" aria-label="Events, newest first">
           {found.value.slice(0, DRAWN).map((event) => (
@@ -73,7 +71,7 @@ export function EventsPage(): JSX.Element {
   )
 }
 
-function Line({ event }: { event: Seen }): JSX.Element {
+function Line({ event }: { event: SeenEvent }): JSX.Element {
   const names = subjects(event)
   const { key } = event.data
   return (

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
 import { eventText } from '../model/events.js'
-import type { RegisterAnswer } from '../api/types.js'
+import type { RegisterResponse } from '../api/types.js'
 import { events, listeningSince } from '../state/event-stream.js'
 import { register, registersRefused } from '../state/registers.js'
 import { hrefOf } from '../state/route.js'
@@ -9,13 +9,13 @@ import { Empty, LockLink, Section, Token } from '../ui/labels.js'
 
 const WRITES_SHOWN = 200
 
-/** One register: its value now, and its writes since this page listens. */
+/** Shows one register: its value, and its writes since this page listens. */
 export function RegisterPage({ name }: { name: string }): JSX.Element {
   const known = register.value
   const writes = events.value.filter((event) => event.data.key === name).toReversed()
   return (
     <>
-      <nav class="crumbs" aria-label="Way back">
+      <nav class="crumbs" aria-label="Breadcrumb">
         <a href={hrefOf('registers')}>Registers</a>
       </nav>
       <div class="head">
@@ -27,13 +27,13 @@ export function RegisterPage({ name }: { name: string }): JSX.Element {
         </p>
       )}
       <Section title="Value">
-        {known === undefined && <p class="soft pad">Asking the service…</p>}
+        {known === undefined && <p class="soft pad">Querying the service…</p>}
         {known === 'none' && <Empty title="It does not exist" />}
         {typeof known === 'object' && <Value known={known} />}
       </Section>
       <Section title="Writes" note={`since ${timeOfDay(listeningSince.value)}`}>
         {writes.length === 0 ? (
-          <p class="soft pad">None was seen yet.</p>
+          <p class="soft pad">No writes yet.</p>
         ) : (
           <ol class="grants">
             {writes.slice(0, WRITES_SHOWN).map((event) => (
@@ -49,7 +49,7 @@ export function RegisterPage({ name }: { name: string }): JSX.Element {
   )
 }
 
-function Value({ known }: { known: RegisterAnswer }): JSX.Element {
+function Value({ known }: { known: RegisterResponse }): JSX.Element {
   const { value, encoding, version, lock } = known
   return (
     <div class="card">

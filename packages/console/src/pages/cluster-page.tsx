@@ -1,17 +1,17 @@
 import type { JSX } from 'preact'
 import { timeOfDay } from '../model/durations.js'
-import { type MemberRow, rates, roleText } from '../model/members.js'
+import { type MemberRow, rates, roleText, type Sample } from '../model/members.js'
 import { baseOf, clusterDenied, leader, leaders, members, ownName } from '../state/cluster.js'
 import { now } from '../state/health.js'
-import { picture } from '../state/locks.js'
+import { snapshot } from '../state/locks.js'
 import { Chart } from '../ui/chart.js'
 import { Since } from '../ui/times.js'
 import { Empty, Section, Tag } from '../ui/labels.js'
 
-/** Places that the axis of time has at least: a new page has a chart, not a dot. */
-const AXIS_LEAST = 40
+/** The minimal length of the time axis, so that a new page shows a chart instead of a dot. */
+const AXIS_MIN = 40
 
-/** Every member as it tells of itself. */
+/** Shows the status of every member. */
 export function ClusterPage(): JSX.Element {
   const rows = members.value
   const denied = clusterDenied.value
@@ -21,11 +21,11 @@ export function ClusterPage(): JSX.Element {
         <h1>Cluster</h1>
       </div>
       {denied !== undefined && (
-        <Empty title="This key may not see the cluster">
+        <Empty title="This key may not read the cluster">
           <p>{denied.detail}.</p>
         </Empty>
       )}
-      {denied === undefined && rows.length === 0 && <p class="soft pad">Asking the members…</p>}
+      {denied === undefined && rows.length === 0 && <p class="soft pad">Querying the members…</p>}
       {denied === undefined && rows.length > 0 && (
         <>
           <Summary rows={rows} />
@@ -34,7 +34,7 @@ export function ClusterPage(): JSX.Element {
               <Member key={row.name} row={row} />
             ))}
           </div>
-          <Reach rows={rows} />
+          <UnreachableHint rows={rows} />
           <Leaders />
         </>
       )}
@@ -45,9 +45,9 @@ export function ClusterPage(): JSX.Element {
 function Summary({ rows }: { rows: readonly MemberRow[] }): JSX.Element {
   const voters = rows.filter((row) => row.kind === 'voter')
   const quorum = Math.floor(voters.length / 2) + 1
-  const answering = voters.filter((row) => row.answers).length
+  const responding = voters.filter((row) => row.isResponding).length
   const led = leader.value
-  const enough = answering >= quorum
+  const enough = responding >= quorum
   return (
     <dl class="summary">
       <div>
@@ -59,20 +59,20 @@ function Summary({ rows }: { rows: readonly MemberRow[] }): JSX.Element {
         <dd class="number">{led?.term ?? '–'}</dd>
       </div>
       <div>
-        <dt>voters that answer</dt>
+        <dt>voters responding</dt>
         <dd class="number">
-          <span class={enough ? '' : 'bad'}>{answering}</span> of {voters.length}
+          <span class={enough ? '' : 'bad'}>{responding}</span> of {voters.length}
           <span class="soft"> · quorum {quorum}</span>
         </dd>
       </div>
       <div>
         <dt>epoch</dt>
-        <dd class="number">{picture.value?.epoch ?? led?.epoch ?? '–'}</dd>
+        <dd class="number">{snapshot.value?.epoch ?? led?.epoch ?? '–'}</dd>
       </div>
       <div class="wide">
         <dt>cluster</dt>
         <dd>
-          <code>{rows.find((row) => row.said !== undefined)?.said?.cluster ?? '–'}</code>
+          <code>{rows.find((row) => row.status !== undefined)?.status?.cluster ?? '–'}</code>
         </dd>
       </div>
     </dl>
@@ -80,7 +80,7 @@ function Summary({ rows }: { rows: readonly MemberRow[] }): JSX.Element {
 }
 
 function Member({ row }: { row: MemberRow }): JSX.Element {
-  const { name, url, said, samples, answers } = row
+  const { name, url, status, samples, isResponding } = row
   const role = roleText(row)
   const last = samples.at(-1)
   const isOwn = baseOf(name, url) === ''
@@ -91,57 +91,58 @@ function Member({ row }: { row: MemberRow }): JSX.Element {
         <h2>{isOwn ? name : <a href={url}>{name}</a>}</h2>
         <Tag kind={role}>{role}</Tag>
         {row.kind === 'learner' && role !== 'learner' && <Tag>learner</Tag>}
-        {isOwn && <span class="soft">this page’s member</span>}
+        {isOwn && <span class="soft">serves this page</span>}
       </header>
-      {!answers && (
+      {!isResponding && (
         <p class="bad">
-          {row.heard === undefined ? (
-            'It never answered this page.'
+          {row.lastSeen === undefined ? (
+            'It has never answered this page.'
           ) : (
             <>
-              No answer for <Since moment={row.heard} ongoing />.
+              No answer for <Since moment={row.lastSeen} ongoing />.
             </>
           )}
         </p>
       )}
-      {said?.failure !== undefined && <p class="bad">It has stopped: {said.failure}</p>}
-      {said?.disk === 'full' && answers && <p class="bad">Its disk is full.</p>}
+      {status?.failure !== undefined && <p class="bad">It has stopped: {status.failure}</p>}
+      {status?.disk === 'full' && isResponding && <p class="bad">Its disk is full.</p>}
       <dl class="facts">
         <div>
           <dt>term</dt>
-          <dd class="number">{count(said?.term)}</dd>
+          <dd class="number">{count(status?.term)}</dd>
         </div>
         <div>
           <dt>committed</dt>
-          <dd class="number">{count(said?.commitIndex)}</dd>
+          <dd class="number">{count(status?.commitIndex)}</dd>
         </div>
         <div>
           <dt>applied</dt>
-          <dd class="number">{count(said?.appliedIndex)}</dd>
+          <dd class="number">{count(status?.appliedIndex)}</dd>
         </div>
         <div>
-          <dt>answer</dt>
-          <dd class="number">{answers && last !== undefined ? `${last.rttMs.toFixed(0)} ms` : '–'}</dd>
+          <dt>latency</dt>
+          <dd class="number">{isResponding && last !== undefined ? `${last.rttMs.toFixed(0)} ms` : '–'}</dd>
         </div>
       </dl>
-      <div class="charts">
-        <Chart
-          label="lag, entries"
-          values={samples.map((sample) => sample.lag)}
-          length={Math.max(AXIS_LEAST, samples.length)}
-          least={20}
-          format={(value) => String(value)}
-        />
-        <Chart
-          label="applied per s"
-          values={rates(samples)}
-          length={Math.max(AXIS_LEAST, samples.length)}
-          least={5}
-          format={rate}
-        />
-      </div>
+      <Charts samples={samples} />
       <p class="soft url">{url}</p>
     </article>
+  )
+}
+
+function Charts({ samples }: { samples: readonly Sample[] }): JSX.Element {
+  const length = Math.max(AXIS_MIN, samples.length)
+  return (
+    <div class="charts">
+      <Chart
+        label="lag, entries"
+        values={samples.map((sample) => sample.lag)}
+        length={length}
+        least={20}
+        format={(value) => String(value)}
+      />
+      <Chart label="applied per s" values={rates(samples)} length={length} least={5} format={rate} />
+    </div>
   )
 }
 
@@ -149,15 +150,15 @@ function rate(value: number): string {
   return value < 10 ? value.toFixed(1) : value.toFixed(0)
 }
 
-/** Members let pages of each other in by the addresses that they go by; a page under another name is a stranger to them. */
-function Reach({ rows }: { rows: readonly MemberRow[] }): JSX.Element | null {
+/** A hint for a page that was opened under another address than that of its member, whose origin the others reject. */
+function UnreachableHint({ rows }: { rows: readonly MemberRow[] }): JSX.Element | null {
   const own = rows.find((row) => row.name === ownName.value)
-  const mute = rows.filter((row) => !row.answers && row.heard === undefined)
-  if (mute.length === 0 || own === undefined || own.url === location.origin) return null
+  const silent = rows.filter((row) => !row.isResponding && row.lastSeen === undefined)
+  if (silent.length === 0 || own === undefined || own.url === location.origin) return null
   return (
     <p class="banner" data-kind="refused">
       <span>
-        Members answer pages of each other only under their own addresses. Open <a href={own.url}>{own.url}</a> to see
+        Members accept pages of each other only under their own addresses. Open <a href={own.url}>{own.url}</a> to see
         all of them here.
       </span>
     </p>
@@ -166,7 +167,7 @@ function Reach({ rows }: { rows: readonly MemberRow[] }): JSX.Element | null {
 
 function Leaders(): JSX.Element {
   return (
-    <Section title="Leaders" note="as this page saw them">
+    <Section title="Leaders" note="observed by this page">
       <ol class="grants">
         {leaders.value.map(({ term, name, at }, i) => {
           const isFirst = i === leaders.value.length - 1

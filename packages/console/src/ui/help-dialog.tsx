@@ -2,25 +2,25 @@ import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { JSX } from 'preact'
 
-export const helpShown = signal(false)
+export const isHelpShown = signal(false)
 
 const KEYS = [
   ['/', 'search'],
-  ['↓ ↑', 'from row to row (also j and k)'],
+  ['↓ ↑', 'next or previous row (also j and k)'],
   ['Enter', 'open the row'],
-  ['Esc', 'back: out of a dialog, the search, a lock'],
+  ['Esc', 'leave a dialog, the search, or a lock'],
   ['s', 'steal, on the page of a lock'],
   ['1 … 5', 'locks, sessions, registers, cluster, events'],
   ['t', 'light or dark'],
-  ['?', 'this'],
+  ['?', 'this help'],
 ] as const
 
 function hide(): void {
-  helpShown.value = false
+  isHelpShown.value = false
 }
 
 export function HelpDialog(): JSX.Element | null {
-  return helpShown.value ? <Help /> : null
+  return isHelpShown.value ? <Help /> : null
 }
 
 function Help(): JSX.Element {

@@ -4,30 +4,30 @@ import type { JSX } from 'preact'
 import { length } from '../model/durations.js'
 import type { SessionRow } from '../model/table-rows.js'
 import { refused } from '../state/health.js'
-import { picture } from '../state/locks.js'
+import { snapshot } from '../state/locks.js'
 import { search } from '../state/route.js'
 import { Search } from '../ui/search.js'
-import { endSession } from '../ui/steal.js'
+import { confirmEndSession } from '../ui/confirmations.js'
 import { Lease } from '../ui/times.js'
 import { Client, Empty, LockLink, Token } from '../ui/labels.js'
 
 const DRAWN = 200
-/** Names of locks in one row. */
+/** Lock names that are shown per row. */
 const NAMES_MAX = 3
 
 const drawn = signal(DRAWN)
 
 const rows = computed(() => {
   const text = search.value.trim().toLowerCase()
-  return picture.value?.sessions.filter(
+  return snapshot.value?.sessions.filter(
     ({ client, session }) => text === '' || client.toLowerCase().includes(text) || session.includes(text),
   )
 })
 
-/** Locks by session. */
+/** Lock names by session. */
 const lockNames = computed(() => {
   const names = new Map<string, string[]>()
-  for (const { name, holds } of picture.value?.locks ?? []) {
+  for (const { name, holds } of snapshot.value?.locks ?? []) {
     for (const session of new Set(holds.map((hold) => hold.session))) {
       if (session !== null) names.set(session, [...(names.get(session) ?? []), name])
     }
@@ -35,19 +35,19 @@ const lockNames = computed(() => {
   return names
 })
 
-/** Clients that live, as far as the service knows. */
+/** Lists the open sessions. */
 export function SessionsPage(): JSX.Element {
   const found = rows.value
   return (
     <>
       <div class="head">
         <h1>Sessions</h1>
-        <Search label="Search sessions" hint="name of a client, or id" />
+        <Search label="Search sessions" hint="client name or id" />
       </div>
-      {found === undefined && refused.value === undefined && <p class="soft pad">Asking the service…</p>}
+      {found === undefined && refused.value === undefined && <p class="soft pad">Querying the service…</p>}
       {found?.length === 0 && (
         <Empty title={search.value === '' ? 'No session is open' : `No session matches “${search.value}”`}>
-          <p>A client opens one with its first acquire, and renews it as long as it lives.</p>
+          <p>A client opens one with its first acquire, and renews it while it runs.</p>
         </Empty>
       )}
       {found !== undefined && found.length > 0 && <Table found={found} />}
@@ -127,7 +127,7 @@ function Row({ row, shared }: { row: SessionRow; shared: number }): JSX.Element 
           class="danger-quiet small"
           data-row=""
           aria-label={`End session ${row.client || row.session}`}
-          onClick={() => endSession(row)}
+          onClick={() => confirmEndSession(row)}
         >
           End…
         </button>

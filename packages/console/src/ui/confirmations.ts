@@ -4,10 +4,10 @@ import { intent } from '../state/commands.js'
 import { shownNow } from '../state/health.js'
 
 const CONSEQUENCE =
-  'The holder is told at once that its hold is lost, and the next in the queue gets the lock. What the holder is doing right now does not stop by itself: only a guard that checks tokens refuses its late writes.'
+  'The holder is notified at once that its hold is lost, and the lock is granted to the next waiter. The current work of the holder does not stop by itself: only a guard that checks tokens rejects its late writes.'
 
-/** Asks whether to steal one hold. */
-export function stealHold(hold: HoldRow): void {
+/** Opens the confirmation dialog to steal one hold. */
+export function confirmSteal(hold: HoldRow): void {
   intent.value = {
     title: 'Steal this hold?',
     subject: hold.names.join(', '),
@@ -24,24 +24,24 @@ export function stealHold(hold: HoldRow): void {
   }
 }
 
-/** Asks whether to steal every hold of a lock. */
-export function stealAll(lock: LockRow): void {
+/** Opens the confirmation dialog to steal every hold of a lock. */
+export function confirmStealAll(lock: LockRow): void {
   const [only] = lock.holds
-  if (lock.holds.length === 1 && only !== undefined) return stealHold(only)
+  if (lock.holds.length === 1 && only !== undefined) return confirmSteal(only)
   intent.value = {
     title: `Steal all ${lock.holds.length} holds?`,
     subject: lock.name,
     facts: [['holders', [...new Set(lock.holds.map((hold) => hold.client || 'unnamed'))].slice(0, 8).join(', ')]],
     consequence: CONSEQUENCE,
-    action: 'Steal them all',
+    action: 'Steal all holds',
     done: `Stolen: all holds of ${lock.name}.`,
     path: '/v1/steal',
     body: { name: lock.name },
   }
 }
 
-/** Asks whether to end a session, as an operator. */
-export function endSession(session: SessionRow): void {
+/** Opens the confirmation dialog to end a session as an operator. */
+export function confirmEndSession(session: SessionRow): void {
   intent.value = {
     title: 'End this session?',
     subject: session.client || `session ${session.session}`,

@@ -4,20 +4,20 @@ import { useEffect } from 'preact/hooks'
 import type { JSX } from 'preact'
 import { kindOf, type LockRow, matches, prefixOf } from '../model/table-rows.js'
 import { refused } from '../state/health.js'
-import { PAGE_MAX, picture } from '../state/locks.js'
+import { PAGE_MAX, snapshot } from '../state/locks.js'
 import { go, search } from '../state/route.js'
 import { Search } from '../ui/search.js'
 import { Lease, Since } from '../ui/times.js'
 import { Client, Empty, LockLink, Tag, Token } from '../ui/labels.js'
 
-/** Rows that are drawn before the reader asks for more. */
+/** Rows that are rendered at first, and added by each click on "Show more". */
 const DRAWN = 200
 
 const drawn = signal(DRAWN)
 
-const rows = computed(() => picture.value?.locks.filter((row) => matches(row, search.value)))
+const rows = computed(() => snapshot.value?.locks.filter((row) => matches(row, search.value)))
 
-/** Every lock that is held, waited for or delayed, now. */
+/** Shows every lock that is held, waited for or delayed. */
 export function LocksPage(): JSX.Element {
   useEffect(() => {
     drawn.value = DRAWN
@@ -35,9 +35,9 @@ export function LocksPage(): JSX.Element {
   )
 }
 
-/** How much there is, of what was asked for. */
+/** The totals of the current query. */
 function Sums(): JSX.Element | null {
-  const known = picture.value
+  const known = snapshot.value
   if (known === undefined) return null
   const { holds, waiters, sessions, partial } = known
   const many = (count: number) => `${count}${partial && count >= PAGE_MAX ? '+' : ''}`
@@ -51,14 +51,14 @@ function Sums(): JSX.Element | null {
 
 function Waiting(): JSX.Element | null {
   if (refused.value !== undefined) return null
-  return <p class="soft pad">Asking the service…</p>
+  return <p class="soft pad">Querying the service…</p>
 }
 
 function None(): JSX.Element {
   if (search.value !== '') {
     return (
       <Empty title={`No lock matches “${search.value}”`}>
-        <p>Only what is held, waited for or delayed is listed: a free lock is nowhere stored.</p>
+        <p>Only locks that are held, waited for or delayed are listed: free locks are not stored.</p>
         <button type="button" onClick={() => (search.value = '')}>
           Clear the search
         </button>
@@ -66,8 +66,8 @@ function None(): JSX.Element {
     )
   }
   return (
-    <Empty title="Nothing is held, and nobody waits">
-      <p>Locks show up here the moment somebody takes one. Try it:</p>
+    <Empty title="Nothing is held, and there are no waiters">
+      <p>A lock appears here as soon as a client acquires it. Try it:</p>
       <pre>npx leasehold run hello -- sleep 60</pre>
     </Empty>
   )
@@ -75,7 +75,7 @@ function None(): JSX.Element {
 
 function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
   const shown = found.slice(0, drawn.value)
-  const partial = picture.value?.partial === true
+  const partial = snapshot.value?.partial === true
   const shared = commonPrefix(shown.flatMap(({ holds: [first] }) => first?.lock.token ?? []).map(BigInt)).length
   return (
     <>
@@ -108,8 +108,10 @@ function Table({ found }: { found: readonly LockRow[] }): JSX.Element {
         )}
         {partial && (
           <span>
-            The service has more than the first {PAGE_MAX} holds and waiters
-            {prefixOf(search.value) === '' ? ': type a path with / to look below it.' : ' below this path.'}
+            Only the first {PAGE_MAX} holds and waiters are shown
+            {prefixOf(search.value) === ''
+              ? ': type a path with / to list those below it.'
+              : ' of those below this path.'}
           </span>
         )}
       </p>
@@ -129,7 +131,7 @@ function Row({ row, shared }: { row: LockRow; shared: number }): JSX.Element {
       </th>
       <td class="cell-holder" data-label="holder">
         {first === undefined ? (
-          <span class="soft">nobody</span>
+          <span class="soft">none</span>
         ) : (
           <Client client={first.client} session={first.session} />
         )}
@@ -152,7 +154,7 @@ function Row({ row, shared }: { row: LockRow; shared: number }): JSX.Element {
   )
 }
 
-/** A click anywhere in the row; who selects text or wants another tab is left alone. */
+/** Opens the lock on a click anywhere in its row, except on a link or while text is selected. */
 function openRow(event: MouseEvent, name: string): void {
   if (event.target instanceof HTMLAnchorElement || getSelection()?.isCollapsed === false) return
   go('locks', name)
