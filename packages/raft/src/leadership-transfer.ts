@@ -15,11 +15,16 @@ export function transferTo(state: RaftState, to: NodeId): void {
   else maybeSendAppend(state, to, true)
 }
 
-/** Makes a leader without a vote transfer leadership to the active voter with the longest log. Repeated until it succeeds. */
-export function retire(state: RaftState): void {
-  if (!state.isRetiring || state.transferee !== 0) return
+/** The best voter to lead next: active recently, with the longest matching log. Undefined if there is none. */
+export function successorOf(state: RaftState): NodeId | undefined {
   const matchOf = (id: NodeId) => state.progressOf(id)?.match ?? 0
   const active = state.peers().filter((id) => state.members.voters.has(id) && state.progressOf(id)?.recentlyActive)
-  const [best] = active.sort((a, b) => matchOf(b) - matchOf(a))
+  return active.sort((a, b) => matchOf(b) - matchOf(a))[0]
+}
+
+/** Makes a leader without a vote transfer leadership to its successor. Repeated until a transfer is under way. */
+export function retire(state: RaftState): void {
+  if (!state.isRetiring || state.transferee !== 0) return
+  const best = successorOf(state)
   if (best !== undefined) transferTo(state, best)
 }

@@ -9,7 +9,7 @@ import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
 import { applyChange, changeProblem, maybeLeaveJoint } from './configuration-entries.js'
-import { retire, transferTo } from './leadership-transfer.js'
+import { retire, successorOf, transferTo } from './leadership-transfer.js'
 import { type RaftRules, STANDARD_RULES } from './rules.js'
 import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
@@ -96,6 +96,10 @@ export class Raft {
   /** The voter that leadership is being transferred to; 0: none. */
   get transferee(): NodeId {
     return this.#state.transferee
+  }
+  /** The best voter to transfer leadership to, as the leader knows it; undefined if there is none. */
+  get successor(): NodeId | undefined {
+    return successorOf(this.#state)
   }
 
   /** The state inside, for tests only. */
