@@ -23,10 +23,10 @@ export class MembershipError extends Error {
   }
 }
 
-export const NOBODY: ReadonlySet<NodeId> = new Set()
+export const NO_NODES: ReadonlySet<NodeId> = new Set()
 
 export function noMembers(): Members {
-  return { voters: NOBODY, votersOutgoing: NOBODY, learners: NOBODY, learnersNext: NOBODY, autoLeave: false }
+  return { voters: NO_NODES, votersOutgoing: NO_NODES, learners: NO_NODES, learnersNext: NO_NODES, autoLeave: false }
 }
 
 export function isJoint(members: Members): boolean {

@@ -14,7 +14,7 @@ export function propose(state: RaftState, proposals: readonly Proposal[]): boole
   return state.role === 'leader' && proposeAsLeader(state, proposals)
 }
 
-/** Appends the proposals. A change that may not be made now becomes an empty entry, so that a follower that forwarded it sees progress. */
+/** Appends the proposals. A change that may not be made now becomes an empty entry: a follower that forwarded it sees progress. */
 export function proposeAsLeader(state: RaftState, proposals: readonly Proposal[]): boolean {
   if (state.isRetiring || state.progressOf(state.id) === undefined || state.transferee !== 0) return false
   const pendingBefore = state.pendingConfiguration

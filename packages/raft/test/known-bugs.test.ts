@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { message, type Message, RaftInvariantError } from '../src/index.js'
 import type { Append } from '../src/messages.js'
-import { Raft } from '../src/index.js'
+import { message, type Message, Raft, RaftInvariantError } from '../src/index.js'
 import { Hand } from './hand.js'
 
 /** The numbers are those of docs/internals/raft-bugs.md: bugs that other cores have had, each in one exact order of events. */

@@ -38,6 +38,6 @@ describe('the busy slots of a semaphore', () => {
     slots.free(31)
     expect(slots.lowestFree()).toBe(31)
     expect(() => slots.occupy(32)).toThrow('given twice')
-    expect(() => slots.free(31)).toThrow('given back twice')
+    expect(() => slots.free(31)).toThrow('freed twice')
   })
 })
