@@ -31,7 +31,7 @@ export function addHold(machine: Machine, hold: Hold, places: readonly Lock[]): 
       assert(semaphore !== undefined, `a permit of ${JSON.stringify(lock.name)}, which is no semaphore`)
       const { slots } = semaphore
       const slot = held.slot as number
-      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is given twice`)
+      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is granted twice`)
       while (slots.length <= slot) slots.push(undefined)
       slots[slot] = hold
       semaphore.taken++

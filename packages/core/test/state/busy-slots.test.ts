@@ -37,7 +37,7 @@ describe('the busy slots of a semaphore', () => {
     slots.free(65_535)
     slots.free(31)
     expect(slots.lowestFree()).toBe(31)
-    expect(() => slots.occupy(32)).toThrow('given twice')
+    expect(() => slots.occupy(32)).toThrow('granted twice')
     expect(() => slots.free(31)).toThrow('freed twice')
   })
 })
