@@ -102,7 +102,7 @@ export interface AcquireOptions {
 
 /**
  * A session of the engine, which numbers requests and repeats them after a reconnect, so that a lost reply never
-* causes a second effect. `renew` is one attempt: it resolves when the service has acknowledged *this* attempt.
+ * causes a second effect. `renew` is one attempt: it resolves when the service has acknowledged *this* attempt.
  */
 export interface EngineSession {
   readonly id: bigint

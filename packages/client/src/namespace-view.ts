@@ -113,7 +113,9 @@ export function checkQuery(options: QueryOptions): void {
     throw new InvalidError('a query has a name or a prefix, not both', { hint: "write prefix: 'billing'" })
   }
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
-    throw new InvalidError(`limit is a whole number of at least 1, not ${describe(limit)}`, { hint: 'write limit: 100' })
+    throw new InvalidError(`limit is a whole number of at least 1, not ${describe(limit)}`, {
+      hint: 'write limit: 100',
+    })
   }
   if (cursor !== undefined && typeof cursor !== 'string') {
     throw new InvalidError(`cursor is the next of the previous page, not ${describe(cursor)}`, {

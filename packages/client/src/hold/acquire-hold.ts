@@ -182,7 +182,8 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
 /** The wait ended before a session was open. The engine knows what failed, and the hint. */
 function noSessionError(status: EngineStatus): UnavailableError {
   const text = 'no session could be opened within the wait'
-  if (status.state === 'connected') return new UnavailableError(text, { hint: 'the service is slow: use a longer wait' })
+  if (status.state === 'connected')
+    return new UnavailableError(text, { hint: 'the service is slow: use a longer wait' })
   const cause = status.state === 'connecting' ? status.lastError : undefined
   if (!(cause instanceof LeaseholdError)) return new UnavailableError(text, { cause })
   const code = cause.code === 'no-quorum' ? 'no-quorum' : 'unreachable'

@@ -233,7 +233,8 @@ export class Store {
       if (answer === 'impossible') return { ...reading, grants: [], base }
       if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants, base }
       for (const kv of kvsOf(answer.responses[0])) this.note(kv)
-      if (attempt >= GRANT_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many clients grant at once`)
+      if (attempt >= GRANT_ATTEMPTS_MAX)
+        throw new UnavailableError(`${names.join(', ')}: too many clients grant at once`)
       await this.revokeClosedSessions(grants, timeoutMs)
     }
   }
