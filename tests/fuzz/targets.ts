@@ -23,7 +23,7 @@ import { AcknowledgedMemory } from '../../packages/replica/src/rollback/acknowle
 import { readMessage, writeMessage } from '../../packages/replica/src/wire/consensus-messages.js'
 import { PeerFrames } from '../../packages/replica/src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../packages/replica/src/wire/statements.js'
-import { readChunk, readChunkAck } from '../../packages/replica/src/snapshots/snapshot-transfer.js'
+import { readChunk, readChunkAck } from '../../packages/replica/src/wire/snapshot-chunks.js'
 import { ROUTES } from '../../packages/server/src/http/app.js'
 import { parseCursor } from '../../packages/core/src/cursor.js'
 import { parseHoldHandle, parseSessionHandle } from '../../packages/server/src/http/handles.js'

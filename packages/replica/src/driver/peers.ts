@@ -9,17 +9,15 @@ import { AcknowledgedMemory } from '../rollback/acknowledged-memory.js'
 import { AcknowledgedFile } from '../rollback/acknowledged-file.js'
 import type { ReplicaSettings } from '../replica-options.js'
 import { RollbackGuard } from '../rollback/rollback-guard.js'
+import { type ReceivedSnapshot, SnapshotReceiver, SnapshotSender } from '../snapshots/snapshot-transfer.js'
 import {
   type Chunk,
   type ChunkAck,
   readChunk,
   readChunkAck,
-  type ReceivedSnapshot,
-  SnapshotReceiver,
-  SnapshotSender,
   writeChunk,
   writeChunkAck,
-} from '../snapshots/snapshot-transfer.js'
+} from '../wire/snapshot-chunks.js'
 import type { ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
 
 /** A refused frame is logged at most once in so many. */

@@ -7,7 +7,8 @@ import { makeDurable } from './durable.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody } from './frame.js'
 import { checkHardState, reconcileSnapshot } from './reconcile.js'
 import { isTailMarker, type TailMarker, tailMarkerOf, readTailMarker } from './tail-marker.js'
-import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
+import { type Recovered, recoverLog } from './recovery.js'
+import { type Segment, segmentName, segmentSeed } from './segment.js'
 import { SegmentPool } from './segment-pool.js'
 
 export interface LogOptions {

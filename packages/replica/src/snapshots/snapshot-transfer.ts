@@ -1,5 +1,6 @@
-import { crc32, joinedCrc32, type Reader, type Writer } from '@leasehold/core'
+import { crc32, joinedCrc32 } from '@leasehold/core'
 import type { Index, NodeId, Term } from '@leasehold/raft'
+import type { Chunk, ChunkAck } from '../wire/snapshot-chunks.js'
 import type { StatePieces } from './snapshot-store.js'
 
 export const CHUNK_BYTES = 256 * 1024
@@ -17,67 +18,6 @@ export interface TransferContent {
   readonly term: Term
   readonly meta: Uint8Array
   readonly state: StatePieces
-}
-
-/** One piece of a snapshot. Pieces of different transfers are never put together: `transfer` is new each time. */
-export interface Chunk {
-  readonly transfer: number
-  /** The leader's term. */
-  readonly leaderTerm: Term
-  readonly index: Index
-  readonly term: Term
-  readonly metaBytes: number
-  readonly total: number
-  readonly checksum: number
-  readonly offset: number
-  readonly data: Uint8Array
-}
-
-export interface ChunkAck {
-  readonly transfer: number
-  /** Where the receiver goes on. */
-  readonly offset: number
-  readonly result: 'more' | 'done' | 'failed'
-}
-
-const RESULTS = ['more', 'done', 'failed'] as const
-
-export function writeChunk(writer: Writer, chunk: Chunk): void {
-  const { transfer, leaderTerm, index, term, metaBytes, total, offset } = chunk
-  for (const field of [transfer, leaderTerm, index, term, metaBytes, total, offset]) writer.varuint(field)
-  writer.u32(chunk.checksum)
-  writer.bytes(chunk.data)
-}
-
-export function readChunk(reader: Reader): Chunk {
-  const next = (): number => reader.varuint()
-  const [transfer, leaderTerm, index, term, metaBytes, total, offset] = [
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-  ]
-  const checksum = reader.u32()
-  const data = reader.bytes()
-  reader.finish()
-  return { transfer, leaderTerm, index, term, metaBytes, total, checksum, offset, data }
-}
-
-export function writeChunkAck(writer: Writer, ack: ChunkAck): void {
-  writer.varuint(ack.transfer)
-  writer.varuint(ack.offset)
-  writer.u8(RESULTS.indexOf(ack.result))
-}
-
-export function readChunkAck(reader: Reader): ChunkAck {
-  const transfer = reader.varuint()
-  const offset = reader.varuint()
-  const result = RESULTS[reader.choice(RESULTS.length - 1, 'a result')] as ChunkAck['result']
-  reader.finish()
-  return { transfer, offset, result }
 }
 
 /** Sends one snapshot to one peer, a window of chunks at a time. */
