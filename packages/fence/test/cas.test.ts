@@ -215,7 +215,7 @@ describe('lost answers', () => {
   it('reports an unknown outcome after a rejection that its own retry may have caused, if it cannot read', async () => {
     let isAway = false
     const objects = new Map<string, { bytes: Uint8Array; version: number }>()
-    // A client that repeats by itself: the first sending is written, its answer lost, and the repetition refused.
+    // A client that retries by itself: the first attempt is written, its answer lost, and the retry rejected.
     const store: CasStore<number> = {
       async read(key) {
         if (isAway) throw new Error('away')
@@ -224,7 +224,7 @@ describe('lost answers', () => {
       async write(key, bytes) {
         const version = (objects.get(key)?.version ?? 0) + 1
         objects.set(key, { bytes, version })
-        // The opening is answered.
+        // The opening gets its answer.
         if (version === 1) return { version }
         isAway = true
         return false
@@ -252,7 +252,7 @@ describe('lost answers', () => {
 })
 
 describe('any order of faults', () => {
-  /** Units of many holds, some late, over a store with faults. Acknowledged units must be there, unknown ones may be. */
+  /** Units of many holds, some late, over a faulty store. Acknowledged units must be there; unknown ones may be. */
   async function run(seed: number, faults: number, options: CasOptions = {}) {
     const random = randomOf(seed)
     const store = new FaultyStore()

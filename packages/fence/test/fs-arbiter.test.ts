@@ -8,7 +8,7 @@ import { Crash, crashingAt } from './support/crashing-fs.js'
 
 const text = (bytes: Uint8Array | null) => (bytes === null ? null : new TextDecoder().decode(bytes))
 
-/** A hold whose process does not know that it is over. */
+/** A hold whose process does not know that it has ended. */
 function unaware(hold: Hold): Hold {
   return new Proxy(hold, {
     get(object, property) {

@@ -148,7 +148,7 @@ describe('the guard of a file', () => {
     await file.write(holdOf(30n), '0')
     const list = nodeFs.readdir
     let listings = 0
-    // Between the writing of the version and the look at the folder, two others come and go.
+    // Two later holds open and write between the creation of the version and the listing of the folder.
     const late = {
       ...nodeFs,
       async readdir(path: string) {

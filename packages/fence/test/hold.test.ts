@@ -61,7 +61,7 @@ describe('guards', () => {
   it('require an opened transaction by type', () => {
     const write = (tx: Fenced<Database.Database>) => tx
     const db = new Database(':memory:')
-    // @ts-expect-error: a database that nobody has opened is not fenced
+    // @ts-expect-error: a database without an opening is not fenced
     write(db)
     const guard = (pool: Pool): PgGuard<import('pg').PoolClient> => fencePg(pool)
     // @ts-expect-error: an approximate lock has no token

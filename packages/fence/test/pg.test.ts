@@ -174,13 +174,13 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
 
   it('keeps a mark per permit, and lets permits work concurrently', async () => {
     const gpu = (token: bigint, slot: number) => holdOf(token, 'gpu', { permits: 2 }, slot)
-    // The first opening ever of a semaphore says its kind, and the second one waits for that.
+    // The first opening of a semaphore records its kind, and the second one waits for that.
     await guard().open(gpu(32n, 0))
     let inside = 0
     let most = 0
     const both = async (tx: { query: pg.Pool['query'] }) => {
       most = Math.max(most, ++inside)
-      // The first waits for the second, for a while.
+      // The first waits for the second.
       for (let look = 0; most < 2 && look < 200; look++) await tx.query('SELECT pg_sleep(0.05)')
       inside--
     }
@@ -642,7 +642,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
       resume = resolve
     })
     let queries = 0
-    // Stopped between the statement that reads the floor and the one that looks at the mark.
+    // Stopped between the statement that reads the floor and the one that reads the mark.
     const stopped = {
       async query(text: string, values?: unknown[]) {
         const answer = await client.query(text, values)

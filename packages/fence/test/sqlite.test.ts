@@ -146,7 +146,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(7)
     db.exec('BEGIN IMMEDIATE')
     await expect(guard().enter(db, holdOf(33n))).rejects.toThrow(StaleTokenError)
-    // A refused transaction is over: what follows is not part of it.
+    // A rejected transaction has ended: later statements are not part of it.
     expect(db.inTransaction).toBe(false)
     db.exec('BEGIN')
     await expect(guard().with(holdOf(35n), set(8))).rejects.toMatchObject({

@@ -22,13 +22,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'monotonic-clock-only',
-    bug: 'Deadlines go by the monotonic clock alone, which stands still during a suspend',
+    bug: 'Deadlines use only the monotonic clock, which stops during a suspend',
     scenarios: ['S10'],
     patches: [['lease/elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byMonotonic, 0)']],
   },
   {
     name: 'wall-clock-only',
-    bug: 'Deadlines go by the wall clock alone, which may be set back',
+    bug: 'Deadlines use only the wall clock, which may be set back',
     scenarios: ['S13w'],
     patches: [
       ['lease/elapsed', 'Math.max(byMonotonic, byWall, 0)', 'Math.max(byWall, 0)'],
@@ -41,7 +41,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'timer-only',
-    bug: 'The deadline is looked at by a timer alone, which comes late after a pause',
+    bug: 'Only a timer checks the deadline, and it fires late after a pause',
     scenarios: ['S14', 'S10'],
     patches: [['lease/lease-keeper', 'if (this.#elapsed.now() < this.#deadline)', 'if (this.#acquiring >= 0)']],
   },
@@ -65,13 +65,13 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'renewal-counts-when-sent',
-    bug: 'A renewal counts when it is sent, whether or not the service hears of it',
+    bug: 'A renewal counts when it is sent, whether or not the service receives it',
     scenarios: ['S13', 'S14'],
     patches: [['lease/lease-keeper', 'this.#attempts++;', 'this.#attempts++;\n        this.#acknowledged(now);']],
   },
   {
     name: 'released-too-late-here',
-    bug: 'A hold is called held until its release is acknowledged',
+    bug: 'A hold counts as held until its release is acknowledged',
     profile: 'holders',
     patches: [
       [
@@ -95,7 +95,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'number-reused-late',
-    bug: 'A repeated acquire gets a new number after a reconnect',
+    bug: 'A retried acquire gets a new number after a reconnect',
     scenarios: ['Q4'],
     patches: [
       [
@@ -107,14 +107,14 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'lost-push-not-made-good',
-    bug: 'A push on a new connection counts as if none had been lost with the old one',
+    bug: 'A push on a new connection counts as if none had been lost before',
     scenarios: ['Q18b'],
     profile: 'holders',
     patches: [['protocol/change-log', 'if (this.#synced)', 'if (this.#synced || change.number > 0)']],
   },
   {
     name: 'changes-not-fetched',
-    bug: 'What was pushed while the client was away is not fetched',
+    bug: 'Pushes that the client missed while it was disconnected are not fetched',
     scenarios: ['Q18a'],
     profile: 'holders',
     patches: [
@@ -127,7 +127,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'open-request-acknowledged',
-    bug: 'The client acknowledges requests whose answers it has not got',
+    bug: 'The client acknowledges requests whose answers it has not received',
     profile: 'holders',
     patches: [
       [
@@ -139,7 +139,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'open-requests-dropped',
-    bug: 'Requests without an answer are not sent again after a reconnect',
+    bug: 'Requests without an answer are not resent after a reconnect',
     scenarios: ['Q4', 'Q6'],
     patches: [
       ['protocol/session-requests', 'for (const request of this.#open.values())\n            this.#send(request);', ''],
@@ -147,7 +147,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'older-epoch-accepted',
-    bug: 'A session goes on with a service that was restored to another epoch',
+    bug: 'A session continues at a service that was restored to another epoch',
     scenarios: ['W2e'],
     patches: [
       [
@@ -165,7 +165,7 @@ export const CLIENT_MUTANTS: readonly Mutant[] = mutantsOf('client', [
   },
   {
     name: 'watch-skips',
-    bug: 'A watch begins anew from now after a reconnect, and leaves out what happened meanwhile',
+    bug: 'After a reconnect a watch starts at the present, and skips events',
     profile: 'holders',
     patches: [
       [

@@ -22,7 +22,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'last-come-first-served',
-    bug: 'Whoever came last is served first',
+    bug: 'The last waiter is served first',
     scenarios: ['Q8', 'Q9'],
     patches: [
       [
@@ -34,7 +34,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'release-frees-anybody',
-    bug: 'A release whose hold is gone frees the hold of somebody else',
+    bug: 'A release whose hold has ended frees the hold of another client',
     profile: 'holders',
     patches: [
       [
@@ -64,7 +64,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'repeat-takes-effect',
-    bug: 'A request that is repeated takes effect again',
+    bug: 'A retried request takes effect again',
     scenarios: ['Q4', 'Q6'],
     patches: [
       [
@@ -89,7 +89,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'refused-answer-not-kept',
-    bug: 'The answer to a release is not kept for its repeat',
+    bug: 'The answer to a release is not kept for its retry',
     scenarios: ['Q6'],
     patches: [
       [
@@ -114,7 +114,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'readers-with-own-tokens',
-    bug: 'Each shared hold gets a token of its own, so that one reader locks the others out of the resource',
+    bug: 'Each shared hold gets its own token, so that one reader locks the others out of the resource',
     scenarios: ['Q12'],
     patches: [
       [
@@ -139,7 +139,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'permit-given-in-delay',
-    bug: 'A permit is given again while its lock delay lasts',
+    bug: 'A permit is granted again during its lock delay',
     scenarios: ['S24p'],
     patches: [
       ['state/hold-table', 'if (slot !== undefined)\n            lock.semaphore?.busy.occupy(slot);', ''],
@@ -148,13 +148,13 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'one-permit-too-many',
-    bug: 'A semaphore gives one permit more than it has',
+    bug: 'A semaphore grants one permit too many',
     scenarios: ['Q14'],
     patches: [['state/grants', 'semaphore.busy.count >= semaphore.size', 'semaphore.busy.count > semaphore.size']],
   },
   {
     name: 'steal-without-event',
-    bug: 'A hold that is stolen is gone without an event',
+    bug: 'A stolen hold ends without an event',
     scenarios: ['Q18'],
     patches: [
       [
@@ -166,7 +166,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'steal-untold',
-    bug: 'The holder is not told that its hold was stolen',
+    bug: 'The holder is not notified that its hold was stolen',
     scenarios: ['Q18'],
     patches: [
       [
@@ -178,7 +178,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'lost-wakeup',
-    bug: 'A waiter that leaves the queue does not let the next one look',
+    bug: 'A waiter that leaves the queue does not wake the next one',
     scenarios: ['Q11w'],
     profile: 'holders',
     patches: [['state/waiters', 'machine.markDirty(lock);', 'if (keep)\n            machine.markDirty(lock);']],
@@ -197,7 +197,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'no-lock-delay',
-    bug: 'The lock delay of a hold whose session has expired is left out',
+    bug: 'A hold whose session has expired gets no lock delay',
     scenarios: ['S24d'],
     patches: [['state/sessions', "delay: reason !== 'closed'", "delay: reason === 'operator'"]],
   },
@@ -221,7 +221,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'counter-lost-in-snapshot',
-    bug: 'The counter of tokens goes on from the highest hold of a snapshot, not from the last one given',
+    bug: 'After a snapshot the token counter continues from its highest hold, not from the last grant',
     scenarios: ['Q20', 'W1'],
     patches: [
       ['state/snapshot', 'machine.counter = counter;', ''],
@@ -246,7 +246,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'queue-order-lost-in-snapshot',
-    bug: 'A snapshot gives the waiters back in another order than their queues had',
+    bug: 'A snapshot changes the order of waiters',
     scenarios: ['Q8'],
     patches: [
       [
@@ -263,7 +263,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'answers-lost-in-snapshot',
-    bug: 'The kept answers are not in the snapshot, so that a repeat after it takes effect again',
+    bug: 'The kept answers are not in the snapshot, so that a later retry takes effect again',
     scenarios: ['W1'],
     patches: [
       [
@@ -275,7 +275,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'renewed-into-snapshot',
-    bug: 'A session that is renewed while a snapshot is made has its later lease in it',
+    bug: 'A session that is renewed during a snapshot has its later lease in it',
     patches: [
       [
         'state/snapshot-writer',
@@ -286,7 +286,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'ended-out-of-snapshot',
-    bug: 'A hold that ends while a snapshot is made is missing in it',
+    bug: 'A hold that ends during a snapshot is missing from it',
     patches: [
       [
         'state/snapshot-writer',
@@ -297,7 +297,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'token-forgotten-with-lock',
-    bug: 'The counter of tokens belongs to the lock, and is forgotten with it',
+    bug: 'The token counter belongs to the lock, and is dropped with it',
     scenarios: ['Q20'],
     patches: [
       [
@@ -309,7 +309,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'condition-ignored',
-    bug: 'A register is written whatever its version is',
+    bug: 'A register is written regardless of its version',
     scenarios: ['W15'],
     patches: [
       [
@@ -321,7 +321,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'fence-ignored',
-    bug: 'A register takes a write under a hold that has ended',
+    bug: 'A register accepts a write under a hold that has ended',
     scenarios: ['Q22'],
     profile: 'holders',
     patches: [
@@ -334,7 +334,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
   },
   {
     name: 'floor-ignored',
-    bug: 'The counter is not raised to a floor, so a service that is founded again grants its tokens again',
+    bug: 'The counter is not raised to a floor, so a service that is bootstrapped again repeats its tokens',
     scenarios: ['F1'],
     patches: [['state/machine', 'if (floor > this.counter)', 'if (floor > this.counter && floor < 0)']],
   },

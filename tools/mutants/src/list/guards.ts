@@ -24,7 +24,7 @@ export const GUARD_MUTANTS: readonly Mutant[] = mutantsOf('fence', [
   },
   {
     name: 'equal-token-refused',
-    bug: 'A token equal to the mark is refused: the comparison is < where it must be ≤',
+    bug: 'A token equal to the mark is rejected: the comparison is < instead of ≤',
     profile: 'holders',
     patches: [['cas/object', 'if (now.mark <= token)', 'if (now.mark < token)']],
   },

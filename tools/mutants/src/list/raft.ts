@@ -4,7 +4,7 @@ import { type Mutant, mutantsOf } from '../mutant.js'
 export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   {
     name: 'vote-before-sync',
-    bug: 'A vote is answered before it is on the disk',
+    bug: 'A vote is sent before it is on disk',
     profile: 'liveness',
     patches: [
       ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'voteReply' || out.to === this.id))"],
@@ -12,7 +12,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'vote-not-synced',
-    bug: 'Term and vote are written, and not synced',
+    bug: 'Term and vote are written but not synced',
     profile: 'liveness',
     patches: [
       [
@@ -24,20 +24,20 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'candidacy-before-sync',
-    bug: 'A candidate asks for votes before its term is on the disk',
+    bug: 'A candidate requests votes before its term is on disk',
     profile: 'liveness',
     patches: [['messages', "kind === 'vote' || kind === 'voteReply'", "kind === 'voteReply'"]],
   },
   {
     name: 'acknowledged-before-sync',
-    bug: 'A follower acknowledges entries before they are on the disk',
+    bug: 'A follower acknowledges entries before they are on disk',
     patches: [
       ['raft-state', 'if (isGated(kind))', "if (isGated(kind) && (kind !== 'appendReply' || out.to === this.id))"],
     ],
   },
   {
     name: 'leader-counts-unsynced',
-    bug: 'A leader counts its own copy of an entry before it is on the disk',
+    bug: 'A leader counts its own copy of an entry before it is on disk',
     profile: 'liveness',
     patches: [
       [
@@ -61,7 +61,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'read-without-quorum',
-    bug: 'A leader answers reads without asking whether it still leads',
+    bug: 'A leader answers reads without confirming that it still leads',
     profile: 'network',
     patches: [['reads', 'isQuorum(this.#rounds[0].acks)', 'this.#rounds[0].acks.size > 0']],
   },
@@ -136,7 +136,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'heartbeat-commit-unbounded',
-    bug: 'A heartbeat tells a follower to commit what it is not known to have',
+    bug: 'A heartbeat makes a follower commit entries that it may not have',
     profile: 'liveness',
     patches: [
       ['replication', 'Math.min(progress.match, state.log.committed)', 'state.log.committed'],
@@ -149,7 +149,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'no-pre-vote',
-    bug: 'No pre-vote, and votes although a leader is there: a member that hears nobody disturbs all',
+    bug: 'Without pre-vote and leader stickiness, a disconnected member disrupts the cluster',
     scenarios: ['P5'],
     patches: [
       ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
@@ -158,13 +158,13 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'no-quorum-check',
-    bug: 'A leader that hears from no majority goes on leading',
+    bug: 'A leader without a majority keeps leading',
     profile: 'network',
     patches: [['raft', 'if (state.checkQuorum)', 'if (state.term < 0)']],
   },
   {
     name: 'conflict-kept',
-    bug: 'A conflicting tail is kept, and new entries are put behind it',
+    bug: 'A conflicting tail is kept, and new entries are appended to it',
     profile: 'liveness',
     patches: [
       [
@@ -176,7 +176,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'old-append-truncates',
-    bug: 'A delayed append cuts entries that were acknowledged after it',
+    bug: 'A delayed append truncates entries that were acknowledged after it',
     profile: 'liveness',
     patches: [
       [
@@ -188,7 +188,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'old-term-accepted',
-    bug: 'Messages of an earlier term are taken like those of the present one',
+    bug: 'Messages of an earlier term are treated like those of the present one',
     profile: 'network',
     patches: [
       [
@@ -200,13 +200,13 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'refusal-taken-as-match',
-    bug: 'The index in a refusal is taken for an acknowledgement',
+    bug: 'The index in a rejection is taken for an acknowledgement',
     profile: 'liveness',
     patches: [['replication', 'if (reply.reject) {', 'if (reply.reject && reply.hint > reply.index) {']],
   },
   {
     name: 'progress-kept',
-    bug: 'A new leader goes by what it knew of its peers in an earlier term',
+    bug: "A new leader uses its peers' progress of an earlier term",
     profile: 'liveness',
     scenarios: ['P22'],
     patches: [
@@ -215,7 +215,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'stale-write-counts',
-    bug: 'A write that ends late makes entries durable that have taken the place of what it wrote',
+    bug: 'A late write counts as durability of entries that have replaced what it wrote',
     profile: 'storage',
     patches: [['log', 'write.last = Math.min(write.last, first.index - 1);', 'write.last = Math.max(write.last, 0);']],
   },
@@ -263,13 +263,13 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
   },
   {
     name: 'snapshot-cuts-tail',
-    bug: 'A snapshot of what the log has already cuts the entries behind it',
+    bug: 'A snapshot that the log covers truncates the entries after it',
     profile: 'membership',
     patches: [['raft-state', 'if (this.log.matches(meta)) {', 'if (meta.index < 0) {']],
   },
   {
     name: 'retirement-never-cleared',
-    bug: 'A member that has lost its vote once is taken for retiring for ever, also when it has the vote again',
+    bug: 'A member that has lost its vote once counts as retiring even after it has the vote again',
     tests: ['raft/test/configuration-entries.test.ts', 'raft/test/arrived-snapshots.test.ts'],
     profile: 'membership',
     patches: [

@@ -22,7 +22,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'no-folder-sync-snapshot',
-    bug: 'The folder is not synced when a snapshot gets its name, and the log is cut',
+    bug: 'The folder is not synced when a snapshot gets its name, and the log is truncated',
     scenarios: ['D9k'],
     profile: 'storage',
     patches: [
@@ -35,7 +35,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'lost-folder-ignored',
-    bug: 'A member whose data folder is gone keeps acknowledging',
+    bug: 'A member whose data folder was deleted keeps acknowledging',
     scenarios: ['D17'],
     profile: 'storage',
     patches: [['storage/folder-watch', 'throw new FolderLostError(state);', 'return;']],
@@ -49,7 +49,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'rot-taken-for-torn-tail',
-    bug: 'A record that rotted is cut away like a torn tail, with the whole records behind it',
+    bug: 'A corrupt record is truncated like a torn tail, with the intact records after it',
     scenarios: ['D3'],
     profile: 'storage',
     patches: [
@@ -70,7 +70,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'sync-error-ignored',
-    bug: 'A failed sync is taken for a success',
+    bug: 'A failed sync counts as a success',
     scenarios: ['D6'],
     profile: 'storage',
     patches: [
@@ -88,7 +88,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'log-not-synced',
-    bug: 'The log is written, and not synced',
+    bug: 'The log is written but not synced',
     scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
@@ -112,7 +112,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'tail-synced-not-rewritten',
-    bug: 'The last frame is synced at the start and not written again: after a failed sync it only looks as if it were on the disk',
+    bug: 'The last frame is synced at the start but not rewritten: after a failed sync it only seems to be on disk',
     scenarios: ['D16f'],
     profile: 'storage',
     patches: [['log/durable', 'file.writeSync(last.offset, [last.bytes]);', 'file.writeSync(0, []);']],
@@ -126,7 +126,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'snapshot-not-synced',
-    bug: 'A snapshot is not synced before the log is cut',
+    bug: 'A snapshot is not synced before the log is truncated',
     scenarios: ['D15'],
     profile: 'storage',
     patches: [
@@ -135,7 +135,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'sync-forgotten-in-merge',
-    bug: 'Two writes become one, and the sync that the first one needed is forgotten',
+    bug: 'Two writes are merged without the sync that the first one needs',
     scenarios: ['D1', 'P7'],
     profile: 'storage',
     patches: [['driver/flusher', 'first.mustSync || second.mustSync', 'second.mustSync']],
@@ -155,7 +155,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'term-lost-with-old-files',
-    bug: 'Term and vote go with the log file that they were written to',
+    bug: 'Term and vote are deleted with the log file that contains them',
     scenarios: ['D15v'],
     profile: 'storage',
     patches: [
@@ -170,7 +170,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'cut-to-newest-snapshot',
-    bug: 'The log is cut up to the newest snapshot, so that the older one is of no use when that rots',
+    bug: 'The log is truncated up to the newest snapshot, so that the older one is useless if that is corrupted',
     scenarios: ['D5n'],
     profile: 'storage',
     patches: [
@@ -195,7 +195,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'time-without-leader',
-    bug: 'The time for which nobody led counts against the leases, which nobody could renew',
+    bug: 'Time without a leader counts against the leases, which could not be renewed',
     scenarios: ['S12'],
     patches: [
       [
@@ -219,7 +219,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'local-reads',
-    bug: 'Reads are answered from the state of whichever member is asked',
+    bug: 'Any member answers reads from its own state',
     scenarios: ['P2f'],
     profile: 'network',
     patches: [
@@ -232,7 +232,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'answer-before-applied',
-    bug: 'A command that was proposed is answered before it is committed',
+    bug: 'A proposed command is answered before it is committed',
     scenarios: ['D1'],
     patches: [
       [
@@ -249,14 +249,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'no-acknowledged-check',
-    bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
+    bug: 'A member whose log ends below its remembered acknowledgements continues',
     scenarios: ['D20'],
     profile: 'storage',
     patches: [['rollback/rollback-guard', 'this.#checkOwn(from, entry);', '{}']],
   },
   {
     name: 'no-history-check',
-    bug: 'A member that hears of another committed history than its own does not compare the two',
+    bug: 'A member does not compare its committed history with a different one',
     scenarios: ['D20f'],
     profile: 'storage',
     patches: [
@@ -265,7 +265,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'gap-not-told',
-    bug: 'A watch goes on from a place whose events are gone, without a word',
+    bug: 'A watch continues from compacted events without reporting a gap',
     scenarios: ['W4'],
     patches: [
       ['driver/event-history', 'if (isBefore(from, this.#floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))'],
@@ -273,14 +273,14 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'snapshot-skips-events',
-    bug: 'A watch goes on over a snapshot that was installed, without a word',
+    bug: 'A watch continues across an installed snapshot without reporting a gap',
     scenarios: ['W6s'],
     profile: 'membership',
     patches: [['stream/stream-hub', 'if (skipped)', 'if (skipped && index < 0)']],
   },
   {
     name: 'pushes-to-old-connection',
-    bug: 'A session that comes back on a new connection goes on to be told on the old one',
+    bug: 'Pushes of a session that has reconnected go to the old connection',
     scenarios: ['S21p'],
     patches: [
       [

@@ -9,7 +9,7 @@ const APPLIER = ['replica/test/driver/applier.test.ts']
 export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'merge-keeps-first-hard-state',
-    bug: 'Two writes become one, and have the term and vote of the first: both go back in a restart',
+    bug: 'Two merged writes have the term and vote of the first, so both go back in a restart',
     tests: FLUSHER,
     profile: 'storage',
     patches: [['driver/flusher', 'second.hardState ?? first.hardState', 'first.hardState ?? second.hardState']],
@@ -36,7 +36,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'later-member-list',
-    bug: 'A snapshot carries the members of when it was complete, not those of its entry',
+    bug: 'A snapshot contains the members at its completion, not those at its entry',
     tests: ['replica/test/snapshots/state-exporter.test.ts'],
     profile: 'membership',
     patches: [
@@ -58,7 +58,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'old-tail-stays',
-    bug: 'A suffix of the log is replaced by a shorter one, and what was behind that comes back in a restart',
+    bug: 'A suffix of the log is replaced by a shorter one, and the rest returns in a restart',
     tests: JOINING,
     profile: 'storage',
     patches: [
@@ -78,7 +78,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'reserve-never-grows',
-    bug: 'The reserve of a full disk stays as large as the first snapshot: later ones find no room',
+    bug: 'The reserve for a full disk keeps the size of the first snapshot, and later ones find no room',
     tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
     patches: [
@@ -87,7 +87,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'old-leader-restarts-transfer',
-    bug: 'The late beginning of a snapshot of an earlier leader takes the place of the one that is arriving',
+    bug: "The late start of an earlier leader's snapshot replaces the one that is arriving",
     tests: TRANSFER,
     profile: 'membership',
     patches: [
@@ -107,14 +107,14 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'base-forgotten-in-merge',
-    bug: 'Entries follow an installed snapshot in one write, and that the log begins behind it is forgotten',
+    bug: 'Entries follow an installed snapshot in one write, without recording that the log begins after it',
     tests: FLUSHER,
     profile: 'storage',
     patches: [['driver/flusher', 'base: first.base, entries', 'base: undefined, entries']],
   },
   {
     name: 'unsynced-overtakes-write',
-    bug: 'A write that need not be synced is reported at once, and with it the one that is still under way',
+    bug: 'A write that needs no sync is reported at once, together with one that is in flight',
     tests: FLUSHER,
     profile: 'storage',
     patches: [
@@ -123,7 +123,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'history-kept-over-snapshot',
-    bug: 'The events of before an installed snapshot are kept, as if none were missing in between',
+    bug: 'Events before an installed snapshot are kept, as if none were missing in between',
     tests: APPLIER,
     profile: 'membership',
     patches: [
@@ -136,7 +136,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'term-of-before-snapshot',
-    bug: 'A member that has installed a snapshot names its own next one by the term of before',
+    bug: 'A member that has installed a snapshot labels its own next one with the former term',
     tests: APPLIER,
     profile: 'membership',
     patches: [
@@ -149,7 +149,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'log-of-another-member',
-    bug: 'The log of another member of the cluster is read as the own one',
+    bug: "The log of another member is read as the member's own",
     tests: JOINING,
     profile: 'storage',
     patches: [['storage/identity', 'String(identity.node)', 'identity.cluster']],
@@ -176,7 +176,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   },
   {
     name: 'snapshot-of-old-leader-stuck',
-    bug: 'A snapshot that became durable after its leader was replaced is not installed, and later ones are refused',
+    bug: 'A snapshot that became durable after its leader was replaced is not installed, and later ones are rejected',
     tests: ['replica/test/snapshots/stuck-snapshot.test.ts'],
     scenarios: ['P15b'],
     profile: 'storage',
