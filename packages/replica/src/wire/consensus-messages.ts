@@ -20,7 +20,7 @@ interface WireFields {
   readonly snapshot?: SnapshotMeta
 }
 
-/** Writes a message of consensus; sender and receiver are in the frame. */
+/** Writes a consensus message. The frame holds sender and receiver. */
 export function writeMessage(writer: Writer, sent: Message): void {
   const { term, logTerm, index, commit, hint, context, reject, entries, snapshot }: WireFields = sent
   writer.u8(NUMBERS.get(sent.kind) as number)
