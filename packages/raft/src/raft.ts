@@ -220,7 +220,7 @@ export class Raft {
     return problem === undefined ? { index } : { refused: problem }
   }
 
-  /** Starts a linearizable read, which ends in a `reads` or `readsLost` effect with this context. Returns false without a leader. */
+  /** Starts a linearizable read. It ends in a `reads` or `readsLost` effect with this context. Returns false without a leader. */
   read(context: number): boolean {
     const state = this.#state
     if (state.role === 'leader') return readAsLeader(state, state.id, context)
@@ -417,7 +417,7 @@ export class Raft {
     if (!needed) return undefined
     const state = this.#state
     const sequence = ++this.#sequence
-    state.log.hand(sequence)
+    state.log.beginWrite(sequence)
     this.#pending.push({ sequence, own })
     const hardState = { term: state.term, vote: state.vote, commit: state.log.committed }
     // Gated messages without anything to write wait for the writes under way.

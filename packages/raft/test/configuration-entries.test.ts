@@ -160,7 +160,7 @@ describe('a member that has ended its own vote', () => {
     expect(stands(hand)).toBe(true)
   })
 
-  it('does not stand any more once a leader has told it of that commit index', () => {
+  it('does not stand any more once a leader has sent it that commit index', () => {
     const hand = retired()
     hand.give([message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 1 })])
     expect(stands(hand)).toBe(false)

@@ -7,7 +7,7 @@ import { viewOf } from './message-view.js'
 const noData = new Uint8Array(0)
 
 describe('a joint configuration', () => {
-  it('is left after a transfer that did not come about, though nothing else is proposed', () => {
+  it('is left after a failed transfer although nothing else is proposed', () => {
     const hand = new Hand([1, 2, 3, 4], { preVote: false }, [1, 2, 3])
     hand.elect(1)
     const steps = [

@@ -93,7 +93,7 @@ describe('a snapshot on its way', () => {
     expect(hand.raft(1).status.progress.get(3)?.state).toBe('replicate')
   })
 
-  it('one that comes late, older than what is compacted here, changes nothing', () => {
+  it('a late one, older than what is compacted here, changes nothing', () => {
     const hand = sending()
     hand.raft(1).reportSnapshot(3, false)
     hand.raft(1).beat()

@@ -26,7 +26,7 @@ describe('a message that no correct member sends', () => {
     ],
     ['that proposes nothing', to1({ kind: 'propose', term: 0 }), /without entries/],
     ['that proposes in a term', to1({ kind: 'propose', term: 2, entries: [entry(0, 0)] }), /propose of term 2/],
-  ])('%s is left alone, with the reason', (_name, wrong, reason) => {
+  ])('%s is ignored, with the reason', (_name, wrong, reason) => {
     expect(messageProblem(wrong, 1)).toMatch(reason)
     const hand = new Hand([1, 2, 3])
     const before = hand.raft(1).status

@@ -89,7 +89,7 @@ describe('the progress of a peer', () => {
     expect(probing.next, 'never below what is acknowledged').toBe(3)
   })
 
-  it('waits for a snapshot, and goes on after it', () => {
+  it('waits for a snapshot, and continues after it', () => {
     const progress = progressAt(2, 9)
     progress.becomeSnapshot(20)
     expect(progress).toMatchObject({ isPaused: true, next: 21 })
