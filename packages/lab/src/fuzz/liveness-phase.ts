@@ -7,7 +7,8 @@ import type { ModelName } from '../history/models/index.js'
 import type { World } from '../world/world.js'
 import type { FaultInjector } from './fault-injector.js'
 import { codeOf } from './outcomes.js'
-import { DELAY_MAX_MS, numberOf, PERMITS, type Shared } from './workload.js'
+import type { Shared } from './shared.js'
+import { DELAY_MAX_MS, numberOf, PERMITS } from './workload.js'
 
 const US_PER_MS = 1000
 /** Within so many election timeouts after healing a new acquire succeeds. */

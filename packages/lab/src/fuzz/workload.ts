@@ -2,14 +2,13 @@ import type { AcquireCallOptions, Hold, LockNames } from '@leasehold/client'
 import { type HoldId, splitToken } from '@leasehold/core'
 import { fence as casFence } from '@leasehold/fence/cas'
 import { fence as registerFence } from '@leasehold/fence/register'
-import type { ClusterCheckers } from '../checkers/cluster-checkers.js'
-import type { AcquireRecord, LockHistory } from '../checkers/lock-history.js'
+import type { AcquireRecord } from '../checkers/lock-history.js'
 import type { SimulatedClient } from '../cluster/simulated-client.js'
-import type { SimulatedStore } from '../cluster/simulated-store.js'
 import type { RandomStream } from '../world/random.js'
 import { watchAll } from './observer.js'
 import { codeOf, count, DEFINITE } from './outcomes.js'
-import { type Plan, type Work, WORKS } from './plan.js'
+import { type Work, WORKS } from './plan.js'
+import type { Shared, Units } from './shared.js'
 
 export const PERMITS = 2
 /** Longest lock delay. */
@@ -19,28 +18,6 @@ const KEPT_US = 3_000_000
 const KEPT_MAX_US = 6_000_000
 /** A register takes 64 KiB. */
 const BULK_BYTES_MAX = 60_000
-
-/** Units of work on one counter: those that were acknowledged, and those that may or may not have happened. */
-export interface Units {
-  acknowledged: number
-  unknown: number
-}
-
-export interface Shared {
-  readonly plan: Plan
-  readonly checks: ClusterCheckers
-  readonly history: LockHistory
-  readonly store: SimulatedStore
-  /** By resource. */
-  readonly units: Map<string, Units>
-  /** Operations that came to a good end, by kind. */
-  readonly done: Map<string, number>
-  /** Errors by code. */
-  readonly errors: Map<string, number>
-  /** Texts of holds on their way from one client to another. */
-  readonly handed: string[]
-  stopped: boolean
-}
 
 /** What one client does, over and over, until the run stops it. Errors are what clients live with; they are counted. */
 export class Worker {
