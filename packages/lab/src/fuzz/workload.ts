@@ -134,7 +134,7 @@ export class Worker {
     )
   }
 
-  /** Nobody can have had a later token as long as the lock is this hold's. */
+  /** No client can have had a later token as long as this hold has the lock. */
   #refused(hold: Hold): void {
     const { violations, log } = this.#shared.checks
     if (!log.state.machine.holds.has(splitToken(hold.id).serial as HoldId)) return
@@ -245,7 +245,7 @@ export class Worker {
     await client.process.sleep(1 + draw.tail(5000))
     if (draw.chance(500_000) && hold.state === 'held') {
       shared.handed.push(hold.serialize())
-      // Its session keeps it until somebody takes it over, or for a while.
+      // Its session keeps it until another client adopts it, or for a while.
       await client.process.sleep(1 + draw.tail(200_000))
     }
     await this.#release(hold)
