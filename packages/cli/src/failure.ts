@@ -53,7 +53,7 @@ export function innermost(error: Error): Error {
 }
 
 /** The client's hint for programs that hold locks; somebody at a command line needs another one. */
-const CLIENT_HINT = 'says nothing about who holds a lock'
+const CLIENT_HINT = 'says nothing about the holder of a lock'
 
 /** What to do next where nobody else has said it. */
 const HINTS: { readonly [C in ErrorCode]?: string } = {

@@ -32,7 +32,7 @@ export function sessionCommand(): Command {
     .action(async (id: string, options: ServiceOptions & { reason: string }) => {
       const { reason } = options
       if (!/^[1-9]\d{0,18}$/.test(id)) {
-        throw new InvalidError(`${id} is no id of a session`, {
+        throw new InvalidError(`${id} is not the id of a session`, {
           hint: 'it is a decimal number: leasehold session ls shows them',
         })
       }
