@@ -11,7 +11,7 @@ import { SimDisk } from '../support/sim-disk.js'
 import { SimClock, World } from '../support/world.js'
 
 describe("leader's clock", () => {
-  it('goes on from the highest stamp', () => {
+  it('continues from the highest timestamp', () => {
     const clock = new LeaderClock(1000, 50, 100)
     expect(clock.stamp(130, 1000)).toBe(1080)
     expect(clock.stamp(130, 1000)).toBe(1080)
@@ -31,7 +31,7 @@ describe("leader's clock", () => {
     expect(clock.stamp(10_001, 5000)).toBe(2001)
   })
 
-  it('never goes back, also when its first stamp is far ahead of what is applied', () => {
+  it('never goes back, also when its first timestamp is far ahead of the applied time', () => {
     const clock = new LeaderClock(9000, 0, 100)
     expect(clock.stamp(50, 0)).toBe(9000)
     expect(clock.stamp(100, 9000)).toBe(9050)
@@ -43,7 +43,7 @@ describe('history', () => {
   const cursor = (index: number, ordinal: number, epoch = 1): Cursor => ({ epoch, index: index as Index, ordinal })
   const history = (events: number, bytes = 1e9) => new EventHistory(1, 10 as Index, { events, bytes })
 
-  it('gives the events after a cursor, also in the middle of an entry', () => {
+  it('returns the events after a cursor, also within an entry', () => {
     const h = history(100)
     h.add(11 as Index, [event, event])
     h.add(13 as Index, [event])
@@ -64,7 +64,7 @@ describe('history', () => {
     expect(at(cursor(11, 0, 2))).toBeUndefined()
   })
 
-  it('says so when events are gone, and keeps its bounds', () => {
+  it('reports dropped events, and keeps its bounds', () => {
     const h = history(3)
     for (let i = 11; i < 5000; i++) h.add(i as Index, [event])
     expect(h.since(cursor(4996, 1))).toHaveLength(3)
@@ -78,7 +78,7 @@ describe('history', () => {
 })
 
 describe('members in a snapshot', () => {
-  it('come back as they were', () => {
+  it('are decoded unchanged', () => {
     const meta = {
       cluster: 'c0'.repeat(16),
       configuration: { voters: [1, 2 ** 51], votersOutgoing: [3], learners: [4], learnersNext: [5], autoLeave: true },
@@ -100,13 +100,13 @@ describe('options', () => {
     expect(() => settingsOf({ platform, ...options })).toThrow(message)
   })
 
-  it('that are undefined take their default', () => {
+  it('fall back to defaults when undefined', () => {
     expect(settingsOf({ platform, name: 'n1', tickMs: undefined as unknown as number }).tickMs).toBe(50)
   })
 })
 
 describe('flusher', () => {
-  it('puts what comes up during a write into the next, where a later suffix replaces an earlier one', () => {
+  it('merges changes during a write into the next one, where a later suffix replaces an earlier one', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { entries: entries(1, 2) })
@@ -140,7 +140,7 @@ describe('flusher', () => {
     expect(again.hardState.term).toBe(2)
   })
 
-  it('writes nothing for what may be lost, and takes it along with the next', () => {
+  it('does not write changes that may be lost, and includes them in the next write', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     const done: number[] = []
@@ -159,7 +159,7 @@ describe('flusher', () => {
     expect(flusher.start(false)).toBe(3)
   })
 
-  it('blocks while the disk is quick, and not while it is slow', () => {
+  it('blocks while the disk is fast, and not while it is slow', () => {
     const clock = new SimClock()
     let takesMs = 0
     let blocked = 0
@@ -198,7 +198,7 @@ describe('flusher', () => {
     expect(writes(20)).toBe(20)
   })
 
-  it('blocks only where nothing is held up by it', () => {
+  it('blocks only when that delays nothing', () => {
     const disk = new SimDisk()
     const flusher = new Flusher({ log: openLog(disk), clock: new SimClock(), blocking: true, done() {} })
     flusher.add({ mustSync: true, sequence: 1, entries: entries(1, 1) })

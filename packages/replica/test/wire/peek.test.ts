@@ -4,10 +4,10 @@ import { writeMessage } from '../../src/wire/consensus-messages.js'
 import { peekMessage } from '../../src/wire/peek.js'
 import { PeerFrames } from '../../src/wire/peer-frames.js'
 
-describe('a look at a frame', () => {
+describe('peekMessage', () => {
   const frames = new PeerFrames('c1'.repeat(16), 300)
 
-  it('tells what a message of consensus says, of every kind', () => {
+  it('returns the leading fields of every kind of consensus message', () => {
     for (const kind of MESSAGE_KINDS) {
       for (const reject of [false, true]) {
         const sent = message({ kind, from: 300, to: 2 ** 40, term: 5, logTerm: 4, index: 1000, reject })
@@ -17,7 +17,7 @@ describe('a look at a frame', () => {
     }
   })
 
-  it('finds no message in what is none', () => {
+  it('returns undefined for other frames', () => {
     expect(peekMessage(frames.encode('stateHash', 9, (writer) => writer.string('x')))).toBeUndefined()
     expect(peekMessage(new Uint8Array(0))).toBeUndefined()
   })
