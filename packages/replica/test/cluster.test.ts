@@ -139,7 +139,7 @@ describe('three members', () => {
       expect(results).toMatchObject([{ kind: 'granted' }])
     }
     expect(leader.replica?.status).toMatchObject({ role: 'leader', term: 1 })
-    // Both others are gone: then nobody leads, and the one that is left comes back with them.
+    // Both others are gone: then no member leads, and the remaining one recovers when they return.
     for (const site of others) cluster.crash(site)
     cluster.stalled.add(leader)
     cluster.advance(20_000)

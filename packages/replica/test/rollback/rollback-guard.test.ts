@@ -312,7 +312,7 @@ describe('members of an older version', () => {
 })
 
 describe('two histories', () => {
-  /** The leader and the victim have committed what the third lacks; the victim and the third go on without it. */
+  /** The leader and the victim have committed what the third lacks; the victim and the third continue without it. */
   function forked(options: ConstructorParameters<typeof Cluster>[2], more: number): { cluster: Service; old: Site } {
     const cluster = new Service(3, 1, options)
     const old = cluster.begin()
@@ -328,7 +328,7 @@ describe('two histories', () => {
     cluster.setBack(victim, copy)
     cluster.start(victim)
     cluster.start(third)
-    // Nobody alive can know.
+    // No live member can know.
     const next = cluster.elect()
     cluster.take(next, more)
     cluster.settle([victim, third])
@@ -383,7 +383,7 @@ describe('two histories', () => {
     const { cluster, old, victim, third, next } = sameTerm()
     cluster.take(next, more)
     cluster.settle([victim, third])
-    // As long as only one of them is there, nobody knows who is right, and neither counts the other.
+    // With only one of them present, neither history is known to be right, and neither member accepts the other.
     cluster.crash(third)
     cluster.start(old)
     cluster.advance(5_000)

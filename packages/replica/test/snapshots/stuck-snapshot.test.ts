@@ -4,7 +4,7 @@ import { loopOf, type Replica } from '../../src/replica.js'
 import type { DiskFile, Done } from '../../src/platform.js'
 import { Cluster, type Site } from '../support/cluster.js'
 
-/** Holds back the end of every snapshot write of a member: a slow disk, on which the log goes on. */
+/** Delays the end of every snapshot write of a member: a slow disk on which log writes continue. */
 class SlowSnapshots {
   private held: (() => void)[] = []
   private slow = true
