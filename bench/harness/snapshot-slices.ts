@@ -1,7 +1,7 @@
 import { PerformanceObserver } from 'node:perf_hooks'
 import type { LockState } from '@leasehold/core'
 // How a member makes a snapshot is no part of the package's interface.
-import { SnapshotMaker } from '../../packages/replica/src/driver/snapshot-maker.js'
+import { StateEncoder } from '../../packages/replica/src/snapshots/state-encoder.js'
 
 const SLICE_BYTES = 1024 * 1024
 
@@ -60,7 +60,7 @@ export async function snapshotInSlices(state: LockState, between: () => void): P
     timed(() => {
       const guard = (action: () => void): void => action()
       const done = (made: { readonly bytes: number }): void => resolve(made.bytes)
-      new SnapshotMaker(state, { clock, sliceBytes: SLICE_BYTES, guard, done }).start()
+      new StateEncoder(state, { clock, sliceBytes: SLICE_BYTES, guard, done }).start()
     })
   })
   // The observer is told of a collection some time after it.

@@ -5,9 +5,9 @@ import {
   type MemberInfo,
   type Network,
   type Platform,
-  quietLogger,
+  noopLogger,
   Replica,
-  type StateCopy,
+  type StateExport,
 } from '@leasehold/replica'
 import { backupHeader, backupPieces, NodeClock, NodeDisk, NodeRandom } from '@leasehold/replica/node'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PerformanceObserver } from 'node:perf_hooks'
 // How a folder is made is no part of the package's interface.
-import { found } from '../../packages/replica/src/storage.js'
+import { initializeFolder } from '../../packages/replica/src/storage/storage.js'
 import { print } from '../harness/comparison.js'
 import { writeResults } from '../harness/results-file.js'
 import { overlap, type Span } from '../harness/snapshot-slices.js'
@@ -101,7 +101,7 @@ export async function snapshotUses(holds: number): Promise<UsesMeasured> {
     const founding = { cluster: { id: CLUSTER, node: info.node, founders: [first] } }
     const replica = await new Promise<Replica>((resolve, reject) => {
       stretches.timed(() =>
-        Replica.open({ platform, founding, name: info.name }, (error, opened) =>
+        Replica.open({ platform, bootstrap: founding, name: info.name }, (error, opened) =>
           opened ? resolve(opened) : reject(error),
         ),
       )()
@@ -139,10 +139,10 @@ export async function snapshotUses(holds: number): Promise<UsesMeasured> {
 
 /** A backup as the service makes it, until its last piece is there. */
 async function backup(leader: Replica, stretches: Stretches): Promise<void> {
-  const copy = await new Promise<StateCopy>((resolve, reject) => {
+  const copy = await new Promise<StateExport>((resolve, reject) => {
     leader.read((view) => {
       if ('refused' in view) return reject(new Error(view.refused.code))
-      leader.copy((answer) => ('refused' in answer ? reject(new Error(answer.refused.code)) : resolve(answer)))
+      leader.exportState((answer) => ('refused' in answer ? reject(new Error(answer.refused.code)) : resolve(answer)))
     })
   })
   const facts = { cluster: CLUSTER, term: 1, member: 'n1', read: 'linearizable', takenAt: '', members: [] } as const
@@ -203,7 +203,7 @@ function timedPlatform(
     },
     random: new NodeRandom(),
     network,
-    log: quietLogger,
+    log: noopLogger,
   }
 }
 
@@ -213,7 +213,7 @@ function foundWith(disk: NodeDisk, info: MemberInfo, state: LockState): Promise<
   const identity = { node: info.node, name: info.name, cluster: CLUSTER, epoch: 1 }
   const snapshot = { index: state.index, term: 1, meta, state: state.snapshot() }
   return new Promise((resolve, reject) => {
-    found(disk, identity, snapshot, (error) => (error ? reject(error) : resolve()))
+    initializeFolder(disk, identity, snapshot, (error) => (error ? reject(error) : resolve()))
   })
 }
 

@@ -17,13 +17,13 @@ import { CLIENT_MESSAGES, ENTRIES, SERVER_MESSAGES } from '../../packages/core/t
 import { encodeEntry } from '../../packages/core/src/codec/commands.js'
 import { message } from '../../packages/raft/src/messages.js'
 import { decodeBody, encodeFrame, frameAt } from '../../packages/replica/src/log/frame.js'
-import { readSnapshot } from '../../packages/replica/src/snapshots/snapshots.js'
-import { decodeMeta } from '../../packages/replica/src/members.js'
-import { AcknowledgedMemory } from '../../packages/replica/src/driver/acknowledged.js'
+import { readSnapshot } from '../../packages/replica/src/snapshots/snapshot-store.js'
+import { decodeMeta } from '../../packages/replica/src/cluster-meta.js'
+import { AcknowledgedMemory } from '../../packages/replica/src/rollback/acknowledged-memory.js'
 import { readMessage, writeMessage } from '../../packages/replica/src/wire/consensus-messages.js'
 import { PeerFrames } from '../../packages/replica/src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../packages/replica/src/wire/statements.js'
-import { readChunk, readChunkAck } from '../../packages/replica/src/driver/snapshot-transfer.js'
+import { readChunk, readChunkAck } from '../../packages/replica/src/snapshots/snapshot-transfer.js'
 import { ROUTES } from '../../packages/server/src/http/app.js'
 import { parseCursor } from '../../packages/server/src/http/cursors.js'
 import { parseHoldHandle, parseSessionHandle } from '../../packages/server/src/http/handles.js'
@@ -80,7 +80,7 @@ const consensus: Message[] = [
 const memory = new AcknowledgedMemory()
 for (const node of [1, SELF, 9]) memory.note(node, { index: 4, term: 2 })
 const committed = { index: 4, term: 2, checksum: 7 }
-const statement = { asks: 3, answers: 5, committed, last: committed, evidence: committed, memory }
+const statement = { requestStart: 3, answeredStart: 5, committed, last: committed, evidence: committed, memory }
 const peers = new PeerFrames(CLUSTER, 1)
 const peerFrames = [
   ...consensus.map((one) => peers.encode('consensus', SELF, (writer) => writeMessage(writer, one))),

@@ -1,11 +1,11 @@
 import { type Command, type Cursor, type Index, LockState, type Millis, type Result } from '@leasehold/core'
-import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
-import { History, type HistoryOptions, type Recorded } from './driver/history.js'
+import type { AppliedBatch, Member, MemberStatus, ReadView } from './member.js'
+import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './driver/event-history.js'
 import { mintSecrets } from './driver/proposals.js'
 
 /** How often it looks whether something is due. */
 const TICK_MS = 20
-const HISTORY: HistoryOptions = { events: 100_000, bytes: 256 * 1024 * 1024 }
+const HISTORY: EventHistoryOptions = { events: 100_000, bytes: 256 * 1024 * 1024 }
 /** A watch may go back to the very beginning. */
 const BEFORE_ALL = -1 as Index
 
@@ -29,7 +29,7 @@ export class MemoryMember implements Member<LockState> {
   #epoch = 1
   #index = 0
   #open: { readonly command: Command; readonly done: (result: Result) => void }[] = []
-  #history = new History(1, BEFORE_ALL, HISTORY)
+  #history = new EventHistory(1, BEFORE_ALL, HISTORY)
   #secrets = 0
   #stopped = false
   #cancelTick: () => void = () => {}
@@ -87,7 +87,7 @@ export class MemoryMember implements Member<LockState> {
     return () => {}
   }
 
-  history(from: Cursor): readonly Recorded[] | undefined {
+  history(from: Cursor): readonly RecordedEvent[] | undefined {
     return this.#history.since(from)
   }
 
@@ -101,7 +101,7 @@ export class MemoryMember implements Member<LockState> {
   restore(epoch = this.#epoch + 1): void {
     this.#epoch = epoch
     this.state = this.state.withEpoch(epoch).state
-    this.#history = new History(epoch, this.#index as Index, HISTORY)
+    this.#history = new EventHistory(epoch, this.#index as Index, HISTORY)
   }
 
   /** Runs before these commands are applied. */

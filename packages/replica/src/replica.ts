@@ -9,19 +9,19 @@ import {
   type Token,
   tokenOf,
 } from '@leasehold/core'
-import type { AppliedBatch, Member, MemberStatus, ReadView } from './api.js'
-import { FolderWatch } from './driver/folder-watch.js'
+import type { AppliedBatch, Member, MemberStatus, ReadView } from './member.js'
+import { FolderWatch } from './storage/folder-watch.js'
 import { Listeners } from './driver/listeners.js'
 import { Loop } from './driver/loop.js'
-import type { ChangeResult, MembershipChange } from './driver/membership.js'
-import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './driver/options.js'
+import type { ChangeResult, MembershipChange } from './driver/membership-changes.js'
+import { type ReplicaOptions, type ReplicaSettings, settingsOf } from './replica-options.js'
 import { mintSecrets, needsRoom, refused } from './driver/proposals.js'
 import { type Reader, READS_MAX } from './driver/reads.js'
-import { foundFolder } from './founding.js'
-import type { MemberInfo } from './members.js'
-import type { CopyAnswer } from './state-copy.js'
-import { isFounded, markContradicted, openStorage, type Storage } from './storage.js'
-import { ContradictionError } from './storage-errors.js'
+import { bootstrapFolder } from './storage/bootstrap.js'
+import type { MemberInfo } from './cluster-meta.js'
+import type { ExportResult } from './snapshots/state-export.js'
+import { isInitialized, markContradicted, openStorage, type Storage } from './storage/storage.js'
+import { ContradictionError } from './storage/storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
@@ -30,7 +30,7 @@ const FOLDER_ANSWER_MS = 500
 /** While the disk is full, room is looked for this often. */
 const ROOM_RETRY_MS = 1000
 
-interface Told {
+interface ReportedStatus {
   readonly meta: Loop['meta']
   readonly leader: number
   readonly term: number
@@ -41,7 +41,7 @@ interface Told {
 }
 
 /** A member, its part, and how far its log agrees with the leader's. */
-export interface MemberStanding extends MemberInfo {
+export interface MemberProgress extends MemberInfo {
   readonly role: 'voter' | 'learner'
   readonly match: number | undefined
 }
@@ -66,11 +66,11 @@ export class Replica implements Member<LockState> {
   private roomRetryAt = 0
   private lastStatus = ''
   /** What the last status was made of. */
-  private told: Told | undefined
-  private stopped: (() => void)[] = []
+  private reported: ReportedStatus | undefined
+  private stopCallbacks: (() => void)[] = []
   private stopDeadline = 0
-  private readonly founded: Token | undefined
-  private marking = false
+  private readonly bootstrapToken: Token | undefined
+  private isMarking = false
 
   /**
    * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
@@ -88,11 +88,11 @@ export class Replica implements Member<LockState> {
         const storageOptions = { ...settings, changed: () => replica?.roomChanged() }
         openStorage(platform.disk, storageOptions, (error, storage) => {
           if (!storage) return finish(error)
-          const { passedOver } = storage.snapshots
-          if (passedOver) {
+          const { skipped } = storage.snapshots
+          if (skipped) {
             const text = 'the newest snapshot is damaged: the one before and the log stand in for it'
             platform.log.warn(text, {
-              error: passedOver.message,
+              error: skipped.message,
               hint: 'look at the disk: a second damage may not be made good',
             })
           }
@@ -106,8 +106,8 @@ export class Replica implements Member<LockState> {
           }
         })
       }
-      if (isFounded(platform.disk)) open(false)
-      else foundFolder(settings, (error, isFounder) => (error ? finish(error) : open(isFounder)))
+      if (isInitialized(platform.disk)) open(false)
+      else bootstrapFolder(settings, (error, isFounder) => (error ? finish(error) : open(isFounder)))
     } catch (error) {
       finish(error as Error)
     }
@@ -126,12 +126,12 @@ export class Replica implements Member<LockState> {
       settings,
       storage,
       guard: (action) => this.guard(action),
-      applied: (batch) => this.onAppliedListeners.call(batch),
-      rested: (applied) => this.rested(applied),
+      onApplied: (batch) => this.onAppliedListeners.call(batch),
+      idle: (applied) => this.loopIdle(applied),
       notLeader: () => this.notLeader(),
     })
     const { state } = this.loop.applier
-    if (founded) this.founded = tokenOf(state.epoch, state.counter)
+    if (founded) this.bootstrapToken = tokenOf(state.epoch, state.counter)
     const { disk, clock } = settings.platform
     if (disk.check !== undefined) {
       const check = storage.log.check.bind(storage.log)
@@ -141,8 +141,8 @@ export class Replica implements Member<LockState> {
   }
 
   /** Whether this start has founded the service on an empty folder, and where its tokens start: the first one is greater. */
-  get foundedAbove(): Token | undefined {
-    return this.founded
+  get bootstrappedAbove(): Token | undefined {
+    return this.bootstrapToken
   }
 
   get status(): MemberStatus {
@@ -160,7 +160,7 @@ export class Replica implements Member<LockState> {
       term: raft.term,
       commitIndex: raft.commit,
       appliedIndex: applier.index,
-      disk: this.full ? 'full' : 'ok',
+      disk: this.isFull ? 'full' : 'ok',
       failure: this.failure,
       failureHint: this.failureHint,
     }
@@ -172,26 +172,26 @@ export class Replica implements Member<LockState> {
     const minted = mintSecrets(command, this.settings.platform.random)
     const unfit = this.loop.proposals.add(minted, done, this.loop.batchBytes)
     if (unfit) return this.loop.defer(() => done(unfit))
-    this.loop.kick()
+    this.loop.scheduleRun()
   }
 
   read(done: Reader): void {
     const refusal = this.readRefusal()
     if (refusal) return this.loop.defer(() => done({ refused: refusal }))
     this.loop.reads.add(done)
-    this.loop.kick()
+    this.loop.scheduleRun()
   }
 
   stale(): ReadView<LockState> {
     return this.loop.view()
   }
 
-  copy(done: (answer: CopyAnswer) => void): void {
+  exportState(done: (answer: ExportResult) => void): void {
     const refuse = (): void => this.loop.defer(() => done({ refused: this.stoppedRefusal() }))
     if (this.phase !== 'running') return refuse()
     this.guard(() =>
-      this.loop.write({
-        written: ({ index, epoch, hash, state: { bytes, pieces } }) =>
+      this.loop.exportState({
+        exported: ({ index, epoch, hash, state: { bytes, pieces } }) =>
           this.loop.defer(() => done({ index, epoch, hash, bytes, pieces })),
         halted: refuse,
       }),
@@ -215,16 +215,16 @@ export class Replica implements Member<LockState> {
   }
 
   stop(done: () => void): void {
-    this.stopped.push(done)
+    this.stopCallbacks.push(done)
     if (this.phase === 'running') {
       this.phase = 'stopping'
       this.stopDeadline = this.settings.platform.clock.monotonicMs() + STOP_WAIT_MS
     }
-    this.loop.kick()
+    this.loop.scheduleRun()
   }
 
   /** The members as this one knows them. `match` is known to the leader only. */
-  get members(): readonly MemberStanding[] {
+  get members(): readonly MemberProgress[] {
     const { raft, meta } = this.loop
     const { progress } = raft.status
     return meta.members.map((member) => ({
@@ -248,7 +248,7 @@ export class Replica implements Member<LockState> {
     if (!member) throw new InvalidError(`${name} is no member`)
     this.guard(() => {
       this.loop.raft.transferLeadership(member.node)
-      this.loop.turn()
+      this.loop.run()
     })
   }
 
@@ -266,7 +266,7 @@ export class Replica implements Member<LockState> {
     const offStatus = this.onStatus(({ failure }) => failure !== undefined && end(failure))
     const end = (failure?: string): void => {
       // An entry that was not yet applied at the start may say that there are others: one of them may lead.
-      if (failure === undefined && !this.loop.tenure && this.loop.isAlone) return
+      if (failure === undefined && !this.loop.leadership && this.loop.isAlone) return
       off()
       offStatus()
       then(failure === undefined ? undefined : new StorageError(failure))
@@ -284,7 +284,7 @@ export class Replica implements Member<LockState> {
 
   private tick(): void {
     const now = this.settings.platform.clock.monotonicMs()
-    if (this.full && now >= this.roomRetryAt) {
+    if (this.isFull && now >= this.roomRetryAt) {
       this.roomRetryAt = now + ROOM_RETRY_MS
       this.storage.log.prepare()
       this.storage.snapshots.prepare()
@@ -306,22 +306,22 @@ export class Replica implements Member<LockState> {
     if (this.phase !== 'stopped') this.folder?.check(answer)
   }
 
-  private get full(): boolean {
-    return this.storage.log.full || this.storage.snapshots.full
+  private get isFull(): boolean {
+    return this.storage.log.isFull || this.storage.snapshots.isFull
   }
 
   private roomChanged(): void {
     this.guard(() => {
       const failure = this.storage.log.failure ?? this.storage.snapshots.failure
       if (failure) throw failure
-      this.tellStatus()
+      this.reportStatus()
       this.checkStopping()
     })
   }
 
-  private rested(applied: boolean): void {
+  private loopIdle(applied: boolean): void {
     if (applied) this.onIdleListeners.call()
-    this.tellStatus()
+    this.reportStatus()
     this.checkStopping()
   }
 
@@ -330,7 +330,7 @@ export class Replica implements Member<LockState> {
   private refusalOf(command: Command): Refused | undefined {
     if (this.phase !== 'running') return this.stoppedRefusal()
     if (this.loop.raft.role !== 'leader') return this.notLeader()
-    if (!this.full || !needsRoom(command)) return undefined
+    if (!this.isFull || !needsRoom(command)) return undefined
     const text = `the disk of ${this.settings.name} is full: ${command.kind} is refused`
     return refused('storage', text, 'release, renew and close go on; make room')
   }
@@ -358,20 +358,20 @@ export class Replica implements Member<LockState> {
 
   /** A graceful stop comes to its end when nothing is under way any more, or after its time. */
   private checkStopping(): void {
-    if (this.phase === 'stopped') return this.answerStopped()
+    if (this.phase === 'stopped') return this.finishStop()
     if (this.phase !== 'stopping' || this.loop.isWriting) return
     const now = this.settings.platform.clock.monotonicMs()
-    if (this.loop.isWaiting && this.loop.tenure && now < this.stopDeadline) return
+    if (this.loop.isWaiting && this.loop.leadership && now < this.stopDeadline) return
     this.halt()
   }
 
-  private answerStopped(): void {
-    if (!this.storage.log.quiet || !this.storage.snapshots.quiet || this.marking) return
-    const { stopped } = this
-    this.stopped = []
-    if (stopped.length === 0) return
+  private finishStop(): void {
+    if (!this.storage.log.isIdle || !this.storage.snapshots.isIdle || this.isMarking) return
+    const { stopCallbacks } = this
+    this.stopCallbacks = []
+    if (stopCallbacks.length === 0) return
     this.settings.release(() => {
-      for (const done of stopped) this.settings.platform.clock.after(0, done)
+      for (const done of stopCallbacks) this.settings.platform.clock.after(0, done)
     })
   }
 
@@ -381,8 +381,8 @@ export class Replica implements Member<LockState> {
     this.loop.halt(this.stoppedRefusal())
     this.storage.log.close()
     this.storage.snapshots.close()
-    this.tellStatus()
-    this.answerStopped()
+    this.reportStatus()
+    this.finishStop()
   }
 
   /** Runs a part of the program; what it throws stops the member. */
@@ -410,9 +410,9 @@ export class Replica implements Member<LockState> {
 
   /** The folder is given back when that is written down. */
   private markContradicted({ message }: ContradictionError): void {
-    this.marking = true
+    this.isMarking = true
     markContradicted(this.settings.platform.disk, message, () => {
-      this.marking = false
+      this.isMarking = false
       this.checkStopping()
     })
   }
@@ -423,21 +423,21 @@ export class Replica implements Member<LockState> {
     return raft.role === 'follower' && raft.isLearner ? 'learner' : raft.role
   }
 
-  private tellStatus(): void {
+  private reportStatus(): void {
     const { raft, meta } = this.loop
-    const { phase, role, full, failure, told } = this
+    const { phase, role, isFull, failure, reported } = this
     // Asked after every turn, and mostly nothing has changed: then no text is made of it.
     if (
-      told?.meta === meta &&
-      told.leader === raft.leader &&
-      told.term === raft.term &&
-      told.role === role &&
-      told.phase === phase &&
-      told.full === full &&
-      told.failure === failure
+      reported?.meta === meta &&
+      reported.leader === raft.leader &&
+      reported.term === raft.term &&
+      reported.role === role &&
+      reported.phase === phase &&
+      reported.full === isFull &&
+      reported.failure === failure
     )
       return
-    this.told = { meta, leader: raft.leader, term: raft.term, role, phase, full, failure }
+    this.reported = { meta, leader: raft.leader, term: raft.term, role, phase, full: isFull, failure }
     const { status } = this
     const { leader, leaderUrl, term, disk } = status
     const text = `${status.role} ${leader} ${leaderUrl} ${term} ${disk} ${failure}`

@@ -1,6 +1,6 @@
 import type { Millis, Result, SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import type { ChangeResult, MembershipChange } from '../src/driver/membership.js'
+import type { ChangeResult, MembershipChange } from '../src/driver/membership-changes.js'
 import { Cluster, type Site } from './support/cluster.js'
 import { acquire } from './support/world.js'
 

@@ -1,6 +1,6 @@
 import { type Index, type Result, StorageError } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import type { AppliedBatch } from '../src/api.js'
+import type { AppliedBatch } from '../src/member.js'
 import { Replica } from '../src/replica.js'
 import { seeded } from './support/sim-disk.js'
 import { acquire, World } from './support/world.js'
@@ -137,10 +137,10 @@ describe('a service of one', () => {
 
   it('takes an empty folder only when it may found on it', () => {
     const world = new World()
-    expect(() => world.open({ founding: undefined as never })).toThrow(/is empty/)
-    world.open({ founding: { epoch: 7 } })
+    expect(() => world.open({ bootstrap: undefined as never })).toThrow(/is empty/)
+    world.open({ bootstrap: { epoch: 7 } })
     expect(world.replica.status.epoch).toBe(7)
-    world.crash(() => 0, { founding: { epoch: 3 } })
+    world.crash(() => 0, { bootstrap: { epoch: 3 } })
     expect(world.replica.status.epoch).toBe(7)
   })
 
@@ -148,7 +148,7 @@ describe('a service of one', () => {
     for (let steps = 0; steps < 16; steps++) {
       for (let seed = 0; seed < 2; seed++) {
         const world = new World(seed)
-        Replica.open({ platform: world.platform, name: 'n1', founding: {}, segmentBytes: 256 * 1024 }, () => {})
+        Replica.open({ platform: world.platform, name: 'n1', bootstrap: {}, segmentBytes: 256 * 1024 }, () => {})
         for (let n = 0; n < steps; n++) if (!world.disk.runOne()) world.clock.runOne(world.clock.now + 5)
         world.crash(seeded(seed * 100 + steps))
         expect(world.openSession()).toBeGreaterThan(0)

@@ -9,12 +9,12 @@ import {
   UnknownOutcomeError,
 } from '@leasehold/core'
 import {
-  type CopyAnswer,
-  copyAtOnce,
+  type ExportResult,
+  exportAtOnce,
   type Logger,
   type Member,
   type ReadView,
-  type StateCopy,
+  type StateExport,
 } from '@leasehold/replica'
 import { COMMAND_TIMEOUT_MS, READ_TIMEOUT_MS } from './limits.js'
 
@@ -86,10 +86,12 @@ export class ReplicaClient {
   }
 
   /** The state at one linearizable point, or, with `stale`, as this member has it; made while others are served. */
-  async copy(stale: boolean): Promise<StateCopy> {
+  async copy(stale: boolean): Promise<StateExport> {
     const { member } = this
     const answer = await this.read(stale, ({ state }) =>
-      member.copy === undefined ? copyAtOnce(state) : new Promise<CopyAnswer>((resolve) => member.copy?.(resolve)),
+      member.exportState === undefined
+        ? exportAtOnce(state)
+        : new Promise<ExportResult>((resolve) => member.exportState?.(resolve)),
     )
     if ('refused' in answer) throw this.errorOf(answer.refused)
     return answer

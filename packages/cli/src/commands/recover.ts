@@ -41,7 +41,7 @@ Example:
       }
       const { recoverFolder } = await import('@leasehold/replica/node')
       const report = await withProgress({ json }, ({ step: steps }) =>
-        recoverFolder({ dir: data, epoch, takeOver: takeOver === true, steps }),
+        recoverFolder({ dir: data, epoch, takeOver: takeOver === true, progress: steps }),
       )
       if (json === true) return printJson({ data, ...report })
       print(`${data} is now a service of one, as member ${report.member} of a new cluster`)

@@ -35,7 +35,7 @@ Examples:
     .action(async (file: string, { data, epoch, name, json }: Options) => {
       const { restoreBackup } = await import('@leasehold/replica/node')
       const report = await withProgress({ json }, ({ step: steps }) =>
-        restoreBackup({ file, dir: data, epoch, steps, ...(name === undefined ? {} : { name }) }),
+        restoreBackup({ file, dir: data, epoch, progress: steps, ...(name === undefined ? {} : { name }) }),
       )
       if (json === true) return printJson({ data, ...report })
       const { backup } = report

@@ -28,7 +28,7 @@ Example:
     .action(async ({ data, takeOver, json }: Options) => {
       const { verifyFolder } = await import('@leasehold/replica/node')
       const content = await withProgress({ json }, ({ step: steps }) =>
-        verifyFolder({ dir: data, takeOver: takeOver === true, steps }),
+        verifyFolder({ dir: data, takeOver: takeOver === true, progress: steps }),
       )
       const { identity, meta, snapshots, log, commit, index, term, state, counts } = content
       const hash = state.hash()

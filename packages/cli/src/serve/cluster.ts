@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { InvalidError, UnavailableError } from '@leasehold/core'
-import type { ChangeResult, FoundingCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
+import type { ChangeResult, BootstrapCluster, Logger, MemberInfo, Network, Replica } from '@leasehold/replica'
 import {
   servePeerRequests,
   becomeVoter,
@@ -30,7 +30,7 @@ export interface ClusterPlace {
   readonly replica: {
     readonly name: string
     readonly network: Network
-    readonly cluster: FoundingCluster
+    readonly cluster: BootstrapCluster
     readonly epoch: number
   }
   /** The member runs: it answers others that begin. */

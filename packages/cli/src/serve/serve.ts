@@ -94,7 +94,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     const { epoch, cluster, member: name } = member.status
     const data = resolve(options.data)
-    const { foundedAbove } = member
+    const { bootstrappedAbove: foundedAbove } = member
     if (foundedAbove !== undefined) {
       log.info('a new service was founded', { cluster, epoch, tokensAbove: formatToken(foundedAbove), data })
     }

@@ -242,7 +242,7 @@ const ROWS: readonly Row[] = [
     'lease/lease-keeper.ts',
     "    this.#end('closed', 'its client was closed')\n    try {",
     '    try {',
-    'parts',
+    'close',
     'stops being held before its close is sent',
   ],
   [
@@ -400,7 +400,7 @@ const ROWS: readonly Row[] = [
     'coordination/once.ts',
     '  if (hasRun(before, slot)) return NOT_RUN\n',
     '',
-    'parts',
+    'coordination/once',
     'runs once per slot',
   ],
   [
@@ -408,7 +408,7 @@ const ROWS: readonly Row[] = [
     'coordination/once.ts',
     "if (onError === 'free' && hold",
     'if (hold',
-    'parts',
+    'coordination/once',
     'a throw keeps the slot',
   ],
   [
@@ -424,7 +424,7 @@ const ROWS: readonly Row[] = [
     'coordination/election.ts',
     "if (event.kind === 'freed' && event.id === shown?.id) return null",
     '',
-    'parts',
+    'coordination/election',
     'has one leader at a time',
   ],
   [
@@ -432,7 +432,7 @@ const ROWS: readonly Row[] = [
     'lease/session-pool.ts',
     "for (const keeper of this.#all) keeper.session.cancelAcquires('the client was closed')",
     '',
-    'parts',
+    'close',
     'drain waits for the holds',
   ],
   [

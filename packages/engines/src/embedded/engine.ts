@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Engine, ProtocolEngine } from '@leasehold/client'
 import { InvalidError, type LockState, nameProblem, StorageError } from '@leasehold/core'
-import { lockViews, type Member, noNetwork, quietLogger, Replica, StreamHub } from '@leasehold/replica'
+import { lockViews, type Member, noopNetwork, noopLogger, Replica, StreamHub } from '@leasehold/replica'
 import { NodeClock, NodeRandom, openNodeReplica } from '@leasehold/replica/node'
 import { LocalConnector } from './connector.js'
 import { MemoryDisk } from './memory-disk.js'
@@ -117,16 +117,16 @@ function openMemory(name: string): Promise<Replica> {
       disk: new MemoryDisk(name),
       clock: new NodeClock(),
       random: new NodeRandom(),
-      network: noNetwork,
-      log: quietLogger,
+      network: noopNetwork,
+      log: noopLogger,
     }
     const options = {
       platform,
       name: 'memory',
-      founding: {},
+      bootstrap: {},
       segmentBytes: MEMORY_SEGMENT_BYTES,
       snapshotBytes: MEMORY_SNAPSHOT_BYTES,
-      spares: 1,
+      spareSegments: 1,
       reserveBytes: 0,
     }
     Replica.open(options, (error, replica) => (replica ? resolve(replica) : reject(error)))

@@ -10,7 +10,7 @@ import {
   StorageError,
   Writer,
 } from '@leasehold/core'
-import { type AppliedBatch, History, type Recorded } from '@leasehold/replica'
+import { type AppliedBatch, EventHistory, type RecordedEvent } from '@leasehold/replica'
 import type { LogRow, Place } from './database.js'
 
 const HISTORY = { events: 10_000, bytes: 8 * 1024 * 1024 }
@@ -33,13 +33,13 @@ export class AppliedLog {
   place: Place
   /** The state's hash at the last agreed place. */
   checked = { index: 0, hash: '' }
-  #history: History
+  #history: EventHistory
 
   constructor(service: string, state: LockState, place: Place) {
     this.service = service
     this.state = state
     this.place = place
-    this.#history = new History(state.epoch, place.index as Index, HISTORY)
+    this.#history = new EventHistory(state.epoch, place.index as Index, HISTORY)
   }
 
   /** Applies one entry; `own` are its commands when the row does not carry them. */
@@ -64,13 +64,13 @@ export class AppliedLog {
     }
     const results = configure ? applied.results.slice(1) : applied.results
     this.place = { index, nonce: row.nonce }
-    if (newEpoch) this.#history = new History(row.epoch, index, HISTORY)
+    if (newEpoch) this.#history = new EventHistory(row.epoch, index, HISTORY)
     else this.#history.add(index, events)
     if (index % CHECK_ENTRIES === 0) this.checked = { index, hash: this.state.hash() }
     return { batch: { index, commands: results.length, pushes, events }, results, newEpoch }
   }
 
-  since(from: Cursor): readonly Recorded[] | undefined {
+  since(from: Cursor): readonly RecordedEvent[] | undefined {
     return this.#history.since(from)
   }
 }

@@ -16,7 +16,7 @@ import {
   type MemberStatus,
   mintSecrets,
   Proposals,
-  quietLogger,
+  noopLogger,
   type ReadView,
   refused,
   type Waiting,
@@ -69,9 +69,9 @@ export class PostgresMember implements Member<LockState> {
   readonly #log: AppliedLog
   readonly #proposals = new Proposals()
   readonly #own = new Set<SessionId>()
-  readonly #applied = new Listeners<[AppliedBatch]>(quietLogger)
-  readonly #idle = new Listeners<[]>(quietLogger)
-  readonly #statuses = new Listeners<[MemberStatus]>(quietLogger)
+  readonly #applied = new Listeners<[AppliedBatch]>(noopLogger)
+  readonly #idle = new Listeners<[]>(noopLogger)
+  readonly #statuses = new Listeners<[MemberStatus]>(noopLogger)
   #readers: Reader[] = []
   #running = false
   #stopped = false

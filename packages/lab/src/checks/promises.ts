@@ -1,4 +1,4 @@
-import type { Inspection, Peeked } from '@leasehold/replica'
+import type { Inspection, PeekedMessage } from '@leasehold/replica'
 import type { Violations } from './violation.js'
 
 interface Promised {
@@ -19,7 +19,7 @@ export class PromiseChecks {
   constructor(private readonly violations: Violations) {}
 
   /** A member says this to another one. */
-  says({ kind, from, to, term, index, reject }: Peeked): void {
+  says({ kind, from, to, term, index, reject }: PeekedMessage): void {
     if (reject) return
     if (kind === 'voteReply') {
       const promised = this.of(from, term)

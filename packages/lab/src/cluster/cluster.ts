@@ -1,6 +1,6 @@
 import { floorAt, LEVEL_MAX, type Limits, LockState, type Serial } from '@leasehold/core'
 import {
-  type FoundingCluster,
+  type BootstrapCluster,
   inspect,
   type MembershipChange,
   mintCluster,
@@ -47,7 +47,7 @@ export interface ClusterOptions {
  */
 export const LAB_SETTINGS: MemberSettings = {
   segmentBytes: 256 * 1024,
-  spares: 1,
+  spareSegments: 1,
   reserveBytes: 0,
   snapshotBytes: 32 * 1024,
   historyEvents: 2_000,
@@ -68,7 +68,7 @@ export class Cluster {
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
-  private record: Required<Omit<FoundingCluster, 'node'>>
+  private record: Required<Omit<BootstrapCluster, 'node'>>
 
   constructor(
     readonly world: World,
@@ -161,7 +161,7 @@ export class Cluster {
     const member = this.member(name)
     this.record = this.mint([name])
     this.joins(member)
-    restoreTo(member, member.founding as FoundingCluster, backup, { epoch, floor: this.floor() }, (state) => {
+    restoreTo(member, member.founding as BootstrapCluster, backup, { epoch, floor: this.floor() }, (state) => {
       this.checks.restored(state, { index: state.index, term: 1 })
       member.start()
     })

@@ -1,6 +1,6 @@
 import { LEVEL_MAX, type Limits } from '@leasehold/core'
 import {
-  type FoundingCluster,
+  type BootstrapCluster,
   inspect,
   lockViews,
   type Logger,
@@ -65,7 +65,7 @@ export class SimulatedMember {
   /** Why its replica stopped, the last time. */
   failure: string | undefined
   /** How it becomes a member of its cluster on an empty disk. */
-  founding: FoundingCluster | undefined
+  founding: BootstrapCluster | undefined
   /** How often its replica has stopped by itself. */
   failures = 0
   /** The process that was told that a write or sync has failed: it has nothing more to say to others. */
@@ -191,7 +191,7 @@ export class SimulatedMember {
       network: network(process, this),
       log: this.logger(),
     }
-    Replica.open({ ...settings, platform, name, url: this.url, founding }, (error, replica) => {
+    Replica.open({ ...settings, platform, name, url: this.url, bootstrap: founding }, (error, replica) => {
       if (!process.alive) return
       if (!replica) {
         this.refused = error

@@ -1,4 +1,4 @@
-import { type Network, type Peeked, peekMessage } from '@leasehold/replica'
+import { type Network, type PeekedMessage, peekMessage } from '@leasehold/replica'
 import type { Process } from '../world/process.js'
 import type { SimulatedMember } from './member.js'
 
@@ -13,7 +13,7 @@ export function peerNetwork(
   process: Process,
   member: SimulatedMember,
   nodeOf: (machine: string) => number | undefined,
-  says: (message: Peeked) => void,
+  says: (message: PeekedMessage) => void,
 ): Network {
   const { network } = process.world
   let peers: ReadonlyMap<number, string> = new Map()

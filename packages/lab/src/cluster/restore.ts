@@ -1,5 +1,5 @@
 import { LEVEL_MAX, LockState, type Serial } from '@leasehold/core'
-import { encodeMeta, type FoundingCluster, Snapshots, writeIdentity } from '@leasehold/replica'
+import { encodeMeta, type BootstrapCluster, SnapshotStore, writeIdentity } from '@leasehold/replica'
 import type { SimulatedMember } from './member.js'
 
 const US_PER_MS = 1000
@@ -11,7 +11,7 @@ const US_PER_MS = 1000
  */
 export function restoreTo(
   member: SimulatedMember,
-  founding: FoundingCluster,
+  founding: BootstrapCluster,
   backup: Uint8Array,
   { epoch, floor }: { readonly epoch: number; readonly floor: Serial },
   done: (state: LockState) => void,
@@ -28,7 +28,7 @@ export function restoreTo(
   const fail = (error: Error | undefined): void => {
     if (error) throw error
   }
-  const snapshots = new Snapshots(disk, { reserveBytes: 0, changed() {} })
+  const snapshots = new SnapshotStore(disk, { reserveBytes: 0, changed() {} })
   const content = { index: state.index, term: 1, meta, state: state.snapshot() }
   snapshots.save(
     content,

@@ -86,7 +86,7 @@ describe('the direct tests of a mutant', { timeout: 300_000 }, () => {
 
   it('fail with the bug in, and the first that does is named', async () => {
     expect(await failedTest(mutant)).toEqual({
-      file: 'replica/test/log/joining.test.ts',
+      file: 'replica/test/log/reconcile.test.ts',
       title: expect.stringContaining('is void when the entry at its index is of term 1'),
     })
   })

@@ -8,10 +8,10 @@ import {
   type Result,
 } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
-import type { AppliedBatch } from '../api.js'
+import type { AppliedBatch } from '../member.js'
 import { assert } from '../assert.js'
-import { entryBytes } from '../log/entries.js'
-import { History, type HistoryOptions, type Recorded } from './history.js'
+import { entryBytes } from '../log/entry-codec.js'
+import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './event-history.js'
 
 /** An entry of consensus itself: it moves the index, and nothing else. */
 const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
@@ -26,17 +26,17 @@ export class Applier {
   index: Index
   /** Bytes of the log since the last snapshot. */
   bytesSinceSnapshot = 0
-  private history: History
+  private history: EventHistory
 
   constructor(
     public state: LockState,
     index: number,
     /** Term of the last applied entry. */
     public term: number,
-    private readonly historyOptions: HistoryOptions,
+    private readonly historyOptions: EventHistoryOptions,
   ) {
     this.index = index as Index
-    this.history = new History(state.epoch, this.index, historyOptions)
+    this.history = new EventHistory(state.epoch, this.index, historyOptions)
   }
 
   /** Applies one entry. The results answer its commands, in order. */
@@ -63,10 +63,10 @@ export class Applier {
     this.index = index as Index
     this.term = term
     this.bytesSinceSnapshot = 0
-    this.history = new History(state.epoch, this.index, this.historyOptions)
+    this.history = new EventHistory(state.epoch, this.index, this.historyOptions)
   }
 
-  since(from: Cursor): readonly Recorded[] | undefined {
+  since(from: Cursor): readonly RecordedEvent[] | undefined {
     return this.history.since(from)
   }
 }

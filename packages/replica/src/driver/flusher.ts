@@ -32,21 +32,21 @@ export interface FlusherOptions {
 /** Writes to the log, one flush at a time. What comes up meanwhile goes together into the next: group commit. */
 export class Flusher {
   private waiting: Flush | undefined
-  private writing = false
-  private begun = 0
+  private isWriting = false
+  private startedMs = 0
   /** How long a write takes, in milliseconds. */
-  private average = 0
+  private averageMs = 0
 
   constructor(private readonly options: FlusherOptions) {}
 
   /** Nothing is being written, and nothing waits. */
-  get idle(): boolean {
-    return !this.writing && this.waiting === undefined
+  get isIdle(): boolean {
+    return !this.isWriting && this.waiting === undefined
   }
 
   /** How long the write under way has taken, in milliseconds; 0 when there is none. */
   get underWayMs(): number {
-    return this.writing ? this.options.clock.monotonicMs() - this.begun : 0
+    return this.isWriting ? this.options.clock.monotonicMs() - this.startedMs : 0
   }
 
   add(flush: Flush): void {
@@ -59,27 +59,27 @@ export class Flusher {
    */
   start(mayBlock: boolean): number | undefined {
     const flush = this.waiting
-    if (this.writing || !flush) return undefined
+    if (this.isWriting || !flush) return undefined
     const { log, clock, blocking, done } = this.options
     this.waiting = undefined
     if (!flush.mustSync) return flush.sequence
     const begun = clock.monotonicMs()
-    if (blocking && mayBlock && this.average < BLOCKING_MS && log.appendSync(flush)) {
-      this.note(begun)
+    if (blocking && mayBlock && this.averageMs < BLOCKING_MS && log.appendSync(flush)) {
+      this.noteDuration(begun)
       return flush.sequence
     }
-    this.writing = true
-    this.begun = begun
+    this.isWriting = true
+    this.startedMs = begun
     log.append(flush, (error) => {
-      this.writing = false
-      this.note(begun)
+      this.isWriting = false
+      this.noteDuration(begun)
       done(flush.sequence, error)
     })
     return undefined
   }
 
-  private note(begun: number): void {
-    this.average += (this.options.clock.monotonicMs() - begun - this.average) * WEIGHT
+  private noteDuration(begun: number): void {
+    this.averageMs += (this.options.clock.monotonicMs() - begun - this.averageMs) * WEIGHT
   }
 }
 

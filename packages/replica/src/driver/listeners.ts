@@ -17,21 +17,21 @@ export class Listeners<Arguments extends readonly unknown[]> {
       try {
         listener(...args)
       } catch (error) {
-        tellFailed(this.log, error)
+        logFailure(this.log, error)
       }
     }
   }
 }
 
 /** Runs somebody else's code. */
-export function guarded(log: Logger, action: () => void): void {
+export function runGuarded(log: Logger, action: () => void): void {
   try {
     action()
   } catch (error) {
-    tellFailed(log, error)
+    logFailure(log, error)
   }
 }
 
-function tellFailed(log: Logger, error: unknown): void {
+function logFailure(log: Logger, error: unknown): void {
   log.error('a callback failed', { error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
 }

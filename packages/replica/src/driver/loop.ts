@@ -1,28 +1,29 @@
 import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
-import { type Effects, type Entry, type Message, message, Raft } from '@leasehold/raft'
-import type { AppliedBatch, ReadView } from '../api.js'
+import { type Effects, type Entry, message, Raft } from '@leasehold/raft'
+import type { AppliedBatch, ReadView } from '../member.js'
 import { assert } from '../assert.js'
-import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../members.js'
-import type { Storage } from '../storage.js'
+import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../cluster-meta.js'
+import type { Storage } from '../storage/storage.js'
 import { Applier } from './applier.js'
-import { DeadSessions } from './dead-sessions.js'
-import { Floors } from './floors.js'
+import { DeadSessions } from '../leadership/dead-sessions.js'
+import { TermConfiguration } from '../leadership/term-configuration.js'
 import { Flusher } from './flusher.js'
-import { leaveHangingDisk } from './hanging-disk.js'
-import { LeaderClock } from './leader-clock.js'
-import { guarded } from './listeners.js'
-import { type ChangeResult, type MembershipChange, PendingChanges } from './membership.js'
-import type { ReplicaSettings } from './options.js'
+import { handOverOnHangingDisk } from '../leadership/hanging-disk.js'
+import { LeaderClock } from '../clock/leader-clock.js'
+import { GatedMessages } from './gated-messages.js'
+import { runGuarded } from './listeners.js'
+import { type ChangeResult, type MembershipChange, PendingMembershipChanges } from './membership-changes.js'
+import type { ReplicaSettings } from '../replica-options.js'
 import { Peers } from './peers.js'
 import { Proposals, refused } from './proposals.js'
 import { Reads } from './reads.js'
-import type { Received } from './snapshot-transfer.js'
-import { type Installable, Snapshotting } from './snapshotting.js'
-import { ClockRate } from './clock-rate.js'
-import { Stamps } from './stamps.js'
+import type { ReceivedSnapshot } from '../snapshots/snapshot-transfer.js'
+import { type Installable, SnapshotManager } from '../snapshots/snapshot-manager.js'
+import { ClockRate } from '../clock/clock-rate.js'
+import { PendingTimestamps } from '../clock/pending-timestamps.js'
 import { StateHashes } from './state-hashes.js'
-import { type StateWish, StateWriter } from './state-writer.js'
-import { Tenure } from './tenure.js'
+import { type ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
+import { Leadership } from '../leadership/leadership.js'
 
 /** Entries that were proposed and are not yet applied. */
 const IN_FLIGHT_MAX = 256
@@ -36,9 +37,9 @@ export interface LoopOptions {
   readonly storage: Storage
   /** Runs a part of the member; what it throws stops it. */
   readonly guard: (action: () => void) => void
-  readonly applied: (batch: AppliedBatch) => void
+  readonly onApplied: (batch: AppliedBatch) => void
   /** A burst is over; `applied` says whether anything was applied in it. */
-  readonly rested: (applied: boolean) => void
+  readonly idle: (applied: boolean) => void
   readonly notLeader: () => Refused
 }
 
@@ -50,30 +51,30 @@ export class Loop {
   readonly reads = new Reads()
   readonly batchBytes: number
   meta: ClusterMeta
-  tenure: Tenure | undefined
+  leadership: Leadership | undefined
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
   readonly peers: Peers
 
   private readonly flusher: Flusher
-  private readonly writer: StateWriter
-  private readonly snapshotting: Snapshotting
-  private readonly stamps = new Stamps()
-  private readonly rate = new ClockRate()
+  private readonly exporter: StateExporter
+  private readonly snapshots: SnapshotManager
+  private readonly timestamps = new PendingTimestamps()
+  private readonly clockRate = new ClockRate()
   private readonly hashes = new StateHashes()
-  private readonly floors: Floors
-  private readonly gated: { readonly sequence: number; readonly messages: readonly Message[] }[] = []
-  private readonly changes: PendingChanges
+  private readonly termConfiguration: TermConfiguration
+  private readonly gated = new GatedMessages()
+  private readonly changes: PendingMembershipChanges
   private installable: Installable | undefined
-  private readonly dead = new DeadSessions()
+  private readonly deadSessions = new DeadSessions()
   /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
   private refusedBatch = false
-  private running = false
+  private isRunning = false
   private closing = false
-  private cancelKick: (() => void) | undefined
-  private cancelDue: (() => void) | undefined
-  private later: (() => void)[] = []
+  private cancelScheduledRun: (() => void) | undefined
+  private cancelDueTimer: (() => void) | undefined
+  private deferred: (() => void)[] = []
 
   constructor(private readonly options: LoopOptions) {
     const { settings, storage, guard } = options
@@ -91,7 +92,7 @@ export class Loop {
       limits: { electionTicks: settings.electionTicks, appendBytesMax: this.batchBytes },
       random: (limit) => platform.random.below(limit),
     })
-    this.changes = new PendingChanges(this.raft)
+    this.changes = new PendingMembershipChanges(this.raft)
     this.flusher = new Flusher({
       log,
       clock: platform.clock,
@@ -100,52 +101,58 @@ export class Loop {
     })
     const { applier } = this
     const slices = { clock: platform.clock, sliceBytes: settings.snapshotSliceBytes, guard }
-    this.writer = new StateWriter({ ...slices, applier, meta: () => this.meta })
-    this.snapshotting = new Snapshotting({
+    this.exporter = new StateExporter({ ...slices, applier, meta: () => this.meta })
+    this.snapshots = new SnapshotManager({
       ...slices,
       storage,
       applier,
-      writer: this.writer,
+      exporter: this.exporter,
       log: platform.log,
       committed: () => this.raft.commit,
-      taken: (meta, cut) => {
+      saved: (meta, cut) => {
         this.raft.snapshotTaken(meta)
         if (cut > 0) this.raft.compact(cut)
         log.compact(cut)
         this.peers.save()
-        this.turn()
+        this.run()
       },
     })
-    this.floors = new Floors({ ...platform, self: identity.node, enabled: settings.clockFloors })
-    this.peers = new Peers({
+    this.termConfiguration = new TermConfiguration({ ...platform, self: identity.node, enabled: settings.clockFloors })
+    this.peers = this.#createPeers()
+    this.peers.setMembers(this.meta.members)
+    this.timestamps.note(log.recovered)
+    if (this.isAlone) this.raft.campaign()
+    this.scheduleRun()
+  }
+
+  #createPeers(): Peers {
+    const { settings, storage, guard } = this.options
+    return new Peers({
       settings,
-      identity,
+      identity: storage.identity,
       raft: this.raft,
       guard,
       step: (received) => {
         this.raft.step(received)
-        this.turn()
+        this.run()
       },
       ended: (node) => {
         this.raft.processEnded(node)
-        this.turn()
+        this.run()
       },
-      writer: this.writer,
+      exporter: this.exporter,
       transferred: (to, done) => {
         this.raft.reportSnapshot(to, done)
-        this.turn()
+        this.run()
       },
-      install: (received) => this.takeIn(received),
+      install: (received) => this.receiveSnapshot(received),
       hash: (from, index, hash) => this.compare(from, index, hash),
       level: (from, level) => {
-        this.floors.announced(from, level)
-        if (this.tenure?.ready) this.configure(this.floors.raised(this.applier.state.level, this.meta.members))
+        this.termConfiguration.announced(from, level)
+        if (this.leadership?.ready)
+          this.configure(this.termConfiguration.raised(this.applier.state.level, this.meta.members))
       },
     })
-    this.peers.setMembers(this.meta.members)
-    this.stamps.note(log.recovered)
-    if (this.isAlone) this.raft.campaign()
-    this.kick()
   }
 
   /** This member is the only voter. */
@@ -154,14 +161,14 @@ export class Loop {
     return voters.length === 1 && voters[0] === this.raft.id && votersOutgoing.length === 0
   }
 
-  /** Something is under way whose end must be waited for. */
+  /** A write is under way whose end must be awaited. */
   get isWriting(): boolean {
-    return !this.flusher.idle || this.snapshotting.busy || this.peers.isSaving
+    return !this.flusher.isIdle || this.snapshots.isBusy || this.peers.isSaving
   }
 
   /** Commands have no outcome yet. */
   get isWaiting(): boolean {
-    return this.proposals.count > 0 || (this.tenure?.waiting.size ?? 0) > 0
+    return this.proposals.count > 0 || (this.leadership?.pending.size ?? 0) > 0
   }
 
   view(): ReadView<LockState> {
@@ -169,43 +176,43 @@ export class Loop {
   }
 
   /** Writes the state down as it is now, or later, in slices. */
-  write(wish: StateWish): void {
-    this.writer.want(wish)
+  exportState(request: ExportRequest): void {
+    this.exporter.request(request)
   }
 
   /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
-  kick(): void {
-    this.cancelKick ??= this.options.settings.platform.clock.after(0, () => {
-      this.cancelKick = undefined
-      if (this.halted) this.handOutLater()
-      this.options.guard(() => this.turn())
+  scheduleRun(): void {
+    this.cancelScheduledRun ??= this.options.settings.platform.clock.after(0, () => {
+      this.cancelScheduledRun = undefined
+      if (this.halted) this.runDeferred()
+      this.options.guard(() => this.run())
     })
   }
 
   /** Runs `action` after the present call. */
   defer(action: () => void): void {
-    this.later.push(action)
-    this.kick()
+    this.deferred.push(action)
+    this.scheduleRun()
   }
 
   tick(): void {
     const { settings } = this.options
-    this.tenure?.clock.read(settings.platform.clock.monotonicMs())
+    this.leadership?.clock.read(settings.platform.clock.monotonicMs())
     this.raft.tick()
     const electionTimeoutMs = settings.electionTicks * settings.tickMs
-    leaveHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
+    handOverOnHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
-    if (this.floors.announces(this.raft.leader, this.applier.state.level))
+    if (this.termConfiguration.announces(this.raft.leader, this.applier.state.level))
       this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
     if (this.reads.tick(2 * settings.electionTicks)) {
       this.raft.abandonReads()
-      this.refuseReads(refused('no-quorum', 'no quorum confirmed the read'))
+      this.rejectReads(refused('no-quorum', 'no quorum confirmed the read'))
     }
-    this.turn()
+    this.run()
   }
 
   /** Does what can be done now, and closes the open batch if the disk is free. */
-  turn(): void {
+  run(): void {
     this.closing = true
     this.advance()
   }
@@ -214,28 +221,28 @@ export class Loop {
   change(change: MembershipChange, done: (result: ChangeResult) => void): void {
     const refusal = this.changes.propose(change, this.meta, done)
     if (refusal) this.defer(() => done(refusal))
-    else this.kick()
+    else this.scheduleRun()
   }
 
   halt(refusal: Refused): void {
     this.halted = true
-    this.cancelDue?.()
-    this.snapshotting.halt()
-    this.endTenure(refusal)
-    this.writer.halt()
+    this.cancelDueTimer?.()
+    this.snapshots.halt()
+    this.endLeadership(refusal)
+    this.exporter.halt()
     this.peers.close()
-    this.handOutLater()
+    this.runDeferred()
   }
 
   private flushed(sequence: number, error: Error | undefined): void {
     if (error) throw error
     this.persisted(sequence)
-    this.turn()
+    this.run()
   }
 
   private advance(): void {
-    if (this.running || this.halted) return
-    this.running = true
+    if (this.isRunning || this.halted) return
+    this.isRunning = true
     let applied = false
     try {
       for (let round = 0, more = true; more; round++) {
@@ -251,54 +258,54 @@ export class Loop {
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
         for (const context of effects.readsLost) more = this.reads.lost(context) || more
-        if (effects.snapshotWanted) this.snapshotting.take()
+        if (effects.snapshotWanted) this.snapshots.take()
         more = this.changeRole() || more
         this.answerReads()
         if (this.halted) return
       }
     } finally {
-      this.running = false
+      this.isRunning = false
     }
     this.closing = false
     const more = (this.proposals.count > 0 && !this.refusedBatch) || this.reads.canBegin
-    if (this.tenure?.ready && this.flusher.idle && this.hasRoom && more) this.kick()
-    this.handOutLater()
+    if (this.leadership?.ready && this.flusher.isIdle && this.hasRoom && more) this.scheduleRun()
+    this.runDeferred()
     this.takeSnapshot()
     if (this.halted) return
-    this.armDue()
-    this.options.rested(applied)
+    this.armDueTimer()
+    this.options.idle(applied)
   }
 
   private answerReads(): void {
     const { log } = this.options.settings.platform
-    for (const reader of this.reads.ready(this.applier.index)) guarded(log, () => reader(this.view()))
+    for (const reader of this.reads.ready(this.applier.index)) runGuarded(log, () => reader(this.view()))
   }
 
   private get hasRoom(): boolean {
-    return this.raft.transferee === 0 && (this.tenure?.waiting.size ?? 0) < IN_FLIGHT_MAX
+    return this.raft.transferee === 0 && (this.leadership?.pending.size ?? 0) < IN_FLIGHT_MAX
   }
 
   /** Proposes the open batch, or an empty entry if time must move. */
   private closeBatch(): void {
-    const { tenure } = this
-    if (!this.closing || !tenure?.ready || !this.flusher.idle || !this.hasRoom) return
+    const { leadership } = this
+    if (!this.closing || !leadership?.ready || !this.flusher.isIdle || !this.hasRoom) return
     const now = this.options.settings.platform.clock.monotonicMs()
     const { state } = this.applier
-    if (this.proposals.count === 0 && !tenure.wantsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
+    if (this.proposals.count === 0 && !leadership.needsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
     this.closing = false
-    const at = tenure.stamp(now, state.now)
+    const at = leadership.stamp(now, state.now)
     const { data, batch } = this.proposals.close(at, this.batchBytes)
     const index = this.raft.propose([data])
     this.refusedBatch = index === undefined
     if (index === undefined) this.proposals.reopen(batch)
-    else tenure.proposed(index as Index, at, batch)
+    else leadership.proposed(index as Index, at, batch)
   }
 
   private beginReads(): void {
-    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.tenure?.ready)) return
+    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.leadership?.ready)) return
     const context = this.reads.begin()
     if (context === undefined || this.raft.read(context)) return
-    this.refuseReads(this.options.notLeader())
+    this.rejectReads(this.options.notLeader())
   }
 
   /** Returns whether something became durable at once. */
@@ -307,12 +314,12 @@ export class Loop {
     if (persist) {
       const { sequence, hardState, entries, snapshot, mustSync } = persist
       if (snapshot) this.install(snapshot.index)
-      this.stamps.note(entries)
+      this.timestamps.note(entries)
       const { clock, log } = this.options.settings.platform
-      if (this.raft.role === 'follower') this.rate.compare(this.raft.term, entries, clock.monotonicMs(), log)
+      if (this.raft.role === 'follower') this.clockRate.compare(this.raft.term, entries, clock.monotonicMs(), log)
       const base = snapshot && { index: snapshot.index, term: snapshot.term }
       this.flusher.add({ sequence, hardState, entries, base, mustSync })
-      if (gated.length > 0) this.gated.push({ sequence, messages: gated })
+      this.gated.add(sequence, gated)
     } else for (const out of gated) this.peers.send(out)
     const sequence = this.flusher.start(effects.committed.length === 0)
     if (sequence !== undefined) this.persisted(sequence)
@@ -321,21 +328,18 @@ export class Loop {
 
   private persisted(sequence: number): void {
     this.raft.persisted(sequence)
-    for (let [first] = this.gated; first !== undefined && first.sequence <= sequence; [first] = this.gated) {
-      this.gated.shift()
-      for (const out of first.messages) this.peers.send(out)
-    }
+    this.gated.release(sequence, (out) => this.peers.send(out))
   }
 
   private applyCommitted(entries: readonly Entry[]): boolean {
     for (const entry of entries) {
       const { batch, results } = this.applier.apply(entry)
-      this.stamps.applied(entry.index)
+      this.timestamps.applied(entry.index)
       if (entry.kind === 'configuration') this.changeMembers(entry)
-      this.options.applied(batch)
+      this.options.onApplied(batch)
       this.answer(batch.index, results)
-      if (this.tenure && batch.index === this.tenure.opening && entry.term === this.tenure.term)
-        this.becomeReady(this.tenure)
+      if (this.leadership && batch.index === this.leadership.opening && entry.term === this.leadership.term)
+        this.becomeReady(this.leadership)
       if (entry.index % this.options.settings.compareEvery === 0) this.announceHash()
     }
     if (entries.length > 0) this.raft.applied(this.applier.index)
@@ -343,14 +347,14 @@ export class Loop {
   }
 
   private answer(index: Index, results: readonly Result[]): void {
-    const batch = this.tenure?.take(index)
+    const batch = this.leadership?.take(index)
     if (!batch) return
     assert(
       batch.length === results.length,
       () => `${results.length} results for ${batch.length} commands of entry ${index}`,
     )
     const { log } = this.options.settings.platform
-    batch.forEach(({ answer }, i) => guarded(log, () => answer(results[i] as Result)))
+    batch.forEach(({ answer }, i) => runGuarded(log, () => answer(results[i] as Result)))
   }
 
   private changeMembers(entry: Extract<Entry, { kind: 'configuration' }>): void {
@@ -359,100 +363,96 @@ export class Loop {
     this.meta = { ...this.meta, configuration, members }
     this.peers.setMembers(members)
     const waiting = this.changes.take(entry.index)
-    if (waiting) this.later.push(() => waiting({ kind: 'changed', index: entry.index }))
+    if (waiting) this.deferred.push(() => waiting({ kind: 'changed', index: entry.index }))
   }
-
-  // --- leadership ---
 
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
   private changeRole(): boolean {
     const { role, term } = this.raft
-    if (this.tenure && (role !== 'leader' || this.tenure.term !== term)) {
-      this.options.settings.platform.log.info('leads no more', { term: this.tenure.term, now: term })
-      this.endTenure(this.options.notLeader())
+    if (this.leadership && (role !== 'leader' || this.leadership.term !== term)) {
+      this.options.settings.platform.log.info('leads no more', { term: this.leadership.term, now: term })
+      this.endLeadership(this.options.notLeader())
     }
-    if (role !== 'leader' || this.tenure) return false
+    if (role !== 'leader' || this.leadership) return false
     const { platform, tickMs } = this.options.settings
-    const base = this.stamps.highest(this.applier.state.now)
+    const base = this.timestamps.highest(this.applier.state.now)
     const now = platform.clock.monotonicMs()
     const clock = new LeaderClock(base, now, tickMs)
     const first = new Proposals()
-    const command = this.floors.opening(this.applier.state.level, this.meta.members)
+    const command = this.termConfiguration.opening(this.applier.state.level, this.meta.members)
     if (command !== undefined) first.addFirst(command)
     const opening = this.raft.propose([first.close(clock.stamp(now, base), this.batchBytes).data])
     assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
-    this.tenure = new Tenure(term, opening as Index, clock, base)
+    this.leadership = new Leadership(term, opening as Index, clock, base)
     this.refusedBatch = false
     platform.log.info('leads', { term, index: opening })
     return true
   }
 
-  private becomeReady(tenure: Tenure): void {
-    tenure.ready = true
+  private becomeReady(leadership: Leadership): void {
+    leadership.ready = true
     this.closing = true
     if (this.options.settings.endLocalSessions) {
-      for (const command of this.dead.ends(this.applier.state)) this.proposals.addFirst(command)
+      for (const command of this.deadSessions.closeCommands(this.applier.state)) this.proposals.addFirst(command)
     }
     // In front of everything else that may grant.
-    this.configure(this.floors.following(this.applier.state.level))
+    this.configure(this.termConfiguration.following(this.applier.state.level))
   }
 
-  private endTenure(refusal: Refused): void {
-    const { tenure } = this
-    this.tenure = undefined
+  private endLeadership(refusal: Refused): void {
+    const { leadership } = this
+    this.leadership = undefined
     const hint = 'repeat it with the same request number'
     const lost = refused('unknown-outcome', 'leadership was lost before the outcome was known', hint)
-    for (const batch of tenure?.waiting.values() ?? []) {
-      for (const { answer } of batch) this.later.push(() => answer(lost))
+    for (const batch of leadership?.pending.values() ?? []) {
+      for (const { answer } of batch) this.deferred.push(() => answer(lost))
     }
-    for (const answer of this.proposals.drain()) this.later.push(() => answer(refusal))
-    this.refuseReads(refusal)
-    for (const waiting of this.changes.drain()) this.later.push(() => waiting(lost))
+    for (const answer of this.proposals.drain()) this.deferred.push(() => answer(refusal))
+    this.rejectReads(refusal)
+    for (const waiting of this.changes.drain()) this.deferred.push(() => waiting(lost))
     this.peers.stopTransfers()
   }
 
-  private refuseReads(refusal: Refused): void {
-    for (const reader of this.reads.drain()) this.later.push(() => reader({ refused: refusal }))
+  private rejectReads(refusal: Refused): void {
+    for (const reader of this.reads.drain()) this.deferred.push(() => reader({ refused: refusal }))
   }
 
   /** A timer for what is due before the next tick. */
-  private armDue(): void {
-    this.cancelDue?.()
-    this.cancelDue = undefined
-    if (!this.tenure?.ready || this.refusedBatch) return
+  private armDueTimer(): void {
+    this.cancelDueTimer?.()
+    this.cancelDueTimer = undefined
+    if (!this.leadership?.ready || this.refusedBatch) return
     const due = this.applier.state.nextDeadline()
-    if (due === undefined || this.tenure.lastStamp >= due) return
+    if (due === undefined || this.leadership.lastStamp >= due) return
     const { platform, tickMs } = this.options.settings
-    const delay = Math.max(1, due - this.tenure.clock.read(platform.clock.monotonicMs()))
+    const delay = Math.max(1, due - this.leadership.clock.read(platform.clock.monotonicMs()))
     if (delay >= tickMs) return
-    this.cancelDue = platform.clock.after(delay, () => {
-      this.cancelDue = undefined
-      this.options.guard(() => this.turn())
+    this.cancelDueTimer = platform.clock.after(delay, () => {
+      this.cancelDueTimer = undefined
+      this.options.guard(() => this.run())
     })
   }
 
-  // --- snapshots and hashes ---
-
   private takeSnapshot(): void {
     const { settings, storage } = this.options
-    const full = storage.log.full || storage.snapshots.full
-    this.snapshotting.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
+    const full = storage.log.isFull || storage.snapshots.isFull
+    this.snapshots.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
   }
 
   /**
    * A snapshot of the leader has arrived: first it becomes durable, then consensus takes it. Its leader may have been replaced
    * meanwhile: what is durable is installed all the same, as a restart would do.
    */
-  private takeIn(received: Received): void {
+  private receiveSnapshot(received: ReceivedSnapshot): void {
     const { from, leaderTerm, index, term, meta } = received
-    this.snapshotting.takeIn(received, (outcome) => {
+    this.snapshots.receiveSnapshot(received, (outcome) => {
       if (outcome === 'failed') return this.peers.installed('failed')
       this.installable = outcome === 'known' ? undefined : outcome
       const { configuration } = decodeMeta(meta)
       const snapshot = { index, term, configuration }
       this.raft.step(message({ kind: 'snapshot', from, to: this.raft.id, term: leaderTerm, snapshot }))
       this.raft.snapshotArrived(snapshot)
-      this.turn()
+      this.run()
       this.installable = undefined
       this.peers.installed('done')
     })
@@ -467,16 +467,16 @@ export class Loop {
     )
     this.applier.install(installable.state, index, installable.received.term)
     this.meta = installable.meta
-    this.stamps.clear()
+    this.timestamps.clear()
     this.peers.setMembers(this.meta.members)
-    this.options.applied({ index: index as Index, commands: 0, pushes: [], events: [] })
+    this.options.onApplied({ index: index as Index, commands: 0, pushes: [], events: [] })
   }
 
   /** Puts a command of this leader in front of all others. */
   private configure(command: Command | undefined): void {
     if (command === undefined) return
     this.proposals.addFirst(command)
-    this.kick()
+    this.scheduleRun()
   }
 
   private announceHash(): void {
@@ -491,10 +491,10 @@ export class Loop {
     assert(problem === undefined, () => problem as string)
   }
 
-  private handOutLater(): void {
-    const { later } = this
-    if (later.length === 0) return
-    this.later = []
-    for (const action of later) guarded(this.options.settings.platform.log, action)
+  private runDeferred(): void {
+    const { deferred } = this
+    if (deferred.length === 0) return
+    this.deferred = []
+    for (const action of deferred) runGuarded(this.options.settings.platform.log, action)
   }
 }

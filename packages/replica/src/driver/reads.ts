@@ -1,9 +1,9 @@
 import type { LockState } from '@leasehold/core'
-import type { Member } from '../api.js'
+import type { Member } from '../member.js'
 
 export type Reader = Parameters<Member<LockState>['read']>[0]
 
-const NOBODY: readonly Reader[] = []
+const NO_READERS: readonly Reader[] = []
 
 /** Reads that wait; more are refused with `limit`. */
 export const READS_MAX = 65_536
@@ -14,7 +14,7 @@ export const READS_MAX = 65_536
  */
 export class Reads {
   private waiting: Reader[] = []
-  private asked: { readonly context: number; readonly readers: readonly Reader[] } | undefined
+  private round: { readonly context: number; readonly readers: readonly Reader[] } | undefined
   private confirmed: { readonly index: number; readonly readers: readonly Reader[] }[] = []
   private nextContext = 1
   private ticks = 0
@@ -26,7 +26,7 @@ export class Reads {
 
   /** Whether {@link Reads.begin} would begin a round. */
   get canBegin(): boolean {
-    return this.waiting.length > 0 && this.asked === undefined
+    return this.waiting.length > 0 && this.round === undefined
   }
 
   add(reader: Reader): void {
@@ -35,36 +35,36 @@ export class Reads {
 
   /** Begins a round. Returns what consensus is asked with; undefined: nothing waits, or a round is under way. */
   begin(): number | undefined {
-    if (this.waiting.length === 0 || this.asked) return undefined
-    this.asked = { context: this.nextContext++, readers: this.waiting }
+    if (this.waiting.length === 0 || this.round) return undefined
+    this.round = { context: this.nextContext++, readers: this.waiting }
     this.waiting = []
-    return this.asked.context
+    return this.round.context
   }
 
   /** Consensus has dropped the question of the present round: its readers are asked for again. True if there are any. */
   lost(context: number): boolean {
-    if (this.asked?.context !== context) return false
-    this.waiting = [...this.asked.readers, ...this.waiting]
-    this.asked = undefined
+    if (this.round?.context !== context) return false
+    this.waiting = [...this.round.readers, ...this.waiting]
+    this.round = undefined
     return true
   }
 
   confirm(context: number, index: number): void {
-    if (this.asked?.context !== context) return
-    this.confirmed.push({ index, readers: this.asked.readers })
-    this.asked = undefined
+    if (this.round?.context !== context) return
+    this.confirmed.push({ index, readers: this.round.readers })
+    this.round = undefined
     this.ticks = 0
   }
 
   /** Whether no round has been confirmed for `ticksMax`, though some wait for one: also while none can be asked for. */
   tick(ticksMax: number): boolean {
-    this.ticks = this.asked === undefined && this.waiting.length === 0 ? 0 : this.ticks + 1
+    this.ticks = this.round === undefined && this.waiting.length === 0 ? 0 : this.ticks + 1
     return this.ticks > ticksMax
   }
 
   /** Those that may run at `applied`, in order. */
   ready(applied: number): readonly Reader[] {
-    if (this.confirmed.length === 0) return NOBODY
+    if (this.confirmed.length === 0) return NO_READERS
     const ready: Reader[] = []
     while (this.confirmed.length > 0 && (this.confirmed[0] as { index: number }).index <= applied) {
       ready.push(...(this.confirmed.shift() as { readers: readonly Reader[] }).readers)
@@ -74,9 +74,9 @@ export class Reads {
 
   /** Takes all that wait, wherever, to be refused. */
   drain(): Reader[] {
-    const all = [...this.confirmed.flatMap((round) => round.readers), ...(this.asked?.readers ?? []), ...this.waiting]
+    const all = [...this.confirmed.flatMap((round) => round.readers), ...(this.round?.readers ?? []), ...this.waiting]
     this.confirmed = []
-    this.asked = undefined
+    this.round = undefined
     this.waiting = []
     this.ticks = 0
     return all

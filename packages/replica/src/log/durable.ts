@@ -1,5 +1,5 @@
 import type { Disk, DiskFile } from '../platform.js'
-import { writeFailed } from '../storage-errors.js'
+import { writeFailed } from '../storage/storage-errors.js'
 import type { Recovered } from './recovery.js'
 
 const EVIDENCE = new Uint8Array([0xff])

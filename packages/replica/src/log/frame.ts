@@ -1,7 +1,7 @@
 import { CodecError, crc32, Reader, Writer } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { allZero } from '../zeros.js'
-import { readEntries, writeEntries } from './entries.js'
+import { allZero } from './all-zero.js'
+import { readEntries, writeEntries } from './entry-codec.js'
 
 /**
  * A frame is what one flush writes: one group commit. All numbers are little-endian.

@@ -2,14 +2,14 @@ import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { type StorageError, Writer } from '@leasehold/core'
 import { assert } from '../assert.js'
 import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
-import { FolderLostError, writeFailed } from '../storage-errors.js'
-import { entryBytes } from './entries.js'
+import { FolderLostError, writeFailed } from '../storage/storage-errors.js'
+import { entryBytes } from './entry-codec.js'
 import { makeDurable } from './durable.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody } from './frame.js'
-import { checkHardState, joinSnapshot } from './joining.js'
-import { isMark, type Mark, markOf, readMark } from './mark.js'
+import { checkHardState, reconcileSnapshot } from './reconcile.js'
+import { isTailMarker, type TailMarker, tailMarkerOf, readTailMarker } from './tail-marker.js'
 import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
-import { Spares } from './spares.js'
+import { SegmentPool } from './segment-pool.js'
 
 export interface LogOptions {
   /** Seeds all checksums: a number that belongs to this member alone. */
@@ -17,7 +17,7 @@ export interface LogOptions {
   /** Size of a log file. */
   readonly segmentBytes: number
   /** Ready files beside the one in use; the reserve of a full disk. */
-  readonly spares: number
+  readonly spareSegments: number
   /** The newest whole snapshot; index 0: none. */
   readonly snapshot: { readonly index: Index; readonly term: Term }
   /** Something about the room on the disk has changed, or the log has failed. */
@@ -53,18 +53,18 @@ export class Log {
   readonly recovered: readonly Entry[]
   failure: StorageError | undefined
 
-  private readonly spares: Spares
+  private readonly pool: SegmentPool
   private readonly segments: Segment[]
   private file: DiskFile | undefined
   private seed = 0
   private tail: number
   private sequence: number
-  private last: Index
-  private needBase: { readonly index: Index; readonly term: Term } | undefined
-  private written: HardState
-  private mark: Mark | undefined
-  private busy = false
-  private closed = false
+  private lastIndex: Index
+  private pendingBase: { readonly index: Index; readonly term: Term } | undefined
+  private writtenState: HardState
+  private marker: TailMarker | undefined
+  private isAppending = false
+  private isClosed = false
   /** One frame is made and written at a time. */
   private readonly writer = new Writer(4096)
 
@@ -85,17 +85,17 @@ export class Log {
         log.close()
         return done(log.failure)
       }
-      if (log.file || log.spares.available) {
-        log.spares.prepare()
+      if (log.file || log.pool.hasReady) {
+        log.pool.prepare()
         return done(undefined, log)
       }
-      log.spares.wait(() => {
-        if (log.spares.available) return done(undefined, log)
+      log.pool.waitForSegment(() => {
+        if (log.pool.hasReady) return done(undefined, log)
         log.close()
-        done(log.spares.failure ?? noRoom(disk))
+        done(log.pool.failure ?? noRoom(disk))
       })
     }
-    log.beginMark(marked)
+    log.openMarker(marked)
   }
 
   private constructor(
@@ -107,11 +107,11 @@ export class Log {
     this.sequence = recovered.nextSequence
     this.tail = recovered.tail
     const { snapshot } = options
-    const joined = joinSnapshot(recovered, snapshot)
+    const joined = reconcileSnapshot(recovered, snapshot)
     this.recovered = joined.entries
-    this.needBase = joined.needBase ? snapshot : undefined
-    this.last = joined.entries.at(-1)?.index ?? snapshot.index
-    this.hardState = this.written = checkHardState(disk, recovered.hardState, snapshot, this.last)
+    this.pendingBase = joined.needBase ? snapshot : undefined
+    this.lastIndex = joined.entries.at(-1)?.index ?? snapshot.index
+    this.hardState = this.writtenState = checkHardState(disk, recovered.hardState, snapshot, this.lastIndex)
     const current = this.segments.at(-1)
     if (current) {
       this.file = disk.open(current.name)
@@ -124,58 +124,58 @@ export class Log {
       }
     }
     for (const name of recovered.leftovers) disk.remove(name)
-    this.spares = new Spares(disk, { segmentBytes: options.segmentBytes, count: options.spares }, () =>
-      this.sparesChanged(),
+    this.pool = new SegmentPool(disk, { segmentBytes: options.segmentBytes, count: options.spareSegments }, () =>
+      this.poolChanged(),
     )
   }
 
   /** No room for another spare: what is left must last. */
-  get full(): boolean {
-    return this.spares.full
+  get isFull(): boolean {
+    return this.pool.isFull
   }
 
   /** Makes the mark if there is none yet. On a full disk there is none: then nobody notices a missing file. */
-  private beginMark(then: () => void): void {
+  private openMarker(then: () => void): void {
     const { disk, options } = this
-    this.mark = readMark(disk, options.identity)
+    this.marker = readTailMarker(disk, options.identity)
     const moved = (): void => {
       try {
-        for (const name of disk.list()) if (isMark(name) && name !== this.mark?.name) disk.remove(name)
-        this.moveMark()
+        for (const name of disk.list()) if (isTailMarker(name) && name !== this.marker?.name) disk.remove(name)
+        this.moveMarker()
       } catch (error) {
         this.fail(writeFailed(disk.path, error))
       }
       then()
     }
-    if (this.mark) return moved()
-    const mark = markOf(options.identity, 0, 0)
-    disk.create(mark.name, 0, (error, file) => {
+    if (this.marker) return moved()
+    const marker = tailMarkerOf(options.identity, 0, 0)
+    disk.create(marker.name, 0, (error, file) => {
       file?.close()
-      if (file) this.mark = mark
-      else if (!(error instanceof DiskFullError)) this.fail(writeFailed(`${disk.path}/${mark.name}`, error))
+      if (file) this.marker = marker
+      else if (!(error instanceof DiskFullError)) this.fail(writeFailed(`${disk.path}/${marker.name}`, error))
       moved()
     })
   }
 
   /** Lets the mark follow the newest file, whose name is durable. */
-  private moveMark(): void {
-    const { mark, disk } = this
+  private moveMarker(): void {
+    const { marker, disk } = this
     const newest = this.segments.at(-1)
-    if (!mark || !newest || newest.firstSequence === mark.firstSequence) return
-    const next = markOf(this.options.identity, newest.firstSequence, disk.size(newest.name))
-    disk.rename(mark.name, next.name)
+    if (!marker || !newest || newest.firstSequence === marker.firstSequence) return
+    const next = tailMarkerOf(this.options.identity, newest.firstSequence, disk.size(newest.name))
+    disk.rename(marker.name, next.name)
     disk.syncFolder()
-    this.mark = next
+    this.marker = next
   }
 
   /** Nothing is under way; after `close`, nothing will be. */
-  get quiet(): boolean {
-    return !this.busy && this.spares.quiet
+  get isIdle(): boolean {
+    return !this.isAppending && this.pool.isIdle
   }
 
   /** Tries again to make the missing spares. */
   prepare(): void {
-    if (!this.closed && !this.failure) this.spares.prepare()
+    if (!this.isClosed && !this.failure) this.pool.prepare()
   }
 
   /** Most bytes of entries (by {@link entryBytes}) that go into one frame. */
@@ -189,9 +189,9 @@ export class Log {
     const parts = this.split(record)
     const step = (at: number): void => {
       const part = parts[at]
-      if (part === undefined || this.failure || this.closed) {
-        this.busy = false
-        return done(this.failure ?? (part && this.closedMeanwhile))
+      if (part === undefined || this.failure || this.isClosed) {
+        this.isAppending = false
+        return done(this.failure ?? (part && this.closedError))
       }
       this.place(part, (error, placed) => {
         if (!placed) return this.end(error, done)
@@ -207,7 +207,7 @@ export class Log {
   /** The same, blocking. Returns false, with nothing done, when it would have to wait for a new file: use `append`. */
   appendSync(record: LogRecord): boolean {
     this.begin()
-    this.busy = false
+    this.isAppending = false
     const parts = this.split(record)
     const part = parts[0]
     if (parts.length !== 1 || part === undefined || !this.file) return false
@@ -225,7 +225,7 @@ export class Log {
 
   /** Deletes the files that hold nothing above `index`, which a durable snapshot covers. */
   compact(index: Index): void {
-    if (this.failure || this.closed) return
+    if (this.failure || this.isClosed) return
     try {
       while (this.segments.length > 1 && (this.segments[0] as Segment).maxIndex <= index) {
         this.disk.remove((this.segments.shift() as Segment).name)
@@ -233,25 +233,25 @@ export class Log {
     } catch (error) {
       this.fail(writeFailed(this.disk.path, error))
     }
-    this.spares.prepare()
+    this.pool.prepare()
   }
 
   close(): void {
-    if (this.closed) return
-    this.closed = true
+    if (this.isClosed) return
+    this.isClosed = true
     this.file?.close()
-    this.spares.close()
+    this.pool.close()
   }
 
   private begin(): void {
-    assert(!this.closed, 'append to a closed log')
-    assert(!this.busy, 'a second append while one is under way')
+    assert(!this.isClosed, 'append to a closed log')
+    assert(!this.isAppending, 'a second append while one is under way')
     if (this.failure) throw this.failure
-    this.busy = true
+    this.isAppending = true
   }
 
   private end(error: Error | undefined, done: Done): void {
-    this.busy = false
+    this.isAppending = false
     this.fail(error as StorageError)
     done(this.failure)
   }
@@ -260,8 +260,8 @@ export class Log {
     this.failure ??= error
   }
 
-  private sparesChanged(): void {
-    if (this.spares.failure) this.fail(this.spares.failure as StorageError)
+  private poolChanged(): void {
+    if (this.pool.failure) this.fail(this.pool.failure as StorageError)
     this.options.changed()
   }
 
@@ -279,16 +279,16 @@ export class Log {
     }
     const checked = (lost: StorageError | undefined): void => {
       if (lost) then(lost)
-      else if (this.spares.available) roll()
-      else this.spares.wait(roll)
+      else if (this.pool.hasReady) roll()
+      else this.pool.waitForSegment(roll)
     }
     // A rename in a folder that took the place of this one would do harm there.
     if (this.disk.check === undefined) checked(undefined)
-    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.closedMeanwhile))
+    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.closedError))
   }
 
-  private get closedMeanwhile(): StorageError | undefined {
-    return this.closed ? writeFailed(this.disk.path, 'the log was closed') : undefined
+  private get closedError(): StorageError | undefined {
+    return this.isClosed ? writeFailed(this.disk.path, 'the log was closed') : undefined
   }
 
   /** Whether the folder is still this member's, and the file in use still has a name. */
@@ -298,9 +298,9 @@ export class Log {
 
   /** Makes a spare the current file. */
   private roll(): StorageError | undefined {
-    const spare = this.spares.take()
-    if (!spare) return (this.spares.failure as StorageError | undefined) ?? noRoom(this.disk)
-    const firstIndex = this.last + 1
+    const spare = this.pool.take()
+    if (!spare) return (this.pool.failure as StorageError | undefined) ?? noRoom(this.disk)
+    const firstIndex = this.lastIndex + 1
     const name = segmentName(this.sequence, firstIndex)
     try {
       this.disk.rename(spare.name, name)
@@ -316,17 +316,17 @@ export class Log {
     this.segments.push(segment)
     this.seed = segmentSeed(this.options.identity, segment)
     try {
-      this.moveMark()
+      this.moveMarker()
     } catch (error) {
-      return writeFailed(`${this.disk.path}/${this.mark?.name}`, error)
+      return writeFailed(`${this.disk.path}/${this.marker?.name}`, error)
     }
-    this.spares.prepare()
+    this.pool.prepare()
     return undefined
   }
 
   /** The first frame of a file repeats the hard state, so that older files can go. */
   private encode(part: FrameBody): Uint8Array {
-    const body = this.tail === 0 && !part.hardState ? { ...part, hardState: this.written } : part
+    const body = this.tail === 0 && !part.hardState ? { ...part, hardState: this.writtenState } : part
     return encodeFrame(this.seed, this.sequence, body, this.writer)
   }
 
@@ -335,14 +335,14 @@ export class Log {
     assert(offset + bytes.length <= this.options.segmentBytes, () => `a frame of ${bytes.length} bytes at ${offset}`)
     this.tail += bytes.length
     this.sequence++
-    if (part.hardState) this.written = part.hardState
+    if (part.hardState) this.writtenState = part.hardState
     if (part.base) {
-      this.last = part.base.index
-      this.needBase = undefined
+      this.lastIndex = part.base.index
+      this.pendingBase = undefined
     }
     const last = part.entries.at(-1)
     if (last) {
-      this.last = last.index
+      this.lastIndex = last.index
       const segment = this.segments.at(-1) as Segment
       segment.maxIndex = Math.max(segment.maxIndex, last.index)
     }
@@ -351,11 +351,14 @@ export class Log {
 
   /** Cuts a record that is too large for one file: term and vote go first, the commit index last. */
   private split(record: LogRecord): FrameBody[] {
-    const base = record.base ?? this.needBase
+    const base = record.base ?? this.pendingBase
     const groups: Entry[][] = [[]]
     let bytes = 0
     let next = record.entries[0]?.index ?? 0
-    assert(next <= (base?.index ?? this.last) + 1, () => `entry ${next} leaves a gap after ${base?.index ?? this.last}`)
+    assert(
+      next <= (base?.index ?? this.lastIndex) + 1,
+      () => `entry ${next} leaves a gap after ${base?.index ?? this.lastIndex}`,
+    )
     for (const entry of record.entries) {
       assert(entry.index === next++, () => `entry ${entry.index} where ${next - 1} follows`)
       const size = entryBytes(entry)
@@ -370,7 +373,7 @@ export class Log {
     const { hardState } = record
     return groups.map((entries, i) => {
       const last = i === groups.length - 1
-      const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }
+      const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.writtenState.commit) }
       return { hardState: last ? hardState : i === 0 ? early : undefined, base: i === 0 ? base : undefined, entries }
     })
   }

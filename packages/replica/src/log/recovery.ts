@@ -1,10 +1,10 @@
 import { crc32 } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { allZero } from '../zeros.js'
+import { allZero } from './all-zero.js'
 import type { Disk } from '../platform.js'
-import { damaged, otherFormat } from '../storage-errors.js'
+import { damaged, otherFormat } from '../storage/storage-errors.js'
 import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, filler, findFrame, frameAt } from './frame.js'
-import { checkMark, readMark } from './mark.js'
+import { checkTailMarker, readTailMarker } from './tail-marker.js'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
 
@@ -74,7 +74,7 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
     .list()
     .flatMap((name) => parseSegmentName(name) ?? [])
     .sort((a, b) => a.firstSequence - b.firstSequence)
-  checkMark(disk, readMark(disk, identity), all)
+  checkTailMarker(disk, readTailMarker(disk, identity), all)
   const replay = new Replay()
   let segments: Segment[] = []
   const lastFrames = new Map<string, PlacedFrame>()

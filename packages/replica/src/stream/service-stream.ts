@@ -19,10 +19,10 @@ import {
   STREAM_VERSION,
   type WatchMessage,
 } from '@leasehold/core'
-import type { ReadView } from '../api.js'
-import type { StreamHub } from './hub.js'
-import { refusal, type StreamPeer } from './options.js'
-import { ReadsInTurn } from './reads-in-turn.js'
+import type { ReadView } from '../member.js'
+import type { StreamHub } from './stream-hub.js'
+import { refusal, type StreamPeer } from './stream-options.js'
+import { ReadThrottle } from './read-throttle.js'
 import { eventsFor, narrowed, pastEvents, type Watch } from './watches.js'
 
 type Later = Exclude<ClientMessage, Hello>
@@ -41,7 +41,7 @@ export class ServiceStream<State> {
   readonly #peer: StreamPeer
   readonly #sessions = new Set<SessionId>()
   readonly #watches = new Map<number, Watch>()
-  readonly #reads: ReadsInTurn
+  readonly #reads: ReadThrottle
   #out: ServerMessage[] = []
   #state: 'new' | 'open' | 'closed' = 'new'
   #openCalls = 0
@@ -53,7 +53,7 @@ export class ServiceStream<State> {
   constructor(hub: StreamHub<State>, peer: StreamPeer) {
     this.#hub = hub
     this.#peer = peer
-    this.#reads = new ReadsInTurn(hub.limits.unsentBytes, peer.backlog && (() => peer.backlog?.() ?? 0))
+    this.#reads = new ReadThrottle(hub.limits.unsentBytes, peer.backlog && (() => peer.backlog?.() ?? 0))
   }
 
   get closed(): boolean {
@@ -83,7 +83,7 @@ export class ServiceStream<State> {
 
   /** Another turn of the event loop, after the transport has sent something of what was emitted. */
   sent(): void {
-    if (this.#state === 'open') this.#reads.goOn()
+    if (this.#state === 'open') this.#reads.resume()
   }
 
   /** Reads were answered or put off: only then the transport need tell when something was sent. */
@@ -195,7 +195,7 @@ export class ServiceStream<State> {
       case 'watch':
         // Without a cursor it begins now, and there is nothing to send.
         if (message.from === undefined) return this.#watch(message)
-        return this.#reads.take(correlation, () => this.#watch(message))
+        return this.#reads.answerInTurn(correlation, () => this.#watch(message))
     }
   }
 
@@ -251,7 +251,7 @@ export class ServiceStream<State> {
     }
     const { correlation, stale } = message
     const inTurn = (): void => {
-      this.#reads.take(correlation, () => {
+      this.#reads.answerInTurn(correlation, () => {
         this.#addRead(this.#guarded(correlation, () => answer(this.#hub.member.stale())))
       })
     }

@@ -7,7 +7,7 @@ import {
   redactEvent,
   matchesPrefix,
 } from '@leasehold/core'
-import type { Member } from '../api.js'
+import type { Member } from '../member.js'
 
 /** One watch of a stream: a prefix, and the point up to which its client has everything. */
 export interface Watch {

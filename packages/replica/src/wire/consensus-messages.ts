@@ -1,7 +1,7 @@
 import type { Reader, Writer } from '@leasehold/core'
 import { type Entry, type Message, MESSAGE_KINDS, type NodeId } from '@leasehold/raft'
-import { readConfiguration, writeConfiguration } from '../members.js'
-import { readContent, writeContent } from '../log/entries.js'
+import { readConfiguration, writeConfiguration } from '../cluster-meta.js'
+import { readContent, writeContent } from '../log/entry-codec.js'
 
 const REJECT = 1
 const HAS_SNAPSHOT = 2

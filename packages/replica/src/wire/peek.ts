@@ -3,7 +3,7 @@ import { type MessageKind, MESSAGE_KINDS } from '@leasehold/raft'
 import { PEER_KINDS } from './peer-frames.js'
 
 /** What a message of consensus says of its sender. Fields as in the message itself. */
-export interface Peeked {
+export interface PeekedMessage {
   readonly kind: MessageKind
   readonly from: number
   readonly to: number
@@ -21,7 +21,7 @@ const REJECT = 1
  *
  * @throws CodecError when it is no frame at all
  */
-export function peekMessage(frame: Uint8Array): Peeked | undefined {
+export function peekMessage(frame: Uint8Array): PeekedMessage | undefined {
   if (frame[1] !== PEER_KINDS.consensus) return undefined
   const reader = new Reader(frame, 2 + CLUSTER_BYTES)
   const [from, to] = [reader.varuint(), reader.varuint()]

@@ -7,14 +7,14 @@ import {
   readAcknowledged,
   readEntryId,
   writeEntryId,
-} from '../driver/acknowledged.js'
+} from '../rollback/acknowledged-memory.js'
 
 /** What one member tells another about the common history. All of it stays true for ever, so it may come late or twice. */
 export interface Statement {
   /** The sender's start that wants an answer; 0: none is wanted. */
-  readonly asks: number
+  readonly requestStart: number
   /** The receiver's start that this answers; 0: none. */
-  readonly answers: number
+  readonly answeredStart: number
   /** The last entry that the sender knows to be committed. */
   readonly committed: CheckedEntry
   /** The last entry of the sender's log, committed or not. */
@@ -28,8 +28,8 @@ export interface Statement {
 export type StatementToWrite = Omit<Statement, 'acknowledged'> & { readonly memory: AcknowledgedMemory }
 
 export function writeStatement(writer: Writer, statement: StatementToWrite): void {
-  writer.varuint(statement.asks)
-  writer.varuint(statement.answers)
+  writer.varuint(statement.requestStart)
+  writer.varuint(statement.answeredStart)
   writeChecked(writer, statement.committed)
   writeChecked(writer, statement.last)
   writeChecked(writer, statement.evidence)
@@ -54,5 +54,5 @@ export function readStatement(reader: Reader): Statement {
   const evidence = readChecked(reader)
   const acknowledged = readAcknowledged(reader)
   reader.finish()
-  return { asks, answers, committed, last, evidence, acknowledged }
+  return { requestStart: asks, answeredStart: answers, committed, last, evidence, acknowledged }
 }

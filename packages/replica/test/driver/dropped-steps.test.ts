@@ -1,15 +1,15 @@
 import { type Command, type Index, LockState, type Millis } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import type { Raft } from '@leasehold/raft'
-import { DeadSessions } from '../../src/driver/dead-sessions.js'
-import { LeaderClock } from '../../src/driver/leader-clock.js'
-import { settingsOf } from '../../src/driver/options.js'
+import { DeadSessions } from '../../src/leadership/dead-sessions.js'
+import { LeaderClock } from '../../src/clock/leader-clock.js'
+import { settingsOf } from '../../src/replica-options.js'
 import { Peers } from '../../src/driver/peers.js'
 import { Reads } from '../../src/driver/reads.js'
-import { CHUNK_BYTES, type Chunk, SnapshotReceiver } from '../../src/driver/snapshot-transfer.js'
-import type { StateWriter } from '../../src/driver/state-writer.js'
-import { Tenure } from '../../src/driver/tenure.js'
-import { quietLogger } from '../../src/quiet.js'
+import { CHUNK_BYTES, type Chunk, SnapshotReceiver } from '../../src/snapshots/snapshot-transfer.js'
+import type { StateExporter } from '../../src/snapshots/state-exporter.js'
+import { Leadership } from '../../src/leadership/leadership.js'
+import { noopLogger } from '../../src/noop.js'
 import { Cluster, type Site } from '../support/cluster.js'
 import { SimDisk } from '../support/sim-disk.js'
 import { SimClock } from '../support/world.js'
@@ -26,25 +26,25 @@ describe('the sessions of a process that has ended', () => {
     const apply = (...commands: Command[]) => state.apply({ at: 1 as Millis, commands }, ++index as Index)
     apply(opening(1, true), opening(2, true), opening(3))
     const dead = new DeadSessions()
-    const lost = dead.ends(state)
+    const lost = dead.closeCommands(state)
     expect(lost).toHaveLength(2)
     apply(opening(4, true))
-    expect(dead.ends(state)).toEqual(lost)
+    expect(dead.closeCommands(state)).toEqual(lost)
     apply(lost[0] as Command)
-    expect(dead.ends(state)).toEqual([lost[1]])
+    expect(dead.closeCommands(state)).toEqual([lost[1]])
     apply(lost[1] as Command)
-    expect(dead.ends(state)).toEqual([])
+    expect(dead.closeCommands(state)).toEqual([])
     expect([...state.localSessions()]).toHaveLength(1)
   })
 })
 
 describe('an entry that consensus refuses', () => {
   it('moves no time: what is due stays due', () => {
-    const tenure = new Tenure(1, 5 as Index, new LeaderClock(1000, 0, 100), 1000)
-    const at = tenure.stamp(100, 1000)
-    expect(tenure.wantsStamp(100, 1050, true)).toBe(true)
-    tenure.proposed(6 as Index, at, [])
-    expect(tenure.wantsStamp(100, 1050, true)).toBe(false)
+    const leadership = new Leadership(1, 5 as Index, new LeaderClock(1000, 0, 100), 1000)
+    const at = leadership.stamp(100, 1000)
+    expect(leadership.needsStamp(100, 1050, true)).toBe(true)
+    leadership.proposed(6 as Index, at, [])
+    expect(leadership.needsStamp(100, 1050, true)).toBe(false)
   })
 
   it('is not offered again without end, and goes through later', () => {
@@ -116,11 +116,11 @@ describe('a read whose leader is replaced before it has answered', () => {
 describe('the transfer of a snapshot', () => {
   it('has failed for consensus when its peer has no address any more', () => {
     const outcomes: unknown[] = []
-    const wishes: unknown[] = []
+    const requests: unknown[] = []
     const platform = {
       network: { send() {}, receive() {}, setPeers() {} },
       random: { bytes: (length: number) => new Uint8Array(length), below: () => 0 },
-      log: quietLogger,
+      log: noopLogger,
       disk: new SimDisk(),
       clock: new SimClock(),
     }
@@ -135,15 +135,18 @@ describe('the transfer of a snapshot', () => {
       level() {},
       guard: (action) => action(),
       transferred: (to, done) => outcomes.push([to, done]),
-      writer: { want: (wish: unknown) => wishes.push(wish), drop: () => wishes.pop() } as unknown as StateWriter,
+      exporter: {
+        request: (request: unknown) => requests.push(request),
+        cancel: () => requests.pop(),
+      } as unknown as StateExporter,
     })
     const members = (peer: string) => [1, 2].map((node) => ({ node, name: `n${node}`, peer, url: '' }))
     peers.setMembers(members('host:1'))
     peers.send({ kind: 'snapshot', from: 1, to: 2, term: 1 } as never)
     peers.setMembers(members('host:2'))
-    expect([wishes.length, outcomes]).toEqual([1, []])
+    expect([requests.length, outcomes]).toEqual([1, []])
     peers.setMembers(members(''))
-    expect([wishes.length, outcomes]).toEqual([0, [[2, false]]])
+    expect([requests.length, outcomes]).toEqual([0, [[2, false]]])
   })
 
   it('that stops half way keeps no memory for ever', () => {

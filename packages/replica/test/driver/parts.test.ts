@@ -1,11 +1,11 @@
 import type { Cursor, Event, Index } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
 import { Flusher } from '../../src/driver/flusher.js'
-import { History } from '../../src/driver/history.js'
-import { LeaderClock } from '../../src/driver/leader-clock.js'
-import { settingsOf } from '../../src/driver/options.js'
+import { EventHistory } from '../../src/driver/event-history.js'
+import { LeaderClock } from '../../src/clock/leader-clock.js'
+import { settingsOf } from '../../src/replica-options.js'
 import type { Log } from '../../src/log/log.js'
-import { decodeMeta, encodeMeta } from '../../src/members.js'
+import { decodeMeta, encodeMeta } from '../../src/cluster-meta.js'
 import { append, entries, indexes, openLog } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
 import { SimClock, World } from '../support/world.js'
@@ -41,7 +41,7 @@ describe("leader's clock", () => {
 describe('history', () => {
   const event: Event = { kind: 'put', key: 'k', version: 1n }
   const cursor = (index: number, ordinal: number, epoch = 1): Cursor => ({ epoch, index: index as Index, ordinal })
-  const history = (events: number, bytes = 1e9) => new History(1, 10 as Index, { events, bytes })
+  const history = (events: number, bytes = 1e9) => new EventHistory(1, 10 as Index, { events, bytes })
 
   it('gives the events after a cursor, also in the middle of an entry', () => {
     const h = history(100)
@@ -127,13 +127,13 @@ describe('flusher', () => {
     })
     flusher.add({ mustSync: true, sequence: 3, entries: entries(7, 7, 20, 3) })
     flusher.start(false)
-    expect(flusher.idle).toBe(false)
+    expect(flusher.isIdle).toBe(false)
     disk.run()
     expect(done).toEqual([1])
     flusher.start(false)
     disk.run()
     expect(done).toEqual([1, 3])
-    expect(flusher.idle).toBe(true)
+    expect(flusher.isIdle).toBe(true)
     const again = openLog(disk)
     expect(indexes(again)).toEqual([1, 2, 3, 4, 5, 6, 7])
     expect(again.recovered.map((entry) => entry.term)).toEqual([1, 1, 1, 1, 2, 2, 3])

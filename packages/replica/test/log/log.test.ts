@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { frameExtent } from '../../src/log/frame.js'
 import { parseSegmentName, type Segment, segmentSeed } from '../../src/log/recovery.js'
-import { DamagedError } from '../../src/storage-errors.js'
+import { DamagedError } from '../../src/storage/storage-errors.js'
 import { append, entries, entry, indexes, openLog, segments } from '../support/logs.js'
 import { SimDisk, seeded } from '../support/sim-disk.js'
 
@@ -328,7 +328,7 @@ describe('failing disk', () => {
           acknowledged = i
         }
       }).toThrow(/no space left/)
-      expect(log.full).toBe(true)
+      expect(log.isFull).toBe(true)
       expect(segments(disk).length).toBe(files)
       disk.crash(() => 0)
       expect(indexes(openLog(disk)).length).toBe(acknowledged)
@@ -340,11 +340,11 @@ describe('failing disk', () => {
     disk.room = 2 * 8192
     const log = openLog(disk)
     append(disk, log, { entries: [entry(1)] })
-    expect(log.full).toBe(true)
+    expect(log.isFull).toBe(true)
     disk.room = 10 * 8192
     log.prepare()
     disk.run()
-    expect(log.full).toBe(false)
+    expect(log.isFull).toBe(false)
     for (let i = 2; i < 60; i++) append(disk, log, { entries: [entry(i, 900)] })
   })
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command, Result } from '@leasehold/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openNodeReplica } from '../../src/node/open.js'
+import { openNodeReplica } from '../../src/node/open-replica.js'
 import type { Replica } from '../../src/replica.js'
 import { acquire } from '../support/world.js'
 

@@ -1,9 +1,9 @@
 import { type Command, LEVEL_MAX, type LockState, type Result } from '@leasehold/core'
-import type { ReadView } from '../../src/api.js'
-import type { ReplicaOptions } from '../../src/driver/options.js'
-import type { MemberInfo } from '../../src/members.js'
+import type { ReadView } from '../../src/member.js'
+import type { ReplicaOptions } from '../../src/replica-options.js'
+import type { MemberInfo } from '../../src/cluster-meta.js'
 import type { Network } from '../../src/platform.js'
-import { quietLogger } from '../../src/quiet.js'
+import { noopLogger } from '../../src/noop.js'
 import { Replica } from '../../src/replica.js'
 import { PEER_KINDS } from '../../src/wire/peer-frames.js'
 import { SimDisk, seeded } from './sim-disk.js'
@@ -82,11 +82,11 @@ export class Cluster {
       },
       random: { bytes: (length: number) => Uint8Array.from({ length }, () => choose(256)), below: choose },
       network: this.network(site),
-      log: quietLogger,
+      log: noopLogger,
     }
-    const founding = { cluster: { id: CLUSTER, node: site.info.node, founders: this.founders, ...this.record } }
+    const bootstrap = { cluster: { id: CLUSTER, node: site.info.node, founders: this.founders, ...this.record } }
     const all = {
-      founding,
+      bootstrap,
       platform,
       name: site.info.name,
       url: site.info.url,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Command, Result, SessionId } from '@leasehold/core'
-import { openNodeReplica } from '../../src/node/open.js'
+import { openNodeReplica } from '../../src/node/open-replica.js'
 import type { Replica } from '../../src/replica.js'
 import { acquire } from './world.js'
 
@@ -26,7 +26,7 @@ export const submit = (replica: Replica, command: Command): Promise<Result> =>
 
 export const stop = (replica: Replica): Promise<void> => new Promise((resolve) => replica.stop(resolve))
 
-export const SMALL = { segmentBytes: 256 * 1024, spares: 1, reserveBytes: 4096 }
+export const SMALL = { segmentBytes: 256 * 1024, spareSegments: 1, reserveBytes: 4096 }
 
 /**
  * A member's folder with two sessions, a plain hold, a confirmed persistent hold, a waiter, a register, and (with

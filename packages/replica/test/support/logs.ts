@@ -14,7 +14,7 @@ export function entries(from: number, to: number, size = 20, term = 1): Entry[] 
 const DEFAULTS: LogOptions = {
   identity: 77,
   segmentBytes: 8192,
-  spares: 2,
+  spareSegments: 2,
   snapshot: { index: 0, term: 0 },
   changed() {},
 }

@@ -1,5 +1,5 @@
 // Claims a data folder, says how it went, and keeps it until it is told to release it, or is killed.
-import { claimFolder } from '../../dist/node/owner.js'
+import { claimFolder } from '../../dist/node/ownership/claim-folder.js'
 
 const [dir, takeOver] = process.argv.slice(2)
 try {

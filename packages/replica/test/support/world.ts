@@ -1,8 +1,8 @@
 import type { Ack, Acquire, Command, HoldId, LockState, Millis, Result, SessionId } from '@leasehold/core'
-import type { ReadView } from '../../src/api.js'
-import type { ReplicaOptions } from '../../src/driver/options.js'
+import type { ReadView } from '../../src/member.js'
+import type { ReplicaOptions } from '../../src/replica-options.js'
 import type { Clock, Platform, Random } from '../../src/platform.js'
-import { noNetwork, quietLogger } from '../../src/quiet.js'
+import { noopNetwork, noopLogger } from '../../src/noop.js'
 import { Replica } from '../../src/replica.js'
 import { SimDisk, seeded } from './sim-disk.js'
 
@@ -76,7 +76,7 @@ export class World {
 
   constructor(seed = 1, disk = new SimDisk()) {
     this.disk = disk
-    this.platform = { disk, clock: this.clock, random: new SimRandom(seed), network: noNetwork, log: quietLogger }
+    this.platform = { disk, clock: this.clock, random: new SimRandom(seed), network: noopNetwork, log: noopLogger }
   }
 
   /** Opens the member; throws what `open` reports. */
@@ -86,7 +86,7 @@ export class World {
     const all = {
       platform: this.platform,
       name: 'n1',
-      founding: {},
+      bootstrap: {},
       segmentBytes: 256 * 1024,
       reserveBytes: 64 * 1024,
       ...options,

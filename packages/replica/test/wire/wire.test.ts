@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { type Entry, type Message, MESSAGE_KINDS } from '@leasehold/raft'
 import { describe, expect, it } from 'vitest'
 import { readMessage, writeMessage } from '../../src/wire/consensus-messages.js'
-import { AcknowledgedMemory } from '../../src/driver/acknowledged.js'
+import { AcknowledgedMemory } from '../../src/rollback/acknowledged-memory.js'
 import { PeerFrames } from '../../src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../src/wire/statements.js'
 
@@ -64,7 +64,13 @@ describe('frames between members', () => {
   it('bring every statement about the common history over as it was', () => {
     const id = fc.record({ index: nat, term: nat })
     const committed = fc.record({ index: nat, term: nat, checksum: fc.nat({ max: 2 ** 32 - 1 }) })
-    const statement = fc.record({ asks: nat, answers: nat, committed, last: committed, evidence: committed })
+    const statement = fc.record({
+      requestStart: nat,
+      answeredStart: nat,
+      committed,
+      last: committed,
+      evidence: committed,
+    })
     const entries = fc.uniqueArray(fc.tuple(nat, id), { selector: ([node]) => node, maxLength: 5 })
     fc.assert(
       fc.property(statement, entries, (sent, acknowledged) => {

@@ -3,14 +3,21 @@ import { join } from 'node:path'
 import { randomBytes, randomInt } from 'node:crypto'
 import { InvalidError, LEVEL_FLOOR, LEVEL_MAX } from '@leasehold/core'
 import {
-  foundingFloor,
-  type FoundingCluster,
+  bootstrapFloor,
+  type BootstrapCluster,
   type Logger,
   type MemberInfo,
   mintCluster,
   mintNode,
 } from '@leasehold/replica'
-import { DamagedError, folderIdentity, makeFolder, setAside, wasAlwaysAlone, writeWhole } from '@leasehold/replica/node'
+import {
+  DamagedError,
+  folderIdentity,
+  makeFolder,
+  moveToQuarantine,
+  wasAlwaysAlone,
+  writeWhole,
+} from '@leasehold/replica/node'
 import { requestRejoin, decodeRejoinRequest, RejoinHandler, type RejoinTarget } from './rejoin.js'
 import {
   encodeBootstrapStatus,
@@ -86,7 +93,7 @@ export function storedBootstrapRecord(dir: string): BootstrapRecord | undefined 
 }
 
 /** Resolves when this folder may begin as a member: at once if it has begun before. Rejects when `signal` aborts. */
-export async function bootstrap(options: BootstrapOptions): Promise<FoundingCluster & { readonly epoch: number }> {
+export async function bootstrap(options: BootstrapOptions): Promise<BootstrapCluster & { readonly epoch: number }> {
   makeFolder(options.dir)
   if (!options.list.has(options.name)) {
     throw new InvalidError(`--cluster does not list ${options.name}`, {
@@ -244,7 +251,7 @@ export function servePeerRequests(
  */
 export async function quarantineFolder(dir: string): Promise<string> {
   const kept: Kept = { node: mintNode(RANDOM), lost: true }
-  return await setAside(dir, { name: FILE, text: `${JSON.stringify(kept)}\n` }, new Date())
+  return await moveToQuarantine(dir, { name: FILE, text: `${JSON.stringify(kept)}\n` }, new Date())
 }
 
 /** Where members of a cluster that exists listen. */
@@ -320,7 +327,7 @@ function decide(
   })
   // Older versions know no floor: they would found another state from the same record.
   const level = Math.min(LEVEL_MAX, ...[...answers.values()].map((answer) => answer.level ?? 1))
-  const floor = level < LEVEL_FLOOR ? 0 : (options.floor ?? foundingFloor(Date.now(), options.epoch))
+  const floor = level < LEVEL_FLOOR ? 0 : (options.floor ?? bootstrapFloor(Date.now(), options.epoch))
   return { record: { id: mintCluster(RANDOM), epoch, founders, floor, level } }
 }
 

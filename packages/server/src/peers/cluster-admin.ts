@@ -1,11 +1,11 @@
 import { InvalidError, type Refused } from '@leasehold/core'
-import type { ChangeResult, MemberStanding, MembershipChange } from '@leasehold/replica'
+import type { ChangeResult, MemberProgress, MembershipChange } from '@leasehold/replica'
 import { type Dialer, plainDialer } from './dialer.js'
 import { fetchBootstrapStatus } from './bootstrap-status.js'
 
 /** The part of a replica that an operator changes a cluster by. */
 export interface ClusterMember {
-  readonly members: readonly MemberStanding[]
+  readonly members: readonly MemberProgress[]
   changeMembership(change: MembershipChange, done: (result: ChangeResult) => void): void
   transferLeadership(name: string): void
 }
@@ -19,7 +19,7 @@ export class ClusterAdmin {
     private readonly dialer: Dialer = plainDialer,
   ) {}
 
-  get members(): readonly MemberStanding[] {
+  get members(): readonly MemberProgress[] {
     return this.member.members
   }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { floorAt, InvalidError } from '@leasehold/core'
-import { quietLogger } from '@leasehold/replica'
+import { noopLogger } from '@leasehold/replica'
 import { bootstrap, plainDialer, TcpTransport } from '@leasehold/server'
 import { afterEach, describe, expect, it } from 'vitest'
 
@@ -25,7 +25,7 @@ class Founding {
     writeFileSync(join(this.#dir, 'muster.json'), JSON.stringify({ node: NODE }))
     const { signal } = this.#controller
     return await bootstrap({
-      ...{ dir: this.#dir, name: 'n1', url: 'http://n1', list, peers: one.peers, log: quietLogger, signal },
+      ...{ dir: this.#dir, name: 'n1', url: 'http://n1', list, peers: one.peers, log: noopLogger, signal },
       ...options,
     })
   }

@@ -15,8 +15,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
       ],
       [
         'log/log',
-        'disk.rename(mark.name, next.name);\n        disk.syncFolder();',
-        'disk.rename(mark.name, next.name);',
+        'disk.rename(marker.name, next.name);\n        disk.syncFolder();',
+        'disk.rename(marker.name, next.name);',
       ],
     ],
   },
@@ -27,7 +27,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     profile: 'storage',
     patches: [
       [
-        'snapshots/snapshots',
+        'snapshots/snapshot-store',
         'this.disk.rename(from, name);\n        this.disk.syncFolder();',
         'this.disk.rename(from, name);',
       ],
@@ -38,7 +38,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A member whose data folder is gone keeps acknowledging',
     scenarios: ['D17'],
     profile: 'storage',
-    patches: [['driver/folder-watch', 'throw new FolderLostError(state);', 'return;']],
+    patches: [['storage/folder-watch', 'throw new FolderLostError(state);', 'return;']],
   },
   {
     name: 'torn-tail-is-damage',
@@ -53,9 +53,9 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D3'],
     profile: 'storage',
     patches: [
-      ['log/joining', 'if (found.commit > last) {', 'if (found.commit > last && last < 0) {'],
+      ['log/reconcile', 'if (found.commit > last) {', 'if (found.commit > last && last < 0) {'],
       [
-        'log/joining',
+        'log/reconcile',
         'const commit = Math.max(found.commit, snapshot.index);',
         'const commit = Math.max(Math.min(found.commit, last), snapshot.index);',
       ],
@@ -92,7 +92,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D1', 'D14'],
     profile: 'storage',
     patches: [
-      ['driver/flusher', 'this.average < BLOCKING_MS', 'this.average < 0'],
+      ['driver/flusher', 'this.averageMs < BLOCKING_MS', 'this.averageMs < 0'],
       [
         'log/log',
         'placed.file.write(placed.offset, [placed.bytes], true,',
@@ -106,7 +106,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D16', 'D16n'],
     profile: 'storage',
     patches: [
-      ['storage', 'syncFound(disk);', ''],
+      ['storage/storage', 'syncEverything(disk);', ''],
       ['log/durable', 'file.writeSync(last.offset, [last.bytes]);', ''],
     ],
   },
@@ -122,7 +122,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The folder is not synced at the start, although a killed process can have left a rename unsynced',
     scenarios: ['D16n'],
     profile: 'storage',
-    patches: [['storage', 'disk.syncFolder();', '']],
+    patches: [['storage/storage', 'disk.syncFolder();', '']],
   },
   {
     name: 'snapshot-not-synced',
@@ -130,7 +130,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['D15'],
     profile: 'storage',
     patches: [
-      ['snapshots/snapshots', 'file.write(0, encode(snapshot), true,', 'file.write(0, encode(snapshot), false,'],
+      ['snapshots/snapshot-store', 'file.write(0, encode(snapshot), true,', 'file.write(0, encode(snapshot), false,'],
     ],
   },
   {
@@ -147,9 +147,9 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     profile: 'storage',
     patches: [
       [
-        'driver/snapshotting',
+        'snapshots/snapshot-manager',
         'this.save({ index, term, meta: encodeMeta(meta), state }',
-        'this.save({ index: Math.max(this.last + 1, index - 1), term, meta: encodeMeta(meta), state }',
+        'this.save({ index: Math.max(this.lastIndex + 1, index - 1), term, meta: encodeMeta(meta), state }',
       ],
     ],
   },
@@ -175,7 +175,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     profile: 'storage',
     patches: [
       [
-        'snapshots/snapshots',
+        'snapshots/snapshot-store',
         'return this.kept.length < KEPT ? 0 : this.kept[0].index;',
         'return this.kept.at(-1)?.index ?? 0;',
       ],
@@ -188,7 +188,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'const base = this.stamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
+        'const base = this.timestamps.highest(this.applier.state.now);\n        const now = platform.clock.monotonicMs();',
         'const now = platform.clock.monotonicMs();\n        const base = now;',
       ],
     ],
@@ -200,8 +200,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'const base = this.stamps.highest(this.applier.state.now);',
-        'const moment = platform.clock.monotonicMs();\n        const base = this.stamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
+        'const base = this.timestamps.highest(this.applier.state.now);',
+        'const moment = platform.clock.monotonicMs();\n        const base = this.timestamps.highest(this.applier.state.now) + Math.floor(Math.max(0, moment - (this.movedAt ?? moment)));',
       ],
       [
         'driver/loop',
@@ -237,8 +237,8 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/loop',
-        'tenure.proposed(index, at, batch);',
-        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            tenure.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
+        'leadership.proposed(index, at, batch);',
+        "batch.forEach(({ answer }, i) => answer(this.applier.foresee(data, index)[i] ?? refused('busy', '')));\n            leadership.proposed(index, at, batch.map((one) => ({ ...one, answer() { } })));",
       ],
       [
         'driver/applier',
@@ -252,27 +252,31 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A member that ends below what it has acknowledged, as the others remember, goes on',
     scenarios: ['D20'],
     profile: 'storage',
-    patches: [['driver/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
+    patches: [['rollback/rollback-guard', 'this.checkOwn(from, entry);', '{}']],
   },
   {
     name: 'no-history-check',
     bug: 'A member that hears of another committed history than its own does not compare the two',
     scenarios: ['D20f'],
     profile: 'storage',
-    patches: [['driver/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {']],
+    patches: [
+      ['rollback/rollback-guard', 'if (entry.term > atMost) {', 'if (entry.term > atMost && entry.term < 0) {'],
+    ],
   },
   {
     name: 'gap-not-told',
     bug: 'A watch goes on from a place whose events are gone, without a word',
     scenarios: ['W4'],
-    patches: [['driver/history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))']],
+    patches: [
+      ['driver/event-history', 'if (isBefore(from, this.floor))', 'if (isBefore(from, { index: -1, ordinal: 0 }))'],
+    ],
   },
   {
     name: 'snapshot-skips-events',
     bug: 'A watch goes on over a snapshot that was installed, without a word',
     scenarios: ['W6s'],
     profile: 'membership',
-    patches: [['stream/hub', 'if (skipped)', 'if (skipped && index < 0)']],
+    patches: [['stream/stream-hub', 'if (skipped)', 'if (skipped && index < 0)']],
   },
   {
     name: 'pushes-to-old-connection',
@@ -280,7 +284,7 @@ export const REPLICA_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     scenarios: ['S21p'],
     patches: [
       [
-        'stream/hub',
+        'stream/stream-hub',
         'this.#bySession.set(session, stream);',
         'if (before === undefined)\n            this.#bySession.set(session, stream);',
       ],

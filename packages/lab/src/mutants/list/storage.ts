@@ -1,8 +1,8 @@
 import { type Mutant, mutantsOf } from '../mutant.js'
 
 const FLUSHER = ['replica/test/driver/flusher.test.ts']
-const JOINING = ['replica/test/log/joining.test.ts']
-const TRANSFER = ['replica/test/driver/snapshot-transfer.test.ts']
+const JOINING = ['replica/test/log/reconcile.test.ts']
+const TRANSFER = ['replica/test/snapshots/snapshot-transfer.test.ts']
 const APPLIER = ['replica/test/driver/applier.test.ts']
 
 /** Bugs of what a member keeps, and of how it gets there: log, snapshots and their transfer, flusher, applier, identity. */
@@ -19,7 +19,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A log whose entry at the index of the snapshot is of a lower term is taken for the same log',
     tests: JOINING,
     profile: 'storage',
-    patches: [['log/joining', 'at.term !== snapshot.term', 'at.term > snapshot.term']],
+    patches: [['log/reconcile', 'at.term !== snapshot.term', 'at.term > snapshot.term']],
   },
   {
     name: 'commit-before-entries',
@@ -29,7 +29,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'log/log',
-        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.written.commit) }',
+        'hardState && { ...hardState, commit: Math.min(hardState.commit, this.writtenState.commit) }',
         'hardState',
       ],
     ],
@@ -37,13 +37,13 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'later-member-list',
     bug: 'A snapshot carries the members of when it was complete, not those of its entry',
-    tests: ['replica/test/driver/state-writer.test.ts'],
+    tests: ['replica/test/snapshots/state-exporter.test.ts'],
     profile: 'membership',
     patches: [
       [
-        'driver/state-writer',
-        'written({ ...facts, state: pieces })',
-        'written({ ...facts, meta: meta(), state: pieces })',
+        'snapshots/state-exporter',
+        'exported({ ...facts, state: pieces })',
+        'exported({ ...facts, meta: meta(), state: pieces })',
       ],
     ],
   },
@@ -53,7 +53,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     tests: JOINING,
     profile: 'storage',
     patches: [
-      ['log/joining', '{ term: snapshot.term, vote: 0, commit } :', '{ ...found, term: snapshot.term, commit } :'],
+      ['log/reconcile', '{ term: snapshot.term, vote: 0, commit } :', '{ ...found, term: snapshot.term, commit } :'],
     ],
   },
   {
@@ -72,16 +72,16 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
   {
     name: 'newest-snapshot-goes-first',
     bug: 'After a restart the newer of two snapshots is deleted when a third one is written',
-    tests: ['replica/test/snapshots/snapshots.test.ts'],
+    tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
-    patches: [['snapshots/snapshots', 'this.kept = whole.reverse();', 'this.kept = whole;']],
+    patches: [['snapshots/snapshot-store', 'this.kept = whole.reverse();', 'this.kept = whole;']],
   },
   {
     name: 'reserve-never-grows',
     bug: 'The reserve of a full disk stays as large as the first snapshot: later ones find no room',
-    tests: ['replica/test/snapshots/snapshots.test.ts'],
+    tests: ['replica/test/snapshots/snapshot-store.test.ts'],
     profile: 'storage',
-    patches: [['snapshots/snapshots', '(this.reserve && this.reserve.size >= this.largest)', 'this.reserve']],
+    patches: [['snapshots/snapshot-store', '(this.reserve && this.reserve.size >= this.newestBytes)', 'this.reserve']],
   },
   {
     name: 'old-leader-restarts-transfer',
@@ -90,7 +90,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     profile: 'membership',
     patches: [
       [
-        'driver/snapshot-transfer',
+        'snapshots/snapshot-transfer',
         'busy || chunk.leaderTerm < this.leaderTerm || offset !== 0',
         'busy || offset !== 0',
       ],
@@ -101,7 +101,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The answer to an earlier transfer of a snapshot ends the present one',
     tests: TRANSFER,
     profile: 'membership',
-    patches: [['driver/snapshot-transfer', 'if (ack.transfer !== this.transfer)', 'if (ack.transfer < 0)']],
+    patches: [['snapshots/snapshot-transfer', 'if (ack.transfer !== this.transfer)', 'if (ack.transfer < 0)']],
   },
   {
     name: 'base-forgotten-in-merge',
@@ -115,7 +115,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'A write that need not be synced is reported at once, and with it the one that is still under way',
     tests: FLUSHER,
     profile: 'storage',
-    patches: [['driver/flusher', 'if (this.writing || !flush)', 'if (!flush || (this.writing && flush.mustSync))']],
+    patches: [['driver/flusher', 'if (this.isWriting || !flush)', 'if (!flush || (this.isWriting && flush.mustSync))']],
   },
   {
     name: 'history-kept-over-snapshot',
@@ -125,7 +125,7 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     patches: [
       [
         'driver/applier',
-        'this.bytesSinceSnapshot = 0;\n        this.history = new History(state.epoch, this.index, this.historyOptions);',
+        'this.bytesSinceSnapshot = 0;\n        this.history = new EventHistory(state.epoch, this.index, this.historyOptions);',
         'this.bytesSinceSnapshot = 0;',
       ],
     ],
@@ -148,40 +148,40 @@ export const STORAGE_MUTANTS: readonly Mutant[] = mutantsOf('replica', [
     bug: 'The log of another member of the cluster is read as the own one',
     tests: JOINING,
     profile: 'storage',
-    patches: [['identity', 'String(identity.node)', 'identity.cluster']],
+    patches: [['storage/identity', 'String(identity.node)', 'identity.cluster']],
   },
   {
     name: 'stamps-kept-over-snapshot',
     bug: 'The times of entries that an installed snapshot has replaced count for the clock of the next leader',
-    tests: ['replica/test/stuck-snapshot.test.ts'],
+    tests: ['replica/test/snapshots/stuck-snapshot.test.ts'],
     profile: 'membership',
-    patches: [['driver/loop', 'this.stamps.clear();', '']],
+    patches: [['driver/loop', 'this.timestamps.clear();', '']],
   },
   {
     name: 'unsaved-snapshot-counts',
     bug: 'A snapshot that found no room on the disk counts as the newest one',
-    tests: ['replica/test/driver/snapshotting.test.ts'],
+    tests: ['replica/test/snapshots/snapshot-manager.test.ts'],
     profile: 'storage',
     patches: [
       [
-        'driver/snapshotting',
-        'if (!error)\n                    this.last = snapshot.index;',
-        'this.last = snapshot.index;',
+        'snapshots/snapshot-manager',
+        'if (!error)\n                    this.lastIndex = snapshot.index;',
+        'this.lastIndex = snapshot.index;',
       ],
     ],
   },
   {
     name: 'snapshot-of-old-leader-stuck',
     bug: 'A snapshot that became durable after its leader was replaced is not installed, and later ones are refused',
-    tests: ['replica/test/stuck-snapshot.test.ts'],
+    tests: ['replica/test/snapshots/stuck-snapshot.test.ts'],
     scenarios: ['P15b'],
     profile: 'storage',
     patches: [
       ['driver/loop', 'this.raft.snapshotArrived(snapshot);', ''],
       [
-        'driver/snapshotting',
+        'snapshots/snapshot-manager',
         "if (this.isCovered(received))\n            return then('known');\n        this.halt();",
-        "if (received.index <= this.last)\n            return then('failed');\n        this.halt();",
+        "if (received.index <= this.lastIndex)\n            return then('failed');\n        this.halt();",
       ],
     ],
   },

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { LockState, StorageError } from '@leasehold/core'
-import type { StateCopy } from '../../state-copy.js'
-import { damaged } from '../../storage-errors.js'
+import type { StateExport } from '../../snapshots/state-export.js'
+import { damaged } from '../../storage/storage-errors.js'
 
 /*
  * A backup file: one line of JSON (the header), the bytes of the lock state, one line with the SHA-256 of all before.
@@ -48,7 +48,7 @@ export interface Backup {
 
 /** The header for a state, given what the state does not know. */
 export function backupHeader(
-  copy: StateCopy,
+  copy: StateExport,
   facts: Pick<BackupHeader, 'cluster' | 'term' | 'member' | 'read' | 'takenAt' | 'members' | 'raiseTo'>,
 ): BackupHeader {
   const { epoch, index, hash, bytes } = copy
@@ -62,7 +62,7 @@ export function backupBytes(header: BackupHeader): number {
 }
 
 /** The file, piece by piece. */
-export function* backupPieces(header: BackupHeader, { pieces }: StateCopy): Generator<Uint8Array, void> {
+export function* backupPieces(header: BackupHeader, { pieces }: StateExport): Generator<Uint8Array, void> {
   const hash = createHash('sha256')
   const head = headOf(header)
   hash.update(head)

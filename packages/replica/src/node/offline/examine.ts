@@ -1,14 +1,14 @@
 import { countsOf, LockState, StorageError } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import { lockEntryOf } from '../../driver/applier.js'
-import { type Identity, identitySeed, readIdentity } from '../../identity.js'
-import { readLog } from '../../log/joining.js'
-import { type ClusterMeta, decodeMeta } from '../../members.js'
+import { type Identity, identitySeed, readIdentity } from '../../storage/identity.js'
+import { readLog } from '../../log/reconcile.js'
+import { type ClusterMeta, decodeMeta } from '../../cluster-meta.js'
 import type { Disk } from '../../platform.js'
-import { readSnapshot, type Snapshot, snapshotNames } from '../../snapshots/snapshots.js'
-import { damaged } from '../../storage-errors.js'
-import { foreignSnapshot, isFounded } from '../../storage.js'
-import { STEP_ENTRIES, type Steps } from './steps.js'
+import { readSnapshot, type Snapshot, snapshotNames } from '../../snapshots/snapshot-store.js'
+import { damaged } from '../../storage/storage-errors.js'
+import { foreignSnapshot, isInitialized } from '../../storage/storage.js'
+import { STEP_ENTRIES, type ReportProgress } from './progress.js'
 
 /** What a member's folder holds, all of it checked. */
 export interface FolderContent {
@@ -44,8 +44,8 @@ export interface FolderContent {
  * to the older snapshot, it must make the newer one of it.
  * @throws StorageError that names file and offset
  */
-export function examineFolder(disk: Disk, steps: Steps = () => {}): FolderContent {
-  if (!isFounded(disk)) {
+export function examineFolder(disk: Disk, steps: ReportProgress = () => {}): FolderContent {
+  if (!isInitialized(disk)) {
     throw new StorageError(`${disk.path} is empty`, { hint: 'check the path: no service has ever run on this folder' })
   }
   const identity = readIdentity(disk) as Identity
@@ -103,7 +103,7 @@ function stateOf(disk: Disk, name: string, snapshot: Snapshot): LockState {
   throw damaged(`${disk.path}/${name}`, 0, `its state is that after entry ${state.index}`)
 }
 
-function replay(disk: Disk, state: LockState, entries: readonly Entry[], steps: Steps): LockState {
+function replay(disk: Disk, state: LockState, entries: readonly Entry[], steps: ReportProgress): LockState {
   for (const [i, entry] of entries.entries()) {
     if (i % STEP_ENTRIES === 0) steps('replaying the log', i, entries.length)
     try {

@@ -1,19 +1,19 @@
 import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
-import { IDENTITY_FILE, readIdentity } from '../../identity.js'
-import { copyAtOnce } from '../../state-copy.js'
-import { RECOVERING } from '../../storage.js'
-import { NodeDisk } from '../disk.js'
-import { NodeRandom } from '../random.js'
+import { IDENTITY_FILE, readIdentity } from '../../storage/identity.js'
+import { exportAtOnce } from '../../snapshots/state-export.js'
+import { RECOVERING } from '../../storage/storage.js'
+import { NodeDisk } from '../node-disk.js'
+import { NodeRandom } from '../node-random.js'
 import { type Backup, backupHeader, backupPieces, readBackup } from './backup-file.js'
-import { checkEpoch, type KnownEpoch } from './epochs.js'
+import { checkEpoch, type KnownEpoch } from './known-epochs.js'
 import { examineFolder } from './examine.js'
-import { syncFolder } from '../folders.js'
-import { syncWhole, writeWhole } from './files.js'
-import type { Steps } from './steps.js'
-import { type MovedHold, raise } from './raise.js'
-import { foundRaised } from './restore.js'
+import { syncFolder } from '../folder-sync.js'
+import { syncWhole, writeWhole } from './durable-files.js'
+import type { ReportProgress } from './progress.js'
+import { type MovedHold, raise } from './raise-epoch.js'
+import { writeRaised } from './restore.js'
 import { asOwner, type OfflineOptions } from './verify.js'
 
 export interface RecoverOptions extends OfflineOptions {
@@ -63,13 +63,13 @@ export async function recoverFolder(options: RecoverOptions): Promise<RecoverRep
         hint: 'repeat it with the same epoch',
       })
     }
-    const backup = begun ?? begin(disk, file, epoch, options.steps)
-    options.steps?.('making the new service')
+    const backup = begun ?? begin(disk, file, epoch, options.progress)
+    options.progress?.('making the new service')
     const keptIn = join(dir, `before-epoch-${epoch}`)
     const { header } = backup
-    setAside(dir, keptIn, header.cluster)
+    archiveOldFiles(dir, keptIn, header.cluster)
     const raised = raise(backup.state, { epoch, term: header.term, name: header.member }, new NodeRandom())
-    await foundRaised(dir, raised)
+    await writeRaised(dir, raised)
     disk.remove(RECOVERING)
     syncFolder(dir)
     return {
@@ -99,10 +99,10 @@ function knownEpochs(disk: NodeDisk): KnownEpoch[] {
 }
 
 /** Checks the folder, and writes what it holds into one file. From then on there is no way back. */
-function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undefined): Backup {
+function begin(disk: NodeDisk, file: string, epoch: number, steps: ReportProgress | undefined): Backup {
   const { identity, meta, state, term } = examineFolder(disk, steps)
   steps?.('writing the state')
-  const copy = copyAtOnce(state)
+  const copy = exportAtOnce(state)
   const header = backupHeader(copy, {
     cluster: identity.cluster,
     term,
@@ -119,7 +119,7 @@ function begin(disk: NodeDisk, file: string, epoch: number, steps: Steps | undef
 }
 
 /** Moves the old life's files away. Once its identity has gone, what is in the folder belongs to the new one. */
-function setAside(dir: string, to: string, cluster: string): void {
+function archiveOldFiles(dir: string, to: string, cluster: string): void {
   const disk = new NodeDisk(dir)
   const identity = readIdentity(disk)
   mkdirSync(to, { recursive: true, mode: 0o700 })

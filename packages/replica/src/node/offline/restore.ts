@@ -1,19 +1,19 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { InvalidError, StorageError } from '@leasehold/core'
-import { checkMemberName } from '../../driver/options.js'
-import { IDENTITY_FILE } from '../../identity.js'
-import { writeFailed } from '../../storage-errors.js'
-import { found, RESTORING } from '../../storage.js'
-import { NodeDisk } from '../disk.js'
-import { makeFolder, syncFolder } from '../folders.js'
-import { claimFolder } from '../owner.js'
-import { NodeRandom } from '../random.js'
+import { checkMemberName } from '../../replica-options.js'
+import { IDENTITY_FILE } from '../../storage/identity.js'
+import { writeFailed } from '../../storage/storage-errors.js'
+import { initializeFolder, RESTORING } from '../../storage/storage.js'
+import { NodeDisk } from '../node-disk.js'
+import { makeFolder, syncFolder } from '../folder-sync.js'
+import { claimFolder } from '../ownership/claim-folder.js'
+import { NodeRandom } from '../node-random.js'
 import { readBackup } from './backup-file.js'
-import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './epochs.js'
-import { appendDurably } from './files.js'
-import { type MovedHold, type Raised, raise } from './raise.js'
-import type { Steps } from './steps.js'
+import { checkEpoch, type KnownEpoch, noteEpoch, notedEpochs } from './known-epochs.js'
+import { appendDurably } from './durable-files.js'
+import { type MovedHold, type Raised, raise } from './raise-epoch.js'
+import type { ReportProgress } from './progress.js'
 
 export interface RestoreOptions {
   readonly file: string
@@ -23,7 +23,7 @@ export interface RestoreOptions {
   readonly epoch: number | undefined
   /** Name of the new member; default `n1`. */
   readonly name?: string
-  readonly steps?: Steps
+  readonly progress?: ReportProgress
 }
 
 export interface RestoreReport {
@@ -55,8 +55,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   const { file, name = 'n1' } = options
   const dir = resolve(options.dir)
   checkMemberName(name)
-  const { steps } = options
-  steps?.('reading the backup')
+  const { progress } = options
+  progress?.('reading the backup')
   const { header, state } = readBackup(file)
   const known = [{ epoch: header.epoch, from: 'the backup' }, ...notedEpochs(file), ...folderEpochs(dir)]
   const epoch = checkEpoch(options.epoch, known)
@@ -70,8 +70,8 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const at = new Date().toISOString()
     mark(dir, `${JSON.stringify({ epoch, file: resolve(file), at })}\n`)
     noteEpoch(file, { epoch, at, data: dir, cluster })
-    steps?.('writing the state')
-    await foundRaised(dir, raised)
+    progress?.('writing the state')
+    await writeRaised(dir, raised)
     const disk = new NodeDisk(dir)
     disk.remove(RESTORING)
     syncFolder(dir)
@@ -93,9 +93,9 @@ function mark(dir: string, text: string): void {
 }
 
 /** Writes snapshot and identity of a new member; the identity last. */
-export async function foundRaised(dir: string, { identity, snapshot }: Raised): Promise<void> {
+export async function writeRaised(dir: string, { identity, snapshot }: Raised): Promise<void> {
   await new Promise<void>((done, failed) => {
-    found(new NodeDisk(dir), identity, snapshot, (error) => {
+    initializeFolder(new NodeDisk(dir), identity, snapshot, (error) => {
       if (error === undefined) done()
       else if (error instanceof StorageError) failed(error)
       else failed(new StorageError(`writing ${dir} failed: ${error.message}`, { cause: error }))

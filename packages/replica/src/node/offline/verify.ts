@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { StorageError } from '@leasehold/core'
-import { NodeDisk } from '../disk.js'
-import { claimFolder } from '../owner.js'
+import { NodeDisk } from '../node-disk.js'
+import { claimFolder } from '../ownership/claim-folder.js'
 import { examineFolder, type FolderContent } from './examine.js'
-import type { Steps } from './steps.js'
+import type { ReportProgress } from './progress.js'
 
 export interface OfflineOptions {
   readonly dir: string
   /** Takes the folder from an owner on another machine, when you know that it is dead. */
   readonly takeOver?: boolean
-  readonly steps?: Steps
+  readonly progress?: ReportProgress
 }
 
 /**
@@ -18,7 +18,7 @@ export interface OfflineOptions {
  * @throws StorageError on damage, with file and offset, or when the folder has an owner
  */
 export async function verifyFolder(options: OfflineOptions): Promise<FolderContent> {
-  return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir), options.steps))
+  return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir), options.progress))
 }
 
 /** Does something with a folder that must exist, as its only owner. */

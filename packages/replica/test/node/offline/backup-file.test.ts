@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NodeDisk } from '../../../src/node/disk.js'
-import { copyAtOnce } from '../../../src/state-copy.js'
+import { NodeDisk } from '../../../src/node/node-disk.js'
+import { exportAtOnce } from '../../../src/snapshots/state-export.js'
 import { backupBytes, backupHeader, backupPieces, readBackup } from '../../../src/node/offline/backup-file.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { Folders, usedFolder } from '../../support/folders.js'
@@ -20,7 +20,7 @@ beforeAll(async () => {
   await usedFolder(dir)
   const { state, identity, term } = examineFolder(new NodeDisk(dir))
   hash = state.hash()
-  const copy = copyAtOnce(state)
+  const copy = exportAtOnce(state)
   const facts = {
     cluster: identity.cluster,
     term,

@@ -2,11 +2,11 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Index, LockState, StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NodeDisk } from '../../../src/node/disk.js'
+import { NodeDisk } from '../../../src/node/node-disk.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { verifyFolder } from '../../../src/node/offline/verify.js'
-import { openNodeReplica } from '../../../src/node/open.js'
-import { readSnapshot, type Snapshot, snapshotNames, Snapshots } from '../../../src/snapshots/snapshots.js'
+import { openNodeReplica } from '../../../src/node/open-replica.js'
+import { readSnapshot, type Snapshot, snapshotNames, SnapshotStore } from '../../../src/snapshots/snapshot-store.js'
 import { Folders, SMALL, stop, usedFolder } from '../../support/folders.js'
 
 const folders = new Folders()
@@ -86,7 +86,7 @@ describe('verify', () => {
     const wrong = LockState.restore(older.state)
     wrong.apply({ at: wrong.now, commands: [] }, newer.index as Index)
     const elsewhere = folders.make()
-    const snapshots = new Snapshots(new NodeDisk(elsewhere), { reserveBytes: 0, changed() {} })
+    const snapshots = new SnapshotStore(new NodeDisk(elsewhere), { reserveBytes: 0, changed() {} })
     await new Promise((done) => snapshots.save({ ...newer, state: wrong.snapshot() }, done, { reserve: false }))
     cpSync(join(elsewhere, snapshotNames(disk)[1] as string), join(dir, snapshotNames(disk)[1] as string))
     expect(() => examineFolder(disk)).toThrow(

@@ -2,14 +2,14 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync
 import { join } from 'node:path'
 import { floorAt, InvalidError, splitToken, StorageError } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NodeDisk } from '../../../src/node/disk.js'
-import { copyAtOnce } from '../../../src/state-copy.js'
+import { NodeDisk } from '../../../src/node/node-disk.js'
+import { exportAtOnce } from '../../../src/snapshots/state-export.js'
 import { backupHeader, backupPieces } from '../../../src/node/offline/backup-file.js'
 import { examineFolder } from '../../../src/node/offline/examine.js'
 import { restoreBackup } from '../../../src/node/offline/restore.js'
-import { folderIdentity } from '../../../src/node/offline/standing.js'
+import { folderIdentity } from '../../../src/node/offline/folder-identity.js'
 import { verifyFolder } from '../../../src/node/offline/verify.js'
-import { openNodeReplica } from '../../../src/node/open.js'
+import { openNodeReplica } from '../../../src/node/open-replica.js'
 import { dyingAfter } from '../../support/dying-disk.js'
 import { Folders, SMALL, stop, usedFolder } from '../../support/folders.js'
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const dir = folders.make()
   await usedFolder(dir, { epoch: 3 })
   const { state, identity, term } = examineFolder(new NodeDisk(dir))
-  const copy = copyAtOnce(state)
+  const copy = exportAtOnce(state)
   const facts = {
     cluster: identity.cluster,
     term,

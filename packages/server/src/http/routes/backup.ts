@@ -1,5 +1,5 @@
 import { LimitError } from '@leasehold/core'
-import type { StateCopy } from '@leasehold/replica'
+import type { StateExport } from '@leasehold/replica'
 import { backupBytes, backupHeader, type BackupHeader, backupPieces } from '@leasehold/replica/node'
 import { BACKUPS_MAX } from '../../limits.js'
 import { type Route, route } from '../route.js'
@@ -68,7 +68,7 @@ async function begin(
   }
 }
 
-function headerOf({ replica, cluster }: Services, copy: StateCopy, stale: boolean): BackupHeader {
+function headerOf({ replica, cluster }: Services, copy: StateExport, stale: boolean): BackupHeader {
   const { cluster: id, term, member } = replica.member.status
   return backupHeader(copy, {
     cluster: id,

@@ -1,0 +1,74 @@
+import { AcquireTimeoutError, InvalidError } from '@leasehold/core'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { TestService } from '../support/service.js'
+import { suite } from '../support/suite.js'
+
+const current = suite()
+let service: TestService
+beforeEach(() => {
+  service = current.service
+})
+
+describe('once', () => {
+  it('runs once per slot over all instances', async () => {
+    const first = service.client()
+    const instances = [first, service.client(), service.client()]
+    const ran: string[] = []
+    for (const slot of ['2026-11-29T03:00Z', '2026-11-29T04:00Z']) {
+      const outcomes = await service.during(
+        Promise.all(instances.map((locks) => locks.once('report', { slot }, () => void ran.push(slot)))),
+      )
+      expect(outcomes.filter((outcome) => outcome.ran)).toHaveLength(1)
+    }
+    expect(ran).toEqual(['2026-11-29T03:00Z', '2026-11-29T04:00Z'])
+    const late = await service.during(first.once('report', { slot: '2026-11-29T03:00Z' }, () => {}))
+    expect(late).toEqual({ ran: false })
+  })
+
+  it('a throw keeps the slot, or frees it if asked', async () => {
+    const locks = service.client()
+    const fail = () => Promise.reject(new Error('mine'))
+    await expect(service.during(locks.once('a', { slot: '1' }, fail))).rejects.toThrow('mine')
+    expect(await service.during(locks.once('a', { slot: '1' }, () => 1))).toEqual({ ran: false })
+    await expect(service.during(locks.once('b', { slot: '1', onError: 'free' }, fail))).rejects.toThrow('mine')
+    expect(await service.during(locks.once('b', { slot: '1' }, () => 1))).toEqual({ ran: true, value: 1 })
+    await expect(service.during(locks.once('b', { slot: '' }, () => 1))).rejects.toBeInstanceOf(InvalidError)
+  })
+})
+
+describe('slots of once', () => {
+  it('whoever comes while the slot runs is told so at once, however long it takes', async () => {
+    const one = service.client()
+    const two = service.client()
+    let end = () => {}
+    const running = one.once('long', { slot: 'a' }, () => new Promise<void>((done) => void (end = done)))
+    await service.platform.advance(100)
+    expect(await service.during(two.once('long', { slot: 'a', wait: '1s' }, () => {}))).toEqual({ ran: false })
+    // With 'free' it must wait: a throw would leave the slot to it.
+    const free = two.once('long', { slot: 'a', wait: '1s', onError: 'free' }, () => {})
+    await expect(service.during(free)).rejects.toBeInstanceOf(AcquireTimeoutError)
+    end()
+    expect(await service.during(running)).toEqual({ ran: true, value: undefined })
+  })
+
+  it('a late replica runs a slot that nobody has run, although a later one has', async () => {
+    const locks = service.client()
+    const run = (slot: string | Date) => service.during(locks.once('late', { slot }, () => slot))
+    expect(await run('2026-11-29T03:05Z')).toMatchObject({ ran: true })
+    expect(await run('2026-11-29T03:00Z')).toMatchObject({ ran: true })
+    expect(await run('2026-11-29T03:00Z')).toEqual({ ran: false })
+    expect(await run(new Date(0))).toMatchObject({ ran: true })
+    expect(await run('1970-01-01T00:00:00.000Z')).toEqual({ ran: false })
+  })
+
+  it('old ones are forgotten, and count as run; the register does not grow', async () => {
+    const locks = service.client()
+    const run = (slot: string) => service.during(locks.once('many', { slot }, () => slot))
+    for (let n = 1; n <= 130; n++) expect(await run(`tick-${n}`)).toMatchObject({ ran: true })
+    expect(await run('tick-9')).toEqual({ ran: false })
+    expect(await run('tick-0')).toEqual({ ran: false })
+    expect(await run('tick-131')).toMatchObject({ ran: true })
+    const kept = (await service.during(locks.register('once/many').get()))?.value as { ran: string[] }
+    expect(kept.ran).toHaveLength(100)
+  })
+})

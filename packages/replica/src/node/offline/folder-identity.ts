@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs'
+import { type Identity, readIdentity } from '../../storage/identity.js'
+import { decodeMeta } from '../../cluster-meta.js'
+import { readSnapshot, snapshotNames } from '../../snapshots/snapshot-store.js'
+import { isInitialized } from '../../storage/storage.js'
+import { NodeDisk } from '../node-disk.js'
+
+/** Whose folder this is; undefined for an empty one. @throws StorageError when it is damaged or half restored */
+export function folderIdentity(dir: string): Identity | undefined {
+  if (!existsSync(dir)) return undefined
+  const disk = new NodeDisk(dir)
+  return isInitialized(disk) ? readIdentity(disk) : undefined
+}
+
+/** Whether a member's folder is that of a service of one which has never had other members. */
+export function wasAlwaysAlone(dir: string): boolean {
+  const disk = new NodeDisk(dir)
+  const newest = snapshotNames(disk).at(-1)
+  if (newest === undefined) return false
+  const { members } = decodeMeta(readSnapshot(disk, newest).meta)
+  return members.length === 1 && members[0]?.peer === ''
+}

@@ -1,0 +1,144 @@
+import { CodecError, crc32, Reader, Writer } from '@leasehold/core'
+import type { Identity } from '../storage/identity.js'
+import { type Disk, type DiskFile, DiskFullError, type Logger } from '../platform.js'
+import { writeFailed } from '../storage/storage-errors.js'
+import { type AcknowledgedMemory, readAcknowledged } from './acknowledged-memory.js'
+
+export const ACKNOWLEDGED_FILE = 'acknowledged'
+const FORMAT_VERSION = 1
+/** Two copies; each write replaces the older one, so that a torn write leaves the other. */
+const COPIES = 2
+/** Bounds the memory too: members beyond the room are not kept on disk. */
+const COPY_BYTES = 4096
+/** Length and checksum. */
+const HEAD_BYTES = 8
+
+export interface AcknowledgedFileOptions {
+  readonly disk: Disk
+  readonly identity: Identity
+  readonly memory: AcknowledgedMemory
+  readonly log: Logger
+  readonly guard: (action: () => void) => void
+}
+
+/**
+ * Keeps the memory of acknowledged entries over a restart, in a file of fixed size. It blocks only for the folder's sync when
+ * the file is made, once in a member's life; one write at a time. The file is an aid: when it is missing, damaged or of
+ * another member, the memory begins empty. A failed write stops the member, like every failed write.
+ */
+export class AcknowledgedFile {
+  private file: DiskFile | undefined
+  private isWriting = false
+  private isClosed = false
+  private sequence = 0
+  private saved = 0
+
+  constructor(private readonly options: AcknowledgedFileOptions) {
+    const { disk, memory } = options
+    if (!disk.list().includes(ACKNOWLEDGED_FILE)) return
+    if (disk.size(ACKNOWLEDGED_FILE) !== COPIES * COPY_BYTES) {
+      disk.remove(ACKNOWLEDGED_FILE)
+      return
+    }
+    this.load(disk.read(ACKNOWLEDGED_FILE))
+    this.file = disk.open(ACKNOWLEDGED_FILE)
+    this.saved = memory.version
+  }
+
+  get isSaving(): boolean {
+    return this.isWriting
+  }
+
+  /** Writes the memory down if it has changed. While a write is under way it does nothing: the next call does it. */
+  save(): void {
+    const { disk, memory, guard, log } = this.options
+    if (this.isWriting || this.isClosed || memory.version === this.saved) return
+    this.isWriting = true
+    if (this.file) return this.write(this.file)
+    disk.create(ACKNOWLEDGED_FILE, COPIES * COPY_BYTES, (error, file) => {
+      if (this.isClosed) return file?.close()
+      guard(() => {
+        this.isWriting = false
+        if (error instanceof DiskFullError) log.warn('no room to write down what members have acknowledged')
+        else if (!file) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
+        else {
+          this.file = file
+          this.syncFolder()
+          this.save()
+        }
+      })
+    })
+  }
+
+  close(): void {
+    this.isClosed = true
+    this.file?.close()
+  }
+
+  private syncFolder(): void {
+    const { disk } = this.options
+    try {
+      disk.syncFolder()
+    } catch (error) {
+      throw writeFailed(disk.path, error)
+    }
+  }
+
+  private write(file: DiskFile): void {
+    const { disk, memory, guard } = this.options
+    const { version } = memory
+    const sequence = this.sequence + 1
+    file.write((sequence % COPIES) * COPY_BYTES, [this.encode(sequence)], true, (error) =>
+      guard(() => {
+        this.isWriting = false
+        if (error) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
+        this.sequence = sequence
+        this.saved = version
+      }),
+    )
+  }
+
+  private encode(sequence: number): Uint8Array {
+    const { memory, identity } = this.options
+    const writer = new Writer()
+    writer.u8(FORMAT_VERSION)
+    writer.varuint(sequence)
+    writer.hex128(identity.cluster)
+    writer.varuint(identity.epoch)
+    writer.varuint(identity.node)
+    memory.write(writer)
+    const content = writer.take()
+    const copy = new Writer()
+    copy.u32(content.length)
+    copy.u32(crc32(content))
+    copy.raw(content)
+    return copy.take()
+  }
+
+  private load(bytes: Uint8Array): void {
+    for (let copy = 0; copy < COPIES; copy++) {
+      try {
+        this.loadCopy(bytes.subarray(copy * COPY_BYTES, (copy + 1) * COPY_BYTES))
+      } catch (error) {
+        if (!(error instanceof CodecError)) throw error
+      }
+    }
+  }
+
+  /** Takes in one copy, if it is whole and this member's. Taking both in is as good as the newer: entries only move on. */
+  private loadCopy(bytes: Uint8Array): void {
+    const head = new Reader(bytes)
+    const [length, checksum] = [head.u32(), head.u32()]
+    if (length === 0 || length > COPY_BYTES - HEAD_BYTES) return
+    const content = head.raw(length)
+    if (crc32(content) !== checksum) return
+    const reader = new Reader(content)
+    if (reader.u8() !== FORMAT_VERSION) return
+    const sequence = reader.varuint()
+    const { memory, identity } = this.options
+    if (reader.hex128() !== identity.cluster) return
+    if (reader.varuint() !== identity.epoch || reader.varuint() !== identity.node) return
+    for (const [node, entry] of readAcknowledged(reader)) memory.note(node, entry)
+    this.sequence = Math.max(this.sequence, sequence)
+  }
+}

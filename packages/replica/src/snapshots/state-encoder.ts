@@ -1,0 +1,46 @@
+import { crc32, type LockState, type SnapshotWriter } from '@leasehold/core'
+import type { StatePieces } from './snapshot-store.js'
+import { type SliceOptions, SlicedWork } from './sliced-work.js'
+
+export interface StateEncoderOptions extends SliceOptions {
+  /** The snapshot is complete; it may run inside `start`. */
+  readonly done: (state: StatePieces) => void
+}
+
+/** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
+export class StateEncoder {
+  private readonly view: SnapshotWriter
+  private readonly work: SlicedWork
+  private readonly pieces: Uint8Array[] = []
+  private bytes = 0
+  private checksum = 0
+
+  constructor(
+    state: LockState,
+    private readonly options: StateEncoderOptions,
+  ) {
+    this.view = state.beginSnapshot()
+    this.work = new SlicedWork(options, (work) => this.step(work))
+  }
+
+  start(): void {
+    this.work.start()
+  }
+
+  /** Gives up. */
+  cancel(): void {
+    this.work.stop()
+    this.view.close()
+  }
+
+  private step(work: number): boolean {
+    const complete = this.view.step(work)
+    for (const piece of this.view.take()) {
+      this.pieces.push(piece)
+      this.checksum = crc32(piece, this.checksum)
+      this.bytes += piece.length
+    }
+    if (complete) this.options.done({ pieces: this.pieces, bytes: this.bytes, checksum: this.checksum })
+    return complete
+  }
+}
