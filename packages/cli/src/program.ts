@@ -25,11 +25,7 @@ import { sessionCommand } from './commands/session.js'
 import { stealCommand } from './commands/steal.js'
 import { verifyCommand } from './commands/verify.js'
 import { watchCommand } from './commands/watch.js'
-
-/** Where a command leaves its exit code when it is not 0 and nothing was thrown. */
-export interface Outcome {
-  code: number
-}
+import type { Outcome } from './outcome.js'
 
 const EXIT_CODES = `
 Exit codes:

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { printJson } from '../output.js'
 import type { DemoOptions } from '../demo/play.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 
 const EXIT_UNEXPECTED = 1
 

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { note, printJson } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
 
 const EXIT_MISSING = 1

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CommandIo, ExploreCommand } from '@leasehold/lab/explore/command'
 import { print } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 
 interface ReplayOptions {
   readonly seed?: string

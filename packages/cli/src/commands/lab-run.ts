@@ -4,7 +4,7 @@ import type { Scenario, ScenarioResult } from '@leasehold/lab'
 import { Command } from 'commander'
 import pc from 'picocolors'
 import { print, printJson, table } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 
 const EXIT_UNEXPECTED = 1
 const SEED_MAX = 2 ** 32 - 1

@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { note, print, printJson } from '../output.js'
-import type { Listen } from '../serve/serve.js'
+import type { Listen } from '../serve/options.js'
 import { readListen } from '../serve/settings.js'
 
 /** `lab serve`: the lab as a page. */

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 import { exploreSubcommand, replaySubcommand } from './lab-explore.js'
 import { labServeSubcommand } from './lab-serve.js'
 import { listSubcommand, runSubcommand } from './lab-run.js'

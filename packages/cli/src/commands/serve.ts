@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
 import { addSettings, applyConfig, configSchema } from '../serve/settings.js'
-import type { ServeOptions } from '../serve/serve.js'
+import type { ServeOptions } from '../serve/options.js'
 
 /** What decides how `serve` starts, beside its settings. */
 interface HowToStart {

@@ -13,16 +13,7 @@ import {
   TcpTransport,
   tlsDialer,
 } from '@leasehold/server'
-
-export interface ClusterOptions {
-  readonly name?: string
-  readonly peerListen?: string
-  readonly cluster?: string
-  readonly repair?: boolean
-  readonly peerTlsCert?: string
-  readonly peerTlsKey?: string
-  readonly peerTlsCa?: string
-}
+import type { ClusterOptions } from './options.js'
 
 /** A member's place in its cluster: what its replica is opened with, and the way to the others. */
 export interface ClusterPlace {

@@ -1,6 +1,6 @@
 import { AccessError, InvalidError } from '@leasehold/core'
 import { asksForCredentials, isLoopback, JwtVerifier, readKeys, readTls, type ServerOptions } from '@leasehold/server'
-import type { ServeOptions } from './serve.js'
+import type { ServeOptions } from './options.js'
 
 type Security = Pick<ServerOptions, 'keys' | 'jwt' | 'tls' | 'clientLimits' | 'audit'>
 

@@ -10,39 +10,10 @@ import {
   quarantineFolder,
   type LeaseholdServer,
 } from '@leasehold/server'
-import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
+import { checkCluster, type ClusterPlace, joinCluster } from './cluster.js'
+import type { ServeOptions } from './options.js'
 import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'
-
-export interface ServeOptions extends ClusterOptions {
-  readonly data: string
-  readonly listen: Listen
-  readonly advertiseUrl?: string
-  readonly epoch?: number
-  readonly tokenStart?: number
-  readonly allowAnonymous?: boolean
-  readonly allowOrigins?: readonly string[]
-  readonly takeOver?: boolean
-  readonly keys?: string
-  readonly jwtJwks?: string
-  readonly jwtIssuer?: string
-  readonly jwtAudience?: string
-  readonly tlsCert?: string
-  readonly tlsKey?: string
-  readonly tlsClientCa?: string
-  readonly limitRequests?: number
-  readonly limitRenewals?: number
-  readonly limitSessions?: number
-  readonly limitWaiters?: number
-  readonly audit?: string
-  readonly logLevel: string
-  readonly json?: boolean
-}
-
-export interface Listen {
-  readonly host: string
-  readonly port: number
-}
 
 type Member = Awaited<ReturnType<typeof openNodeReplica>>
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { DEFAULT_LISTEN, InvalidError } from '@leasehold/core'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { numberOf } from '../numbers.js'
-import type { Listen } from './serve.js'
+import type { Listen } from './options.js'
 
 const EPOCH_MAX = 32_767
 const RATE_MAX = 1_000_000
