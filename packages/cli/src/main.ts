@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
 import { type Command, CommanderError } from 'commander'
-import { exitCodeOf, report } from './failure.js'
+import { exitCodeOf, report } from './error-report.js'
 import { createProgram } from './program.js'
 
 /** Exit code of wrong usage, as in sysexits.h. */

@@ -1,6 +1,6 @@
-import { errorColours, isTerminal } from './colour.js'
+import { errorColours, isTerminal } from './colours.js'
 import { duration } from './output.js'
-import { cut, harmless } from './text.js'
+import { cut, harmless } from './terminal-text.js'
 
 const LINE = '\r\x1b[K'
 /** The line is drawn no more often than this. */

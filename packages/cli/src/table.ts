@@ -1,5 +1,5 @@
-import { outColours } from './colour.js'
-import { cut, fit, harmless, widthOf } from './text.js'
+import { outColours } from './colours.js'
+import { cut, fit, harmless, widthOf } from './terminal-text.js'
 
 /** A cell with a colour of its own. */
 export interface Painted {

@@ -1,5 +1,5 @@
 import { commonPrefix } from '@leasehold/core'
-import { outColours } from './colour.js'
+import { outColours } from './colours.js'
 import type { Cell } from './table.js'
 
 /** `token N` in a line for people. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { widthOf } from '../src/text.js'
+import { widthOf } from '../src/terminal-text.js'
 import { complained, type Service, until, Workshop } from './support/cli.js'
 import { COLOURS, hasTerminal, TerminalCli } from './support/terminal.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { tableLines } from '../src/table.js'
-import { cut, fit, harmless, widthOf } from '../src/text.js'
+import { cut, fit, harmless, widthOf } from '../src/terminal-text.js'
 
 describe('texts on a terminal', () => {
   test('nothing in the text of somebody else is obeyed by the terminal', () => {

@@ -3,8 +3,8 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorOf, InvalidError, isErrorCode, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Backup } from '@leasehold/replica/node'
-import { get } from '../fetch.js'
-import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service.js'
+import { get } from '../tls-fetch.js'
+import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service-client.js'
 
 export interface DownloadOptions extends ServiceOptions {
   /** Takes what one member has, when there is no quorum. */

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { note, print, printJson } from '../output.js'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { withProgress } from '../progress.js'
-import { type ServiceOptions, serviceCommand } from '../service.js'
+import { type ServiceOptions, serviceCommand } from '../service-client.js'
 
 /** With the same nonce the same request, sent again after its answer was lost, takes nothing twice. */
 const NONCE_BYTES = 16

@@ -1,10 +1,10 @@
 import { countsOf } from '@leasehold/core'
 import { Command } from 'commander'
 import { downloadBackup, type DownloadOptions } from '../backup/download.js'
-import { count, size } from '../backup/texts.js'
+import { count, size } from '../backup/summary.js'
 import { print, printJson } from '../output.js'
 import { withProgress } from '../progress.js'
-import { serviceCommand } from '../service.js'
+import { serviceCommand } from '../service-client.js'
 
 /** `backup`: the whole state of the service in one file. */
 export function backupCommand(): Command {

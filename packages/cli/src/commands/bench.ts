@@ -1,8 +1,8 @@
 import { createHistogram } from 'node:perf_hooks'
 import { type Command, Command as NewCommand } from 'commander'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { note, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const TASKS = 64
 const SECONDS_MAX = 600

@@ -1,9 +1,9 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { print, printJson, table } from '../output.js'
-import { stateAt } from '../ready.js'
-import { type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service.js'
+import { stateAt } from '../readiness.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service-client.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
 /** One that does not answer this at once is as good as away. */

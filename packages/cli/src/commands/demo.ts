@@ -1,6 +1,6 @@
 import { Command } from 'commander'
 import { printJson } from '../output.js'
-import type { DemoOptions } from '../demo/play.js'
+import type { DemoOptions } from '../demo/run-demo.js'
 import type { Outcome } from '../outcome.js'
 
 const EXIT_UNEXPECTED = 1
@@ -14,7 +14,7 @@ export function demoCommand(outcome: Outcome): Command {
     .addHelpText('after', '\nExit code 0 only if both halves went as they must.\n\nExample:\n  $ leasehold demo')
     .action(async (options: DemoOptions) => {
       // Loaded here, so that the other commands start without it.
-      const { facts, play } = await import('../demo/play.js')
+      const { facts, play } = await import('../demo/run-demo.js')
       const halves = await play(options)
       const asExpected = halves.every((half) => half.asExpected)
       if (!asExpected) outcome.code = EXIT_UNEXPECTED

@@ -1,15 +1,15 @@
 import { AccessError } from '@leasehold/core'
 import { Command } from 'commander'
 import { VERSION } from '../version.js'
-import { outColours } from '../colour.js'
+import { outColours } from '../colours.js'
 import { duration, print, printJson } from '../output.js'
 import type { Outcome } from '../outcome.js'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { withProgress } from '../progress.js'
-import { stateAt } from '../ready.js'
-import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service.js'
-import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor-machine.js'
-import { exitCodeOf, hintOf } from '../failure.js'
+import { stateAt } from '../readiness.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service-client.js'
+import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor/machine-checks.js'
+import { exitCodeOf, hintOf } from '../error-report.js'
 
 interface DoctorOptions extends ServiceOptions {
   readonly data?: string

@@ -1,8 +1,8 @@
 import { InvalidError } from '@leasehold/core'
 import { Argument, Command } from 'commander'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { print, printJson, table } from '../output.js'
-import { urlOf } from '../service.js'
+import { urlOf } from '../service-client.js'
 
 interface SqlOptions {
   readonly schema?: string

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { note, printJson } from '../output.js'
 import type { Outcome } from '../outcome.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const EXIT_MISSING = 1
 

@@ -1,10 +1,10 @@
 import { Command } from 'commander'
-import { outColours } from '../colour.js'
-import { live, type View } from '../live/live.js'
+import { outColours } from '../colours.js'
+import { live, type View } from '../live/live-view.js'
 import { duration, print, printJson } from '../output.js'
 import { after, dataText, heldJson, type Listing, listing, modeText, pendingJson } from '../listing.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
-import { cut, harmless } from '../text.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
+import { cut, harmless } from '../terminal-text.js'
 import { dimTokens } from '../tokens.js'
 
 /** `inspect NAME`: everything about one lock. */

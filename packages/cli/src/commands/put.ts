@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { versionOf } from '../numbers.js'
+import { versionOf } from '../argument-parsers.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const STDIN = 0
 

@@ -1,7 +1,7 @@
 import { EPOCH_MAX, InvalidError } from '@leasehold/core'
 import { Command } from 'commander'
-import { epochLines, holdLines } from '../backup/texts.js'
-import { numberOf } from '../numbers.js'
+import { epochLines, holdLines } from '../backup/summary.js'
+import { numberOf } from '../argument-parsers.js'
 import { print, printJson } from '../output.js'
 import { withProgress } from '../progress.js'
 

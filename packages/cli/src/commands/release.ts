@@ -1,7 +1,7 @@
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand } from '../service.js'
+import { type ServiceOptions, serviceCommand } from '../service-client.js'
 
 /** `release HANDLE`: ends a hold of `acquire`. */
 export function releaseCommand(): Command {

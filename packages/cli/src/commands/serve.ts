@@ -34,7 +34,7 @@ Examples:
       if (how.config !== undefined) applyConfig(command, how.config)
       const options = command.opts<ServeOptions>()
       // Loaded here, so that the other commands start without it.
-      const { checkServe, serve } = await import('../serve/serve.js')
+      const { checkServe, serve } = await import('../serve/run-service.js')
       if (how.checkConfig !== true) return await serve(options)
       await checkServe(options)
       if (options.json === true) return printJson({ ok: true })

@@ -1,9 +1,9 @@
 import { Command } from 'commander'
 import { InvalidError, parseToken } from '@leasehold/core'
-import { callService, isService } from '../http.js'
+import { callService, isService } from '../call-service.js'
 import { duration, print, printJson, table } from '../output.js'
 import { listing } from '../listing.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 /** `session ls` and `session end`: the leases behind the holds. */
 export function sessionCommand(): Command {

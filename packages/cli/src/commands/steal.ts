@@ -1,7 +1,7 @@
 import { NotHolderError } from '@leasehold/core'
 import { Command } from 'commander'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 /** `steal NAME --reason TEXT`: ends the holds of a lock against their owners' will. */
 export function stealCommand(): Command {

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { count, size } from '../backup/texts.js'
+import { count, size } from '../backup/summary.js'
 import { print, printJson } from '../output.js'
 import { withProgress } from '../progress.js'
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { AcquireTimeoutError, UnavailableError } from '@leasehold/core'
-import type { Report, WorkerTask } from './story.js'
+import type { Report, WorkerTask } from './model.js'
 
 const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))

@@ -3,7 +3,7 @@ import { InvalidError } from '@leasehold/core'
 import { fence } from '@leasehold/fence/fs'
 import { guardSql } from '@leasehold/fence/migrations'
 import type { Client } from 'pg'
-import type { StorePlace } from './story.js'
+import type { StorePlace } from './model.js'
 
 /** The one record of the demo. */
 export const RECORD_ID = 'invoice-42'

@@ -2,7 +2,7 @@ import * as nodeFs from 'node:fs/promises'
 import type { Pool, PoolClient } from 'pg'
 import type { Hold } from 'leasehold'
 import { postgresDriver, readPlainFile, RECORD_ID } from './record.js'
-import type { StorePlace } from './story.js'
+import type { StorePlace } from './model.js'
 
 /** The record as a worker uses it. `sending` runs right before the write leaves the process, after every local check. */
 export interface Store {

@@ -2,7 +2,7 @@ import { existsSync, writeSync } from 'node:fs'
 import { StaleTokenError } from '@leasehold/core'
 import { createLocks, type Hold, type Locks } from 'leasehold'
 import { openStore, type Store } from './store.js'
-import type { Report, WorkerTask } from './story.js'
+import type { Report, WorkerTask } from './model.js'
 
 /*
  * A worker of the demo, in a process of its own. It adds an amount to the record: lock, read, compute, write. It is as

@@ -1,5 +1,5 @@
 import type { WatchEvent } from 'leasehold'
-import { outColours } from '../colour.js'
+import { outColours } from '../colours.js'
 import type { Cell } from '../table.js'
 
 export const EVENT_HEADINGS = ['TIME', 'EVENT', 'NAME', 'WHO', 'WHAT']

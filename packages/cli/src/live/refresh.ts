@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EpochChangedError, UnavailableError, WatchError } from '@leasehold/core'
 import type { Locks } from 'leasehold'
-import { innermost } from '../failure.js'
+import { innermost } from '../error-report.js'
 import { type Listing, listing } from '../listing.js'
 
 /** Renewals make no events: what is left of a lease is read again this often, while there is one. */

@@ -1,4 +1,4 @@
-import { isTerminal } from '../colour.js'
+import { isTerminal } from '../colours.js'
 
 const ENTER = '\x1b[?1049h\x1b[?25l'
 const LEAVE = '\x1b[?25h\x1b[?1049l'

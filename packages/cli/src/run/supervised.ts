@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { StorageError } from '@leasehold/core'
-import type { Deadline, FromSupervisor, ToSupervisor } from './messages.js'
+import type { Deadline, FromSupervisor, ToSupervisor } from './supervisor-messages.js'
 
 export type Ended = Extract<FromSupervisor, { kind: 'ended' | 'failed' }>
 

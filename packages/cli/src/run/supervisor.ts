@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { ProcessGroup } from './group.js'
-import { type Deadline, type FromSupervisor, remainingUntil, type ToSupervisor } from './messages.js'
+import { ProcessGroup } from './process-group.js'
+import { type Deadline, type FromSupervisor, remainingUntil, type ToSupervisor } from './supervisor-messages.js'
 
 /*
  * The small process between `leasehold run` and the command. It starts the command in a process group of its own, and

@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { DEFAULT_LISTEN, InvalidError } from '@leasehold/core'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import type { Listen } from './options.js'
 
 const EPOCH_MAX = 32_767

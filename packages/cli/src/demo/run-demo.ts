@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { formatToken, type Serial, tokenOf } from '@leasehold/core'
 import pc from 'picocolors'
 import { print } from '../output.js'
-import { playHalf } from './director.js'
-import { diary, picture } from './picture.js'
+import { playHalf } from './scenario.js'
+import { diary, picture } from './timeline.js'
 import { Children, startService } from './processes.js'
 import { dropRecord } from './record.js'
-import type { Half, StorePlace } from './story.js'
+import type { Half, StorePlace } from './model.js'
 
 /** The demo ends by itself within 20 s: all its waits together get this long. */
 const TIME_LIMIT_MS = 18_000

@@ -1,6 +1,6 @@
 import { type ErrorCode, ERRORS, LeaseholdError } from '@leasehold/core'
-import { errorColours } from './colour.js'
-import { harmless } from './text.js'
+import { errorColours } from './colours.js'
+import { harmless } from './terminal-text.js'
 
 const EXIT_OTHER = 1
 

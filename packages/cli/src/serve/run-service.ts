@@ -10,7 +10,7 @@ import {
   quarantineFolder,
   type LeaseholdServer,
 } from '@leasehold/server'
-import { checkCluster, type ClusterPlace, joinCluster } from './cluster.js'
+import { checkCluster, type ClusterPlace, joinCluster } from './join-cluster.js'
 import type { ServeOptions } from './options.js'
 import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'

@@ -1,6 +1,6 @@
 import { splitToken } from '@leasehold/core'
 import pc from 'picocolors'
-import type { Half, Happening, Moment } from './story.js'
+import type { Half, Happening, Moment } from './model.js'
 
 const WIDTH = 58
 const LABEL = 9

@@ -9,7 +9,7 @@ import {
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
-import { apiKeyOf, type ClientTls, type ServiceOptions, tlsOf, urlOf } from './service.js'
+import { apiKeyOf, type ClientTls, type ServiceOptions, tlsOf, urlOf } from './service-client.js'
 
 /** Bound on an answer's size; every answer of these commands is far smaller. */
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Children, Worker } from './processes.js'
 import { createRecord, readRecord } from './record.js'
-import type { Actor, Half, Happening, Moment, Report, StorePlace, WorkerTask } from './story.js'
+import type { Actor, Half, Happening, Moment, Report, StorePlace, WorkerTask } from './model.js'
 
 export const LEASE_MS = 1_000
 export const BEFORE = 100

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
-import type { ClientTls } from './service.js'
+import type { ClientTls } from './service-client.js'
 
 export interface GetOptions {
   readonly headers?: Readonly<Record<string, string>>

@@ -1,7 +1,7 @@
-import { errorColours, outColours } from '../colour.js'
+import { errorColours, outColours } from '../colours.js'
 import { duration, note, print, printJson } from '../output.js'
-import { type ServiceOptions, urlOf, withLocks } from '../service.js'
-import { cut, harmless, widthOf } from '../text.js'
+import { type ServiceOptions, urlOf, withLocks } from '../service-client.js'
+import { cut, harmless, widthOf } from '../terminal-text.js'
 import { refresh, type Lost, type Picture, type Query } from './refresh.js'
 import { canDraw, Screen, type Size } from './screen.js'
 

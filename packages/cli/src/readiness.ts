@@ -1,5 +1,5 @@
-import { get } from './fetch.js'
-import type { ClientTls } from './service.js'
+import { get } from './tls-fetch.js'
+import type { ClientTls } from './service-client.js'
 
 const READY_TIMEOUT_MS = 1500
 
