@@ -8,7 +8,7 @@ import { callService } from '../call-service.js'
 import { withProgress } from '../progress.js'
 import { stateAt } from '../readiness.js'
 import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service-client.js'
-import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor/machine-checks.js'
+import { type Check, clockChecks, diskChecks, filesCheck } from '../machine-checks.js'
 import { exitCodeOf, hintOf } from '../error-report.js'
 
 interface DoctorOptions extends ServiceOptions {

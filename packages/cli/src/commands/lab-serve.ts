@@ -22,7 +22,7 @@ Example:
   $ leasehold lab serve --listen 127.0.0.1:4110`,
     )
     .action(async ({ listen, json }: { readonly listen: Listen; readonly json?: boolean }) => {
-      const { preparePage, servePage } = await import('../lab/page-server.js')
+      const { preparePage, servePage } = await import('../lab-page.js')
       const served = await servePage(await preparePage(note), listen)
       if (json === true) printJson({ url: served.url })
       else print(`the lab is at ${served.url} (stop with Ctrl-C)`)

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { basename, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StorageError, UnavailableError } from '@leasehold/core'
-import type { Listen } from '../serve/options.js'
+import type { Listen } from './serve/options.js'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
