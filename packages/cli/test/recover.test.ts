@@ -111,7 +111,7 @@ async function grow(one: Member, others: readonly Member[]): Promise<void> {
 }
 
 describe('promise 2, rule T: a restored service grows into a cluster', () => {
-  test('restore, serve as a member, add two empty members, promote them, lose the first: tokens only grow', async () => {
+  test('restore, serve as a member, add and promote two empty members, lose the first: tokens only increase', async () => {
     const folder = workshop.folder()
     const single = await workshop.serve(join(folder, 'single'))
     const old = await connect(single.url, { clientName: 'test' })
@@ -166,7 +166,7 @@ describe('promise 2, rule T: a restored service grows into a cluster', () => {
 })
 
 describe('promise 8: a cluster that has lost its majority for good', () => {
-  test('recover makes a service of one of a survivor, and the old survivors are not listened to any more', async () => {
+  test('recover makes a service of one of a survivor, and the other survivors are rejected', async () => {
     const folder = workshop.folder()
     const all = (await places(['n1', 'n2', 'n3'], folder)) as [Member, Member, Member]
     const [n1, n2, n3] = all
