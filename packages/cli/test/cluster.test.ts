@@ -119,6 +119,6 @@ describe('cluster', () => {
     const { stdout } = await ok('cluster', 'status', '--url', all)
     expect(stdout).toContain('leader none')
     expect(stdout).toMatch(/^n1 +voter +no leader is known/m)
-    expect(stdout).toMatch(/^n2 +voter +no answer/m)
+    expect(stdout).toMatch(/^n2 +voter +no response/m)
   })
 })

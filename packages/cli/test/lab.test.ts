@@ -67,7 +67,7 @@ describe('leasehold lab', () => {
   test('run --html: writes a page', async () => {
     const file = join(workshop.folder(), 'r1.html')
     const { code, stdout } = await lab('run', 'R1', '--html', file)
-    expect([code, stdout.trim()]).toEqual([0, `R1: lost-update, overlap, as expected; the picture is in ${file}`])
+    expect([code, stdout.trim()]).toEqual([0, `R1: lost-update, overlap, as expected; the diagram is in ${file}`])
     expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>/)
   })
 
