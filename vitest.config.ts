@@ -15,7 +15,7 @@ export default defineConfig({
     ],
   },
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'tests/**/*.test.ts'],
+    include: ['packages/*/test/**/*.test.ts', 'tests/**/*.test.ts', 'tools/*/test/**/*.test.ts', 'spec/*.test.ts'],
     // Suites with packages of their own, where these are not installed: scripts/test.mjs tells which, and why.
     exclude: [
       ...configDefaults.exclude,

@@ -11,10 +11,10 @@ const HEAD = `# Errors
 
 Every failure is one typed error: an instance of \`LeaseholdError\` with \`code\`, \`retryable\`, \`hint\` (what to do next) and
 \`cause\`. \`instanceof\` works across two copies of the package. Over HTTP the same fields come as \`application/problem+json\`;
-the command line ends with the exit code and prints the hint.
+the command line prints the hint and exits with the exit code.
 
-Two things are never mixed up: *never got it* (\`busy\`, \`timeout\`, \`aborted\`) and *lost it* (\`lost\`). And \`unreachable\` says
-nothing about any hold: only the deadline does.
+A lock that was not acquired (\`busy\`, \`timeout\`, \`aborted\`) and a lost hold (\`lost\`) are different errors. \`unreachable\` does not end a
+hold: only its deadline does.
 `
 
 /** The first paragraph above each class of errors.ts. */

@@ -1,4 +1,4 @@
-// Workspaces of their own inside tests/, with a package.json and a lock file: SDKs, drivers and frameworks that only their
+// Workspaces of their own, spec/ and some inside tests/, with a package.json and a lock file: SDKs, drivers and frameworks that only their
 // tests need. They stay out of the main `npm ci`. `node scripts/nested.mjs` installs them by hand.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -11,9 +11,9 @@ const INSTALL_ATTEMPTS = 2
 
 /** The folders of the nested workspaces, such as `tests/cloud`. */
 export function nestedWorkspaces() {
-  return readdirSync(`${root}tests`)
-    .map((name) => `tests/${name}`)
-    .filter((folder) => existsSync(`${root}${folder}/package-lock.json`))
+  return ['spec', ...readdirSync(`${root}tests`).map((name) => `tests/${name}`)].filter((folder) =>
+    existsSync(`${root}${folder}/package-lock.json`),
+  )
 }
 
 const stampOf = (folder) => `${root}${folder}/node_modules/.leasehold-installed`

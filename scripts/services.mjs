@@ -44,6 +44,8 @@ export const SERVICES = {
   MariaDB: { present: () => executable('mariadbd'), packages: ['mariadb-server'] },
   OpenSSL: { present: () => executable('openssl'), packages: ['openssl'] },
   PgBouncer: { present: () => executable('pgbouncer'), packages: ['pgbouncer'] },
+  // Its models are compiled.
+  Spin: { present: () => executable('spin') && executable('cc'), packages: ['spin', 'gcc', 'libc6-dev'] },
   // For its judge of metrics and alerts, promtool.
   Prometheus: { present: () => executable('promtool'), packages: ['prometheus'] },
   Chromium: {
@@ -94,7 +96,7 @@ function withoutDaemons(body) {
  * @returns {{ present: string[], installed: string[], missing: { name: string, why: string }[] }}
  */
 export function ensureServices(
-  names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Prometheus', 'Chromium'],
+  names = ['PostgreSQL', 'Redis', 'etcd', 'MariaDB', 'PgBouncer', 'Prometheus', 'Spin', 'Chromium'],
   options = {},
 ) {
   const log = options.log ?? (() => {})

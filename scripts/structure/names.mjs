@@ -5,7 +5,7 @@ const stemOf = (path) => basename(path).replace(/\.[jt]sx?$/, '')
 
 /**
  * Files of one package with the same name in different folders, and files whose names differ only by a plural `s`. Not
- * `index`, and not the same name in folders side by side below one of `alike`. Returns the key and the files of each group.
+ * `index`, and not the same name in folders that lie directly in those of `alike`. Returns the key and the files of each group.
  */
 export function confusableNames(paths, alike = new Set()) {
   const byStem = new Map()
@@ -22,6 +22,5 @@ export function confusableNames(paths, alike = new Set()) {
 }
 
 function areAlike(files, alike) {
-  const parents = new Set(files.map((path) => dirname(dirname(path))))
-  return parents.size === 1 && alike.has([...parents][0])
+  return files.every((path) => alike.has(dirname(dirname(path))))
 }

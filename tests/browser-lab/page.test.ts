@@ -1,9 +1,9 @@
 import { planOf, runPlan, runScenario, scenarioOf } from '@leasehold/lab'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import type { Deed } from '../../packages/lab/page/src/stage/actions.js'
-import { SCENES, sceneOf } from '../../packages/lab/page/src/stage/scenes.js'
-import { Stage } from '../../packages/lab/page/src/stage/stage.js'
+import type { TimedAction } from '../../packages/lab/page/src/view-model/actions.js'
+import { SCENES, sceneOf } from '../../packages/lab/page/src/view-model/scenes.js'
+import { Simulation } from '../../packages/lab/page/src/view-model/simulation.js'
 import { Cli } from '../../packages/cli/test/support/cli.js'
 import { CHROMIUM_ARGS, findChromium } from '../services/chromium.js'
 import { describeWith } from '../services/suite.js'
@@ -19,7 +19,7 @@ const POLL_MS = 50
 interface Run {
   readonly nowUs: number
   readonly traceHash: string
-  readonly deeds: Deed[]
+  readonly actions: TimedAction[]
 }
 
 describeWith('Chromium', 'the page of the lab', () => {
@@ -79,7 +79,7 @@ describeWith('Chromium', 'the page of the lab', () => {
     expect(await page.title()).toBe('Leasehold lab')
     for (const { id, free } of SCENES) {
       await page.click(`[data-scene="${id}"]`)
-      await until(`leaseholdLab.driver.stage?.scene.id === '${id}'`)
+      await until(`leaseholdLab.driver.simulation?.scene.id === '${id}'`)
       if (free === true) continue
       await inPage(`leaseholdLab.driver.jump(${(sceneOf(id)?.scenario.until ?? 0) + 1})`)
       await page.waitForSelector('.verdict', { timeout: 120_000 })
@@ -143,8 +143,8 @@ describeWith('Chromium', 'the page of the lab', () => {
     await page.waitForSelector(`[data-who="${one}"] .tag`)
     expect(await box(one).locator('.tag').textContent()).toBe('clock +15 s')
     await inPage('leaseholdLab.driver.jump(30)')
-    await until('leaseholdLab.driver.stage.at > 30')
-    expect(await inPage('leaseholdLab.driver.stage.look().findings')).toEqual([])
+    await until('leaseholdLab.driver.simulation.at > 30')
+    expect(await inPage('leaseholdLab.driver.simulation.viewModel().findings')).toEqual([])
     expect(await says(one)).toMatch(/leader, term 1/)
   })
 
@@ -152,37 +152,37 @@ describeWith('Chromium', 'the page of the lab', () => {
     await open('A1g', 7)
     await inPage('leaseholdLab.driver.jump(21)')
     await page.waitForSelector('.verdict', { timeout: 120_000 })
-    const played = await inPage<string>('leaseholdLab.driver.stage.result.traceHash')
+    const played = await inPage<string>('leaseholdLab.driver.simulation.result.traceHash')
     expect(played).toBe((await runScenario(scenarioOf('A1g') as never, { seed: 7 })).traceHash)
     const { violations, traceHash } = await runPlan(planOf(3, 'swarm'))
     expect(await inPage('leaseholdLab.explore(3)')).toEqual({ violations: violations.length, traceHash })
 
     await open('free', 9, 1)
-    await until('leaseholdLab.driver.stage && !leaseholdLab.driver.jumps')
+    await until('leaseholdLab.driver.simulation && !leaseholdLab.driver.jumps')
     await page.keyboard.press(' ')
-    for (const deed of [
+    for (const action of [
       `{ do: 'pauseInWrite', who: 'C2' }`,
       `{ do: 'kill', who: 'N2' }`,
       `{ do: 'resume', who: 'C2' }`,
     ]) {
-      await inPage(`leaseholdLab.driver.act(${deed})`)
+      await inPage(`leaseholdLab.driver.act(${action})`)
       await inPage('leaseholdLab.driver.jump(15)')
       await until('!leaseholdLab.driver.jumps')
     }
     const run = await inPage<Run>(
-      `(({ nowUs, traceHash, deeds }) => ({ nowUs, traceHash, deeds }))(leaseholdLab.driver.stage)`,
+      `(({ nowUs, traceHash, actions }) => ({ nowUs, traceHash, actions }))(leaseholdLab.driver.simulation)`,
     )
-    expect(run.deeds).toHaveLength(3)
-    const here = await Stage.open({ scene: sceneOf('free') as never, seed: 9, deeds: run.deeds })
+    expect(run.actions).toHaveLength(3)
+    const here = await Simulation.open({ scene: sceneOf('free') as never, seed: 9, actions: run.actions })
     await here.advance(run.nowUs)
     expect(here.traceHash).toBe(run.traceHash)
     // The address does it again.
     await page.click('#copy')
     await page.reload()
-    await until('leaseholdLab.driver?.stage && !leaseholdLab.driver.jumps')
+    await until('leaseholdLab.driver?.simulation && !leaseholdLab.driver.jumps')
     await inPage('leaseholdLab.driver.playing = false')
-    await inPage(`leaseholdLab.driver.jump((${run.nowUs} - leaseholdLab.driver.stage.nowUs) / 1e6)`)
+    await inPage(`leaseholdLab.driver.jump((${run.nowUs} - leaseholdLab.driver.simulation.nowUs) / 1e6)`)
     await until('!leaseholdLab.driver.jumps')
-    expect(await inPage('leaseholdLab.driver.stage.traceHash')).toBe(run.traceHash)
+    expect(await inPage('leaseholdLab.driver.simulation.traceHash')).toBe(run.traceHash)
   })
 })

@@ -98,7 +98,7 @@ describeWith('Chromium', 'the console of a cluster', () => {
     const [member, other] = cluster.members as [ClusterMember, ClusterMember]
     const page = await visitor.open(`${member.url.replace('127.0.0.1', 'localhost')}/#/cluster`)
     await page.getByText('only under their own addresses').waitFor()
-    await card(page, other).getByText('It never answered this page.').waitFor()
+    await card(page, other).getByText('It has never answered this page.').waitFor()
     expect(await card(page, member).getByText('no answer').count()).toBe(0)
   })
 

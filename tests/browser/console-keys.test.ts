@@ -47,12 +47,12 @@ describeWith('Chromium', 'the console of a service with keys', () => {
     for (const name of ['billing/1', 'payroll/1']) await locks.acquire(name)
     const page = await visitor.open(service.url)
     const input = page.getByLabel('API key')
-    await page.getByRole('heading', { name: 'This service asks for a key' }).waitFor()
+    await page.getByRole('heading', { name: 'This service requires a key' }).waitFor()
     expect(await findings(page)).toEqual([])
     await shoot(page, 'key')
     await input.fill('lh_nonsense')
     await page.keyboard.press('Enter')
-    await page.getByText('The key was refused').waitFor()
+    await page.getByText('The key was rejected').waitFor()
 
     // A key for a part of the service.
     await input.fill(some)
@@ -71,7 +71,7 @@ describeWith('Chromium', 'the console of a service with keys', () => {
     await page.getByRole('dialog').getByText('Not allowed').waitFor()
     await page.keyboard.press('Escape')
     await page.goto(`${service.url}/#/cluster`)
-    await page.getByText('This key may not see the cluster').waitFor()
+    await page.getByText('This key may not read the cluster').waitFor()
 
     // Another key, for everything.
     await page.getByRole('button', { name: 'Forget key' }).click()

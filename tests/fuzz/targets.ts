@@ -23,16 +23,16 @@ import { AcknowledgedMemory } from '../../packages/replica/src/rollback/acknowle
 import { readMessage, writeMessage } from '../../packages/replica/src/wire/consensus-messages.js'
 import { PeerFrames } from '../../packages/replica/src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../packages/replica/src/wire/statements.js'
-import { readChunk, readChunkAck } from '../../packages/replica/src/snapshots/snapshot-transfer.js'
+import { readChunk, readChunkAck } from '../../packages/replica/src/wire/snapshot-chunks.js'
 import { ROUTES } from '../../packages/server/src/http/app.js'
-import { parseCursor } from '../../packages/server/src/http/cursors.js'
+import { parseCursor } from '../../packages/core/src/cursor.js'
 import { parseHoldHandle, parseSessionHandle } from '../../packages/server/src/http/handles.js'
 import {
   decodeSender,
   encodeSender,
   frameHead,
   readFrames,
-  SERVED_FRAMES,
+  SERVER_FRAMES,
 } from '../../packages/server/src/peers/framing.js'
 import { check } from '../../packages/server/src/http/request-schemas.js'
 import { decodeRejoinRequest } from '../../packages/server/src/peers/rejoin.js'
@@ -158,7 +158,7 @@ function peerStream(random: SeededRandom): void {
       socket.destroyed = true
     },
   })
-  readFrames(socket as unknown as Socket, SERVED_FRAMES, (kind, content) => {
+  readFrames(socket as unknown as Socket, SERVER_FRAMES, (kind, content) => {
     if (kind === 3) decodeSender(content)
     else decodeRejoinRequest(content)
   })

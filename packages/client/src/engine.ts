@@ -9,6 +9,7 @@ import type {
   QueryResult,
   Token,
 } from '@leasehold/core'
+import type { SessionEndReason } from './end-reasons.js'
 
 /**
  * What keeps the lock state, as the client sees it: a Leasehold server or cluster, an embedded replica, etcd, PostgreSQL.
@@ -158,5 +159,8 @@ export interface EngineLease {
 
 export interface EngineSessionListener {
   holdEnded(hold: bigint, reason: EndReason, text: string): void
-  sessionEnded(reason: EndReason | 'epoch-changed'): void
+  sessionEnded(reason: SessionEndReason): void
 }
+
+/** A listener for sessions that have none, or none any more. */
+export const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }

@@ -1,7 +1,8 @@
 export { ABILITIES, type Ability, ALL_CAPABILITIES, COMPLETE_ENGINES, requireAbility } from './capabilities.js'
-export { formatCursor, parseCursor } from './cursor.js'
+export { formatCursor, parseCursor } from '@leasehold/core'
 export type { CampaignOptions, Election, Leader } from './coordination/election.js'
 export { Elapsed } from './lease/elapsed.js'
+export { type SessionEndReason, sessionAbandonedError, sessionClosedError, sessionEndedError } from './end-reasons.js'
 export * from './engine.js'
 export {
   fenceOf,

@@ -4,14 +4,15 @@ import {
   checkName,
   type Cursor,
   type Duration,
+  formatCursor,
   InvalidError,
   NotHolderError,
+  parseCursor,
   parseDuration,
   parseToken,
 } from '@leasehold/core'
 import { type AcquireContext, acquireHold, isWindowFull, applyTerms } from './hold/acquire-hold.js'
 import { requireAbility, requireAcquire } from './capabilities.js'
-import { formatCursor, parseCursor } from './cursor.js'
 import { Elapsed } from './lease/elapsed.js'
 import { Election } from './coordination/election.js'
 import { Emitter } from './async/emitter.js'

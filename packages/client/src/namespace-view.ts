@@ -1,6 +1,7 @@
 import {
   type EndReason,
   type Event,
+  formatCursor,
   type HeldLock as CoreHeldLock,
   type HoldView,
   InvalidError,
@@ -15,7 +16,6 @@ import {
   tokenOf,
   type WaiterView,
 } from '@leasehold/core'
-import { formatCursor } from './cursor.js'
 import type { HeldLock } from './hold/hold.js'
 import { checkKeys, describe } from './options.js'
 

@@ -1,34 +1,5 @@
+import { type ErrorCode, ERRORS } from './error-table.js'
 import { belowMark, staleHint } from './stale-token.js'
-
-/** What happened, in one word. `ERRORS` has a row for each. */
-export type ErrorCode =
-  | 'busy'
-  | 'timeout'
-  | 'aborted'
-  | 'lost'
-  | 'session-ended'
-  | 'not-holder'
-  | 'stale-token'
-  | 'version-conflict'
-  | 'mismatch'
-  | 'invalid'
-  | 'limit'
-  | 'unauthenticated'
-  | 'forbidden'
-  | 'unreachable'
-  | 'no-quorum'
-  | 'unknown-outcome'
-  | 'expired-request'
-  | 'gap'
-  | 'epoch-changed'
-  | 'storage'
-
-/** The same call may succeed later. */
-const RETRYABLE: readonly ErrorCode[] = ['busy', 'timeout', 'limit', 'unreachable', 'no-quorum']
-
-export function isRetryable(code: ErrorCode): boolean {
-  return RETRYABLE.includes(code)
-}
 
 /** Why a hold was lost. */
 export const LOST_REASONS = ['deadline', 'expired', 'stolen', 'moved', 'closed', 'epoch-changed'] as const
@@ -60,7 +31,7 @@ export class LeaseholdError extends Error {
   constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
-    this.retryable = isRetryable(code)
+    this.retryable = ERRORS[code].retryable
     this.hint = options.hint
     this.name = new.target.errorClass
     for (let c: unknown = new.target; typeof c === 'function' && 'errorClass' in c; c = Object.getPrototypeOf(c)) {
@@ -254,34 +225,25 @@ export interface ErrorDetails {
   version?: bigint | undefined
 }
 
-/** The class of every code. */
-export const ERROR_CLASSES = {
-  busy: BusyError,
-  timeout: AcquireTimeoutError,
-  aborted: AbortedError,
-  lost: HoldLostError,
-  'session-ended': SessionEndedError,
-  'not-holder': NotHolderError,
-  'stale-token': StaleTokenError,
-  'version-conflict': VersionConflictError,
-  mismatch: InvalidError,
-  invalid: InvalidError,
-  limit: LimitError,
-  unauthenticated: AccessError,
-  forbidden: AccessError,
-  unreachable: UnavailableError,
-  'no-quorum': UnavailableError,
-  'unknown-outcome': UnknownOutcomeError,
-  'expired-request': ExpiredRequestError,
-  gap: WatchError,
-  'epoch-changed': EpochChangedError,
-  storage: StorageError,
-} as const satisfies Record<ErrorCode, { readonly errorClass: string }>
-
-/** Whether `code`, which another program has sent, is one of ours. */
-export function isErrorCode(code: unknown): code is ErrorCode {
-  return typeof code === 'string' && Object.hasOwn(ERROR_CLASSES, code)
-}
+const CLASSES = {
+  BusyError,
+  AcquireTimeoutError,
+  AbortedError,
+  HoldLostError,
+  SessionEndedError,
+  NotHolderError,
+  StaleTokenError,
+  VersionConflictError,
+  InvalidError,
+  LimitError,
+  AccessError,
+  UnavailableError,
+  UnknownOutcomeError,
+  ExpiredRequestError,
+  WatchError,
+  EpochChangedError,
+  StorageError,
+} satisfies Record<(typeof ERRORS)[ErrorCode]['class'], unknown>
 
 /** Makes the typed error of a code, as a client does with an answer of the service. */
 export function errorOf(code: ErrorCode, message: string, details: ErrorDetails = {}): LeaseholdError {
@@ -294,7 +256,7 @@ export function errorOf(code: ErrorCode, message: string, details: ErrorDetails 
     case 'version-conflict':
       return new VersionConflictError(message, details.version ?? 0n, options)
     default:
-      // Classes of one code do not look at it.
-      return new ERROR_CLASSES[code](message, { ...options, code: code as never })
+      // Classes with a single code ignore this option.
+      return new CLASSES[ERRORS[code].class](message, { ...options, code: code as never })
   }
 }

@@ -1,5 +1,5 @@
 import type { HoldId, Index, Millis, Serial, SessionId } from './brand.js'
-import type { ErrorCode } from './errors.js'
+import type { ErrorCode } from './error-table.js'
 
 /** How a lock is asked for: alone, with other readers, or one of `permits` permits. */
 export type Mode = 'exclusive' | 'shared' | { readonly permits: number }

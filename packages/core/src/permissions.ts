@@ -1,5 +1,5 @@
 import type { HoldId } from './brand.js'
-import type { ErrorCode } from './errors.js'
+import type { ErrorCode } from './error-table.js'
 import type { ClientMessage, Hello } from './frames.js'
 import type { Command } from './operations.js'
 

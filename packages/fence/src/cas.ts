@@ -1,50 +1,54 @@
 import { InvalidError } from '@leasehold/core'
-import { CasObject, type CasOptions, type CasStore } from './cas/object.js'
+import { CasObject, type CasOptions } from './cas/object.js'
+import type { CasStore } from './cas/store.js'
 import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
-import { describe, type GuardableHold, tracked } from './common/hold.js'
+import { describe, type GuardableHold } from './common/hold.js'
+import { tracked } from './common/tracked.js'
 import { checkWrites, singleTarget } from './common/single-target.js'
 
 export { decodeEnvelope, type Envelope, encodeEnvelope } from './cas/envelope.js'
 export { checkCasStore } from './cas/check-store.js'
-export { CAS_ATTEMPTS_DEFAULT, type CasOptions, type CasStore, type Versioned } from './cas/object.js'
+export type { CasOptions } from './cas/object.js'
+export type { CasStore, Versioned } from './cas/store.js'
+export { ATTEMPTS_DEFAULT as CAS_ATTEMPTS_DEFAULT } from './common/attempts.js'
 export type { CasPlatform } from './common/platform.js'
 
-/** An object under a lock, opened. */
+/** An open object under a lock. */
 export interface CasTx {
-  /** The value as this unit has read or written it last; null when there is none. */
+  /** Returns the value that this unit last read or wrote; null if there is none. */
   get(): Uint8Array | null
-  /** Writes a new value. One write at a time. */
+  /** Writes a new value. Writes must not overlap. */
   put(value: Uint8Array | string): Promise<void>
-  /** Deletes the value. The mark stays, in an object without a value. */
+  /** Deletes the value. The object stays, with its mark. */
   delete(): Promise<void>
 }
 
 /** A guard on objects of a store with a conditional write. */
 export interface CasGuard extends Guard<CasTx> {
-  /** Raises the mark: later writes of earlier holds are refused. */
+  /** Raises the mark: writes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
-  /** Opens, and reads; null when there is no value. */
+  /** Opens and reads; null if there is no value. */
   read(hold: GuardableHold, options?: OpenOptions): Promise<Uint8Array | null>
-  /** Writes, whatever the value was. */
+  /** Writes without regard to the present value. */
   write(hold: GuardableHold, value: Uint8Array | string, options?: OpenOptions): Promise<void>
-  /** Deletes the value. The mark stays, in an object without a value. */
+  /** Deletes the value. The object stays, with its mark. */
   delete(hold: GuardableHold, options?: OpenOptions): Promise<void>
-  /** For readers without a lock: the value as it is now. */
+  /** Returns the present value, for readers without a lock. */
   latest(resource: string): Promise<Uint8Array | null>
 }
 
 /**
- * A guard on any store that can write an object on the condition that its version is still the one that was read. Mark and
- * value are in the same object, so the conditional write checks and stores both in one step. The object's key is the
- * resource: by default the lock's name.
+ * A guard for any store that can write an object on the condition that its version has not changed since it was read. Mark
+ * and value are in one object, so the conditional write checks and stores both in one step. The object's key is the resource,
+ * by default the lock's name.
  *
- * Every failure is typed: StaleTokenError (nothing was written), UnavailableError (nothing was written), UnknownOutcomeError
- * (a write was sent, and reading again could not tell), InvalidError.
+ * Every failure is typed: StaleTokenError and UnavailableError (nothing was written), UnknownOutcomeError (a write was sent
+ * and reading the object did not reveal its outcome), InvalidError.
  *
  * @example
  * const guard = fence({
  *   read: async (key) => { … return { bytes, version } or null },
- *   write: async (key, bytes, version) => { … return true, or false when the version is another one },
+ *   write: async (key, bytes, version) => { … return true, or false if the version differs },
  * })
  * await guard.with(hold, async (object) => object.put(next(object.get())))
  */

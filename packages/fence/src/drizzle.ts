@@ -7,7 +7,7 @@ export type { MapperGuard, MapperGuardOptions } from './sql/mapper-guard.js'
 
 /** What a guard uses of a transaction of Drizzle. */
 export interface DrizzleTransaction {
-  // oxlint-disable-next-line typescript/no-explicit-any -- each driver of Drizzle has its own type of statements and answers
+  // oxlint-disable-next-line typescript/no-explicit-any -- each driver of Drizzle has its own types of statements and results
   execute(query: any): PromiseLike<any>
   rollback(): never
 }

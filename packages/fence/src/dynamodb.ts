@@ -2,44 +2,45 @@ import { InvalidError } from '@leasehold/core'
 import type { Attributes, DynamoClient } from './dynamodb/client.js'
 import { type DynamoChange, DynamoItem, type DynamoOptions } from './dynamodb/item.js'
 import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
-import { type GuardableHold, tracked } from './common/hold.js'
+import type { GuardableHold } from './common/hold.js'
+import { tracked } from './common/tracked.js'
 import { checkResource } from './common/resource.js'
 import { checkWrites, singleTarget } from './common/single-target.js'
 
 export type { Attributes, AttributeValue, DynamoClient } from './dynamodb/client.js'
 export type { DynamoChange, DynamoOptions } from './dynamodb/item.js'
 
-/** An item under a lock, opened. One change at a time. */
+/** An open item under a lock. Changes must not overlap. */
 export interface DynamoTx {
-  /** The item as this unit has read or changed it last, without the guard's attributes; null when there is none. */
+  /** The item that this unit last read or changed, without the guard's attributes; null if there is none. */
   readonly item: Attributes | null
-  /** UpdateItem. A failed `ConditionExpression` of yours rejects with the SDK's own error. */
+  /** UpdateItem. If your own `ConditionExpression` fails, this rejects with the SDK's error. */
   update(change: DynamoChange): Promise<Attributes>
-  /** PutItem: replaces all attributes. The key may be left out. */
+  /** PutItem: replaces all attributes. The key may be omitted. */
   put(item: Attributes): Promise<void>
-  /** Deletes the attributes. Key and mark stay. */
+  /** Deletes the attributes. Key and mark remain. */
   delete(): Promise<void>
   /**
-   * TransactWriteItems: changes of other items, together with a check of this one's mark. At most 99.
-   * A failed condition of yours rejects with the SDK's own error.
+   * TransactWriteItems: at most 99 changes of other items, together with a check of this item's mark.
+   * If one of your own conditions fails, this rejects with the SDK's error.
    */
   transact(items: readonly object[]): Promise<void>
 }
 
 export interface DynamoGuard extends Guard<DynamoTx> {
-  /** Raises the mark: later changes of earlier holds are refused. */
+  /** Raises the mark: changes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
-  /** Opens, and reads; null when there is no item. */
+  /** Opens and reads; null if there is no item. */
   read(hold: GuardableHold, options?: OpenOptions): Promise<Attributes | null>
-  /** Opens, and changes the item. */
+  /** Opens and changes the item. */
   update(hold: GuardableHold, change: DynamoChange, options?: OpenOptions): Promise<Attributes>
-  /** For readers without a lock: the item as it is now (a consistent read). */
+  /** Returns the present item by a consistent read, for readers without a lock. */
   latest(resource: string): Promise<Attributes | null>
 }
 
 /**
- * A guard on items of DynamoDB. Mark and data are attributes of one item; each change carries a condition that DynamoDB
- * checks in the same step, comparing tokens as numbers with all their digits (it keeps 38).
+ * A guard for items of DynamoDB. Mark and data are attributes of one item. Each change carries a condition that DynamoDB
+ * checks in the same step, comparing tokens as exact numbers (it stores 38 digits).
  *
  * @example
  * const guard = fence(new DynamoDB({}), { table: 'invoices', key: (resource) => ({ id: { S: resource } }) })
@@ -55,7 +56,7 @@ export function fence(dynamo: DynamoClient, options: DynamoOptions): DynamoGuard
     })
   }
   if (typeof options?.table !== 'string' || typeof options.key !== 'function') {
-    throw new InvalidError('a guard for DynamoDB needs the name of the table, and key(resource)')
+    throw new InvalidError('a guard for DynamoDB needs { table, key: (resource) => … }')
   }
   const opened = <T>(
     hold: GuardableHold,

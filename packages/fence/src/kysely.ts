@@ -51,7 +51,7 @@ export function fence<Db extends KyselyDatabase>(
   ) as never
 }
 
-/** A statement as Kysely's own `sql.raw` compiles it. */
+/** Compiles a statement like Kysely's `sql.raw`. */
 function compiled(text: string): object {
   const query = { kind: 'RawNode', sqlFragments: [text], parameters: [] }
   return { sql: text, parameters: [], query, queryId: { queryId: 'leasehold' } }

@@ -9,20 +9,20 @@ export type GuardKind = (typeof GUARD_KINDS)[number]
 export interface GuardSqlOptions {
   /**
    * `table` (default): the guard table, for any number of resources. `column`: a mark on each row of `on`.
-   * `trigger` (PostgreSQL): the guard table, and a trigger on `on` that refuses writers that have not opened the row's resource.
+   * `trigger` (PostgreSQL): the guard table, and a trigger on `on` that rejects writers that have not opened the row's resource.
    */
   readonly form?: 'table' | 'column' | 'trigger'
   /** Your table, for `column` and `trigger`: `table` or `schema.table`. */
   readonly on?: string
-  /** For `trigger`: which resource a row belongs to, with columns in braces, such as `billing/{id}`. */
+  /** For `trigger`: the resource of a row, with columns in braces, such as `billing/{id}`. */
   readonly resource?: string
-  /** Schema of the guard's own tables. Default: as names resolve. */
+  /** Schema of the guard's own tables. Default: unqualified names. */
   readonly schema?: string
 }
 
 /**
- * The migration of a guard; goes into your own migrations as it is. Safe to run again, but for the form `column` outside of
- * PostgreSQL, where a column that is there already is an error.
+ * Returns the migration of a guard, to be added to your own migrations. It is idempotent, except for the form `column` outside
+ * of PostgreSQL, where an existing column is an error.
  * @throws InvalidError for a kind or form that does not exist
  * @example
  * await pool.query(guardSql('pg', { form: 'trigger', on: 'invoice', resource: 'billing/{id}' }))
@@ -37,7 +37,8 @@ export function guardSql(kind: GuardKind, options: GuardSqlOptions = {}): string
     throw new InvalidError(`no form ${JSON.stringify(form)}: table, column or trigger`)
   if (on === undefined) throw new InvalidError(`the form ${form} needs your table: { on: 'invoice' }`)
   if (form === 'column') return columns(kind, on)
-  if (kind !== 'pg') throw new InvalidError(`${kind} has no form trigger: no setting of it is local to a transaction`)
+  if (kind !== 'pg')
+    throw new InvalidError(`${kind} has no form trigger: it has no settings that are local to a transaction`)
   if (resource === undefined) {
     throw new InvalidError('the form trigger needs the resource of a row', {
       hint: "such as { resource: 'billing/{id}' }",
@@ -46,16 +47,16 @@ export function guardSql(kind: GuardKind, options: GuardSqlOptions = {}): string
   return tables(kind, schema) + pgTriggerSql({ table: on, resource, schema })
 }
 
-/** What the kinds of databases call the same things. */
-const WORDS = {
+/** Names of types, and syntax, by database. */
+const SYNTAX = {
   pg: { text: 'text COLLATE "C"', plain: 'text', integer: 'bigint', quote: '"', guarded: 'IF NOT EXISTS ' },
   sqlite: { text: 'TEXT', plain: 'TEXT', integer: 'INTEGER', quote: '"', guarded: '' },
-  // Bytes: the collations of MySQL take `a` and `a ` for the same name. 1 040: a resource with `#` and a slot.
+  // Bytes, because MySQL's collations treat `a` and `a ` as equal. 1 040: a resource with `#` and a slot.
   mysql: { text: 'varbinary(1040)', plain: 'varbinary(1040)', integer: 'bigint', quote: '`', guarded: '' },
 } as const
 
 function tables(kind: GuardKind, schema: string | undefined): string {
-  const { text, integer, quote } = WORDS[kind]
+  const { text, integer, quote } = SYNTAX[kind]
   const guard = tableName(GUARD_TABLE, schema, quote)
   const floor = tableName(FLOOR_TABLE, schema, quote)
   const mysql = kind === 'mysql'
@@ -83,7 +84,7 @@ ${first};
 }
 
 function columns(kind: GuardKind, on: string): string {
-  const { integer, plain, quote, guarded } = WORDS[kind]
+  const { integer, plain, quote, guarded } = SYNTAX[kind]
   const table = tableName(on, undefined, quote)
   const writes =
     kind === 'mysql' ? `ALTER TABLE ${table} ADD COLUMN ${WRITES_COLUMN} ${integer} NOT NULL DEFAULT 0;\n` : ''

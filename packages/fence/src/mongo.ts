@@ -1,6 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
-import { type GuardableHold, tracked } from './common/hold.js'
+import type { GuardableHold } from './common/hold.js'
+import { tracked } from './common/tracked.js'
 import type { Fields, MongoCollection, MongoSession } from './mongo/client.js'
 import { MongoDocument, type MongoOptions } from './mongo/document.js'
 import { checkResource } from './common/resource.js'
@@ -9,37 +10,37 @@ import { checkWrites, singleTarget } from './common/single-target.js'
 export type { Fields, MongoCollection, MongoSession } from './mongo/client.js'
 export type { MongoOptions } from './mongo/document.js'
 
-/** A document under a lock, opened. One change at a time. */
+/** An open document under a lock. Changes must not overlap. */
 export interface MongoTx {
-  /** The document as this unit has read or changed it last, without the guard's field; null when there is none. */
+  /** The document that this unit last read or changed, without the guard's field; null if there is none. */
   readonly document: Fields | null
-  /** An update with operators (`$set`, `$inc`, …). Answers the document as it is now. */
+  /** Updates by operators (`$set`, `$inc`, …). Returns the new document. */
   update(change: Fields): Promise<Fields>
   /** Replaces all fields. */
   replace(document: Fields): Promise<void>
-  /** Deletes the fields. `_id` and mark stay. */
+  /** Deletes the fields. `_id` and mark remain. */
   delete(): Promise<void>
 }
 
 export interface MongoGuard extends Guard<MongoTx> {
-  /** Raises the mark: later changes of earlier holds are refused. */
+  /** Raises the mark: changes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
-  /** Opens, and reads; null when there is no document. */
+  /** Opens and reads; null if there is no document. */
   read(hold: GuardableHold, options?: OpenOptions): Promise<Fields | null>
-  /** Opens, and changes the document. */
+  /** Opens and changes the document. */
   update(hold: GuardableHold, change: Fields, options?: OpenOptions): Promise<Fields>
   /**
-   * The first operation of a transaction of yours, for units of several documents: raises the mark with it. Until the commit
-   * nobody else can open; a transaction that is behind is aborted by MongoDB.
+   * Raises the mark as the first operation of a transaction of yours, for units of several documents. Other holds cannot open
+   * until the commit; MongoDB aborts a transaction that conflicts.
    */
   enter(session: MongoSession, hold: GuardableHold, options?: OpenOptions): Promise<Fields | null>
-  /** For readers without a lock: the document, acknowledged by a majority. */
+  /** Returns the document as acknowledged by a majority, for readers without a lock. */
   latest(resource: string): Promise<Fields | null>
 }
 
 /**
- * A guard on documents of MongoDB. Mark and data are in one document, checked and changed by one command, acknowledged by a
- * majority. Marks are 64-bit integers, which MongoDB compares with all their digits.
+ * A guard for documents of MongoDB. Mark and data are in one document. One command checks and changes both, acknowledged by a
+ * majority. Marks are 64-bit integers, which MongoDB compares exactly.
  *
  * @example
  * const guard = fence(client.db('shop').collection('invoices'))

@@ -2,14 +2,9 @@ import { InvalidError } from '@leasehold/core'
 import type { OpenOptions } from './common/guard.js'
 import type { GuardableHold } from './common/hold.js'
 import { explain, isAnswerLost, isRetryable } from './sql/mysql/errors.js'
-import {
-  isInside,
-  type MysqlConnection,
-  type MysqlPool,
-  type MysqlQueries,
-  transaction,
-  unknownOutcome,
-} from './sql/mysql/transaction.js'
+import { unknownOutcome } from './common/errors.js'
+import type { MysqlConnection, MysqlPool, MysqlQueries } from './sql/mysql/client.js'
+import { isInside, transaction } from './sql/mysql/transaction.js'
 import type { RowChange } from './sql/column.js'
 import { mysqlDialect } from './sql/mysql/dialect.js'
 import {
@@ -27,10 +22,10 @@ import { type Row, runSteps, type Steps } from './sql/steps.js'
 export { MissingRowError } from './common/errors.js'
 export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './common/guard.js'
 export type { GuardableHold } from './common/hold.js'
-export type { MysqlConnection, MysqlPool, MysqlQueries } from './sql/mysql/transaction.js'
+export type { MysqlConnection, MysqlPool, MysqlQueries } from './sql/mysql/client.js'
 export type { RowChange } from './sql/column.js'
 
-/** The connection type of a pool: `PoolConnection` of mysql2's `Pool`. */
+/** The connection type of a pool: `PoolConnection` for mysql2's `Pool`. */
 export type ConnectionOf<P extends MysqlPool> = Awaited<ReturnType<P['getConnection']>>
 
 export interface MysqlGuardOptions extends SqlGuardOptions {
@@ -44,11 +39,11 @@ export type MysqlGuard<Connection> = SqlGuard<Connection, MysqlQueries>
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /**
- * A guard over a pool of `mysql2/promise`, for MySQL 8 and MariaDB 10.6 or later. Needs the tables that
- * `leasehold guard sql mysql` prints. Nothing stays in the session.
+ * A guard over a pool of `mysql2/promise`, for MySQL 8 and MariaDB 10.6 or later. It needs the tables that
+ * `leasehold guard sql mysql` prints. It keeps no session state.
  *
- * `with` begins the whole transaction anew after a deadlock, so its body may run several times. A
- * shared hold opens in a transaction of its own, and reads in a READ ONLY one behind it.
+ * `with` retries the whole transaction after a deadlock, so its body may run several times. A shared hold opens in a
+ * transaction of its own, and then reads in a READ ONLY transaction.
  *
  * @example
  * const guard = fence(mysql.createPool('mysql://localhost/shop'))
@@ -75,7 +70,7 @@ function mysqlDriver(
     explain,
     isRetryable,
     async poison() {
-      // A transaction cannot be made to fail here: the caller must not swallow the refusal.
+      // MySQL cannot make a transaction fail: the caller must not swallow the rejection.
     },
     async unit(opening, check, body) {
       const open = async <T>(then: (tx: MysqlConnection) => T | Promise<T>) =>
@@ -101,7 +96,7 @@ function mysqlDriver(
   }
 }
 
-/** Waits for locks no longer than `prune` may, and leaves the session as it was. */
+/** Runs `body` with the lock timeout of `prune`, and restores the session's timeout afterwards. */
 async function withLockTimeout<T>(tx: MysqlQueries, body: () => Promise<T>): Promise<T> {
   const [rows] = await tx.query('SELECT @@innodb_lock_wait_timeout AS seconds')
   const { seconds } = (rows as [{ seconds: number }])[0]
@@ -114,9 +109,9 @@ async function withLockTimeout<T>(tx: MysqlQueries, body: () => Promise<T>): Pro
 }
 
 /**
- * Changes one row that carries its own mark (the form `column`), in one statement. Works inside a transaction, and also
- * alone on a pool. Without `set` it opens the row: raises its mark and returns it; do this before you compute from it. With
- * `set` it returns nothing. Deleting a row deletes its mark.
+ * Changes one row that carries its own mark (the form `column`), in one statement. Works inside a transaction or directly on a
+ * pool. Without `set` it opens the row: raises its mark and returns it; do this before you compute from the row. With `set` it
+ * returns undefined. Deleting a row deletes its mark.
  * @throws StaleTokenError, MissingRowError, HoldLostError, InvalidError
  */
 export function fencedUpdate(
@@ -138,7 +133,7 @@ export async function fencedUpdate(
   options: OpenOptions = {},
 ): Promise<Record<string, unknown> | undefined> {
   for (const name of [change.table, ...Object.keys(change.where), ...Object.keys(change.set ?? {})]) {
-    // mysql2 would take it for the place of a value.
+    // mysql2 would replace it by a value.
     if (String(name).includes('?')) throw new InvalidError(`a name with "?": ${JSON.stringify(name)}`)
   }
   return await fencedUpdateWith({ dialect: mysqlDialect(), run: runBound, explain, lost }, tx, hold, change, options)
@@ -151,16 +146,16 @@ function lost(error: unknown): Error | undefined {
 function isolationOf(isolation: MysqlGuardOptions['isolation']): readonly string[] {
   if (isolation === undefined) return []
   if (!ISOLATIONS.includes(isolation)) throw new InvalidError(`isolation is one of ${ISOLATIONS.join(', ')}`)
-  // For the next transaction only, not for the session.
+  // Applies to the next transaction only, not to the session.
   return [`SET TRANSACTION ISOLATION LEVEL ${isolation.toUpperCase()}`]
 }
 
-/** Values are written into the text: the driver's own escaping depends on the session's sql_mode. */
+/** Runs a statement with inlined values, because the driver's own escaping depends on the session's sql_mode. */
 async function run(tx: MysqlQueries, statement: Statement): Promise<readonly Row[]> {
   return rowsOf(await tx.query(inlined(statement, mysqlDialect().literal)))
 }
 
-/** For statements with values of the caller's, which the driver binds. */
+/** Runs a statement with values of the caller, which the driver binds. */
 async function runBound(tx: MysqlQueries, statement: Statement): Promise<readonly Row[]> {
   const text = bound(statement, () => '?')
   return rowsOf(await tx.query(text, statement.values as unknown[]))

@@ -2,7 +2,9 @@ import { InvalidError } from '@leasehold/core'
 import type { OpenOptions } from './common/guard.js'
 import type { GuardableHold } from './common/hold.js'
 import { explain, isAnswerLost, isRetryable } from './sql/postgres/errors.js'
-import { type PgClient, type PgPool, type PgQueries, transaction, unknownOutcome } from './sql/postgres/transaction.js'
+import { unknownOutcome } from './common/errors.js'
+import type { PgClient, PgPool, PgQueries } from './sql/postgres/client.js'
+import { transaction } from './sql/postgres/transaction.js'
 import type { RowChange } from './sql/column.js'
 import { PG_STILL_INSIDE, pgDialect } from './sql/postgres/dialect.js'
 import {
@@ -20,10 +22,10 @@ import { type Row, runSteps } from './sql/steps.js'
 export { MissingRowError } from './common/errors.js'
 export type { Fenced, Guard, GuardOptions, OpenOptions, Pruned, PruneLocks } from './common/guard.js'
 export type { GuardableHold } from './common/hold.js'
-export type { PgClient, PgPool, PgQueries, PgResult } from './sql/postgres/transaction.js'
+export type { PgClient, PgPool, PgQueries, PgResult } from './sql/postgres/client.js'
 export type { RowChange } from './sql/column.js'
 
-/** The client type of a pool: `PoolClient` of pg's `Pool`. */
+/** The client type of a pool: `PoolClient` for pg's `Pool`. */
 export type ClientOf<P> = P extends { connect: { (): Promise<infer C>; (...more: infer _A): infer _R } }
   ? C
   : P extends { connect: () => Promise<infer C> }
@@ -41,11 +43,11 @@ export type PgGuard<Client> = SqlGuard<Client, PgQueries>
 const ISOLATIONS = ['read committed', 'repeatable read', 'serializable']
 
 /**
- * A guard over a pool of `pg`. Needs the tables that `leasehold guard sql pg` prints. Nothing depends on the session, so it
- * works behind transaction poolers.
+ * A guard over a pool of `pg`. It needs the tables that `leasehold guard sql pg` prints. It keeps no session state, so it works
+ * behind transaction poolers.
  *
- * `with` begins the whole transaction anew when the server reports a serialization failure or a deadlock, so its body may
- * run several times: keep effects outside the database out of it. With a shared hold the transaction can only read.
+ * `with` retries the whole transaction after a serialization failure or a deadlock, so its body may run several times and
+ * should have no effects outside the database. With a shared hold the transaction can only read.
  *
  * @example
  * const guard = fence(new Pool())
@@ -70,7 +72,7 @@ function pgDriver(pool: PgPool, begin: string, schema: string | undefined): SqlD
     poison,
     unit: (opening, check, body) => {
       const once = raiseAtOnce(dialect, opening)
-      // One message, one answer: a server far away is asked as often as for the same transaction without a guard.
+      // One message for BEGIN and opening: the guard adds no round trip to the transaction.
       const head = `${begin}; ${dialect.lockShared}`
       const first = once === undefined ? head : `${head}; ${inlined(once, dialect.literal)}`
       return transaction(
@@ -90,9 +92,9 @@ function pgDriver(pool: PgPool, begin: string, schema: string | undefined): SqlD
       )
     },
     maintain: (alone, steps) => {
-      const keepAway = `; SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}; ${dialect.lockExclusive}`
+      const lockOut = `; SET LOCAL lock_timeout = ${PRUNE_LOCK_TIMEOUT_MS}; ${dialect.lockExclusive}`
       const free = () => {}
-      return transaction(pool, alone ? `BEGIN${keepAway}` : 'BEGIN', free, (tx) =>
+      return transaction(pool, alone ? `BEGIN${lockOut}` : 'BEGIN', free, (tx) =>
         runSteps(steps(), (statement) => run(tx, statement)),
       )
     },
@@ -100,9 +102,9 @@ function pgDriver(pool: PgPool, begin: string, schema: string | undefined): SqlD
 }
 
 /**
- * Changes one row that carries its own mark (the form `column`), in one statement. Works inside a transaction, and also
- * alone on a pool. Without `set` it opens the row: raises its mark and returns it; do this before you compute from it.
- * Deleting a row deletes its mark: keep the row, or use the guard table.
+ * Changes one row that carries its own mark (the form `column`), in one statement. Works inside a transaction or directly on a
+ * pool. Without `set` it opens the row: raises its mark and returns it; do this before you compute from the row. Deleting a
+ * row deletes its mark: keep the row, or use the guard table.
  * @throws StaleTokenError, MissingRowError, HoldLostError, InvalidError
  * @example
  * const invoice = await fencedUpdate(pool, hold, { table: 'invoice', where: { id: 42 } })
@@ -134,19 +136,19 @@ async function run(tx: PgQueries, statement: Statement): Promise<readonly Row[]>
   return (await tx.query(text, statement.values as unknown[])).rows as Row[]
 }
 
-/** The rows of the last of several statements that were sent as one message. */
+/** Returns the rows of the last of several statements that were sent as one message. */
 function lastRows(answers: unknown): readonly Row[] {
   const last = Array.isArray(answers) ? (answers.at(-1) as { rows: Row[] } | undefined) : (answers as { rows: Row[] })
   return last?.rows ?? []
 }
 
-/** Fails for certain, and with it the transaction that it is in. */
+/** A statement that always fails, and makes its transaction fail. */
 export const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
 
 async function poison(tx: PgQueries): Promise<void> {
   try {
     await tx.query(POISON)
   } catch {
-    // That is what it is for.
+    // The statement is meant to fail.
   }
 }

@@ -23,7 +23,7 @@ export interface PrismaGuardOptions extends MapperGuardOptions {
 }
 
 /**
- * A guard in the interactive transactions of Prisma: PostgreSQL or MySQL. The form with an array of operations cannot be guarded.
+ * A guard in the interactive transactions of Prisma: PostgreSQL or MySQL. An array of operations cannot be guarded.
  * @example
  * const guard = fence<Prisma.TransactionClient>(prisma)
  * await prisma.$transaction(async (tx) => {

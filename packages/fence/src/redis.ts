@@ -1,40 +1,36 @@
 import { InvalidError, padToken } from '@leasehold/core'
 import type { GuardOptions, OpenOptions } from './common/guard.js'
-import { describe, type GuardableHold, tracked } from './common/hold.js'
+import { describe, type GuardableHold } from './common/hold.js'
+import { tracked } from './common/tracked.js'
+import { callOf, type RedisClient } from './redis/client.js'
 import { explain } from './redis/errors.js'
 import { CHECK, functionOf, redisLibrary, SCRIPTS, type ScriptName } from './redis/scripts.js'
 import { type RedisWarning, refused, warningsOf } from './redis/server-check.js'
 import { checkWrites, singleTarget } from './common/single-target.js'
 
+export type { RedisClient } from './redis/client.js'
 export { redisLibrary } from './redis/scripts.js'
 export type { RedisWarning } from './redis/server-check.js'
 
-/** What a guard uses of `ioredis`: `Redis` or `Cluster`. */
-export interface RedisClient {
-  eval(script: string, keys: number, ...keysAndArguments: string[]): Promise<unknown>
-  /** For `{ functions: true }`, `install` and `checkServer`. */
-  call?(command: string, ...args: string[]): Promise<unknown>
-}
-
 export interface RedisGuardOptions extends GuardOptions {
-  /** Before the names of the keys. Default `leasehold:`. The keys of one resource share a hash tag, so Cluster keeps them together. */
+  /** Prefix of the keys. Default `leasehold:`. The keys of one resource share a hash tag, so Cluster stores them in one slot. */
   readonly prefix?: string
-  /** Calls functions (FCALL, Redis 7 and Valkey) in place of scripts (EVAL). They must have been loaded: see `install`. */
+  /** Calls functions (FCALL, Redis 7 and Valkey) instead of scripts (EVAL). `install` loads them. */
   readonly functions?: boolean
 }
 
-/** A value that is kept, with its mark, in one hash of Redis. */
+/** A guard of values, each stored with its mark in one hash of Redis. */
 export interface RedisGuard {
-  /** Raises the mark: later writes of earlier holds are refused. */
+  /** Raises the mark: writes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
-  /** Opens, and reads; null when there is no value. */
+  /** Opens and reads; null if there is no value. */
   get(hold: GuardableHold, options?: OpenOptions): Promise<string | null>
-  /** Opens, and writes. */
+  /** Opens and writes. */
   set(hold: GuardableHold, value: string, options?: OpenOptions): Promise<void>
-  /** Deletes the value. The mark stays. */
+  /** Deletes the value. The mark remains. */
   delete(hold: GuardableHold, options?: OpenOptions): Promise<void>
   /**
-   * Runs a Lua script of yours after the check, in the same atomic step. Its own keys and arguments are KEYS[2…] and ARGV[5…];
+   * Runs a Lua script of yours after the check, in the same atomic step. Its keys and arguments are KEYS[2…] and ARGV[5…];
    * KEYS[1] is the guard's hash. In a Cluster all keys must have the hash tag of {@link keyOf}.
    */
   run(
@@ -42,23 +38,23 @@ export interface RedisGuard {
     script: string,
     options?: OpenOptions & { keys?: readonly string[]; args?: readonly string[] },
   ): Promise<unknown>
-  /** The hash in which a resource is kept, for readers without a lock: field `value`. */
+  /** Returns the key of a resource's hash, for readers without a lock. The value is in the field `value`. */
   keyOf(resource: string): string
-  /** Loads the functions of the guard into the server, for `{ functions: true }`. */
+  /** Loads the guard's functions into the server, for `{ functions: true }`. */
   install(): Promise<void>
   /**
-   * Asks the server what can make it forget a mark: eviction, no append-only file, replicas that lag.
-   * @throws InvalidError (`mismatch`) if `strict` and there is anything
+   * Returns the settings by which the server can lose a mark: eviction, no append-only file, asynchronous replicas.
+   * @throws InvalidError (`mismatch`) if `strict` and there is a warning
    */
   checkServer(options?: { readonly strict?: boolean }): Promise<readonly RedisWarning[]>
 }
 
 /**
- * A guard on Redis or Valkey: value and mark in one hash, checked and written by one script or function.
+ * A guard for Redis or Valkey. Value and mark are in one hash; one script or function checks and writes both.
  *
- * Redis must not evict (`maxmemory-policy noeviction`) and must keep what it has acknowledged (`appendfsync always`, no
- * failover to a replica that lags): where an acknowledged write can be lost, its mark is lost with it, and an older holder
- * can pass. Value and mark roll back together, so what is there is consistent, but old.
+ * Redis must not evict (`maxmemory-policy noeviction`) and must not lose acknowledged writes (`appendfsync always`, no failover
+ * to a lagging replica). A lost write loses its mark too, and then an older holder can write again. Value and mark roll back
+ * together, so the data stays consistent but may be old.
  *
  * @example
  * const guard = fence(new Redis())
@@ -70,7 +66,7 @@ export function fence(redis: RedisClient, options: RedisGuardOptions = {}): Redi
   const { prefix = 'leasehold:', functions = false } = options
   if (typeof prefix !== 'string' || /[{}]/.test(prefix)) throw new InvalidError('prefix is text without braces')
   const send = senderOf(redis, functions)
-  // A brace in the name would end the hash tag.
+  // A brace in the name would end the hash tag early.
   const keyOf = (mark: string) => `${prefix}{${mark.replace(/[%{}]/g, encodeURIComponent)}}`
 
   const step = (hold: GuardableHold, open: OpenOptions, call: Call): Promise<unknown> =>
@@ -100,8 +96,8 @@ export function fence(redis: RedisClient, options: RedisGuardOptions = {}): Redi
     delete: async (hold, open = {}) => void (await step(hold, open, { step: 'delete', writes: true })),
     async run(hold, script, open = {}) {
       if (functions) {
-        throw new InvalidError('a script of yours needs EVAL, and this guard uses functions only', {
-          hint: 'put your step into a library of your own, beside the text of redisLibrary()',
+        throw new InvalidError('your own script needs EVAL, but this guard uses functions only', {
+          hint: 'put your step into your own library, next to the text of redisLibrary()',
         })
       }
       const { keys = [], args = [] } = open
@@ -131,11 +127,4 @@ function senderOf(redis: RedisClient, functions: boolean) {
     if (call === undefined) return redis.eval(SCRIPTS[step], keys.length, ...keys, ...args)
     return call('FCALL', functionOf(step), String(keys.length), ...keys, ...args)
   }
-}
-
-function callOf(redis: RedisClient): (command: string, ...args: string[]) => Promise<unknown> {
-  if (typeof redis.call !== 'function') {
-    throw new InvalidError('this needs a client with call(command, …), such as ioredis')
-  }
-  return (command, ...args) => (redis.call as NonNullable<RedisClient['call']>)(command, ...args)
 }

@@ -1,13 +1,14 @@
 import type { Hold, Register } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
 import { bodyOf, type Fenced, type Guard, type OpenOptions } from './common/guard.js'
-import { type GuardableHold, tracked } from './common/hold.js'
+import type { GuardableHold } from './common/hold.js'
+import { tracked } from './common/tracked.js'
 import { openingOf } from './common/resource.js'
 
 /** What a guard needs of the client's `Register`. */
 export type GuardableRegister = Pick<Register, 'key' | 'get' | 'put' | 'delete'>
 
-/** A register under a lock: its reads and writes while the hold lasts. */
+/** A register under a lock. */
 export interface RegisterTx<Value> {
   get(): Promise<Value | undefined>
   put(value: Value): Promise<bigint>
@@ -15,8 +16,8 @@ export interface RegisterTx<Value> {
 }
 
 /**
- * A guard on one of Leasehold's own registers. The service accepts a write only while the exclusive hold exists, so no
- * mark is needed: get, then put, is one unit.
+ * A guard for one of Leasehold's own registers. The service accepts a write only while the exclusive hold exists, so a get
+ * followed by a put is one unit without a mark.
  *
  * @example
  * const guard = fence<Flags>(locks.register('config/flags'))
@@ -42,7 +43,7 @@ function openRegister<Value>(register: GuardableRegister, hold: Hold, options: O
   const { targets } = openingOf(hold, { resource: (_hold, lock) => lock }, options)
   const [target, ...more] = targets
   if (target === undefined || more.length > 0) {
-    throw new InvalidError('a hold of several locks: which one fences this register?', { hint: 'say { lock }' })
+    throw new InvalidError('a hold of several locks: which one fences this register?', { hint: 'pass { lock }' })
   }
   if (!target.writes || target.kind === 'slot') {
     throw new InvalidError('a register is fenced by an exclusive hold', { code: 'mismatch' })
@@ -50,7 +51,7 @@ function openRegister<Value>(register: GuardableRegister, hold: Hold, options: O
   hold.assertHeld()
   const fence = { fence: hold, lock: target.lock }
   let seen: { readonly version: bigint; readonly lock: string | undefined } | null | 'unknown' = 'unknown'
-  // The first fenced write of a register says which version it replaces: the one that was read. From then on the lock says enough.
+  // The first fenced write of a register is conditional on the version that was read. Afterwards the lock is condition enough.
   const condition = async (): Promise<{ ifVersion?: bigint }> => {
     const known = seen === 'unknown' ? await register.get() : seen
     return known?.lock === undefined ? { ifVersion: known?.version ?? 0n } : {}

@@ -1,19 +1,21 @@
 import { InvalidError } from '@leasehold/core'
 import { type CasGuard, type CasOptions, fence as fenceCas } from './cas.js'
-import { type S3Client, s3Store } from './s3/store.js'
+import type { S3Client } from './s3/client.js'
+import { s3Store } from './s3/store.js'
 
 export { bucketPolicy, type BucketPolicyOptions } from './s3/policy.js'
-export { type S3Client, s3Store } from './s3/store.js'
+export type { S3Client } from './s3/client.js'
+export { s3Store } from './s3/store.js'
 
 export interface S3GuardOptions extends CasOptions {
   readonly bucket: string
-  /** Before the resource, as the object's key. Default: nothing. */
+  /** Prefix of the objects' keys, before the resource. Default: none. */
   readonly prefix?: string
 }
 
 /**
- * A guard on objects in S3, or in a store with S3's API and conditional writes. Each change is a PutObject with `If-Match` or
- * `If-None-Match: *`. Mark and value are both in the object's body: the ETag covers the body, and not the metadata.
+ * A guard for objects in S3, or in a store with S3's API and conditional writes. Each change is a PutObject with `If-Match` or
+ * `If-None-Match: *`. Mark and value are both in the object's body, because the ETag covers the body but not the metadata.
  *
  * @example
  * const guard = fence(new S3({ region: 'eu-central-1' }), { bucket: 'invoices' })

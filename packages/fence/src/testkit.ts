@@ -6,13 +6,13 @@ export { pausePoint, pausing } from './testkit/pauses.js'
 export type { FencedResource } from './testkit/stage.js'
 
 export interface ProofOptions {
-  /** Where a line per scenario goes. Default: the console. */
+  /** Receives one line per scenario. Default: the console. */
   readonly log?: (line: string) => void
-  /** Name of the lock that the holds are of. Default: a new one for each run. */
+  /** Name of the lock of all holds. Default: a new one per run. */
   readonly lock?: string
-  /** The first token. Default 1: the resource must be a fresh one, since marks only grow. */
+  /** The first token. Default 1; the resource must be fresh, because marks only grow. */
   readonly from?: bigint
-  /** For the pauses of the scenario `storm`. Default: another one for each run; a failure names it. */
+  /** Seed of the pauses in the scenario `storm`. Default: a new one per run; a failure names it. */
   readonly seed?: number
 }
 
@@ -20,11 +20,11 @@ export interface Proved {
   readonly id: string
   readonly title: string
   readonly outcome: 'holds' | 'fails' | 'skipped'
-  /** Why it fails, or was skipped. */
+  /** Why it fails or was skipped. */
   readonly why?: string
 }
 
-/** The resource does not refuse what it must refuse, or refuses what it must not. `scenarios` says which. */
+/** The resource accepts writes that it must reject, or rejects valid ones. `scenarios` names them. */
 export class FencingProofError extends InvalidError {
   static override readonly errorClass: string = 'FencingProofError'
   readonly scenarios: readonly Proved[]
@@ -39,12 +39,12 @@ export class FencingProofError extends InvalidError {
 }
 
 /**
- * Runs the failures of the article "How to do distributed locking" and their relatives against a resource of yours: late
- * holders, late packets, pauses at every point, wrong comparisons, restarts. Pauses are injected, not slept. Give it a fresh
- * resource on the real store, with the code that your application uses, and wrap its driver with {@link pausing}, so that
- * it can be stopped between its calls.
+ * Runs the failures of the article "How to do distributed locking", and similar ones, against a resource of yours: late holders,
+ * late packets, pauses at every point, wrong comparisons, restarts. Pauses are injected, not slept. Pass a fresh resource on the
+ * real store, with the code of your application, and wrap its driver with {@link pausing}, so that it can be stopped between
+ * its calls.
  *
- * It shows faults, and cannot show that there are none: a guard whose check and effect are one atomic step needs no luck.
+ * It can find faults but not prove their absence. A guard is safe if its check and its effect are one atomic step.
  * @throws FencingProofError if a scenario fails
  * @example
  * const guard = fence(pausing(new Pool()))

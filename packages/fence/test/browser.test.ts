@@ -24,6 +24,6 @@ it.each(['cas.ts', 'http.ts', 'http/hono.ts', 's3.ts', 'dynamodb.ts', 'index.ts'
   expect(outside.length).toBeGreaterThan(0)
 })
 
-it('does find what would not: files need Node', () => {
+it('detects a module that needs Node', () => {
   expect([...reached('fs.ts').values()].flat()).toContain('node:fs/promises')
 })

@@ -20,7 +20,7 @@ describe('the guard with compare-and-set', () => {
   })
   const stored = (key = LOCK) => decodeEnvelope(store.objects.get(key)?.bytes as Uint8Array)
 
-  it('raises the mark before it reads, in the same object, and refuses what is late', async () => {
+  it('raises the mark before it reads, in the same object, and rejects late writes', async () => {
     expect(await guard.read(holdOf(33n))).toBe(null)
     expect(stored()).toMatchObject({ mark: 33n, kind: 'lock', lock: LOCK, value: null })
     await guard.write(holdOf(33n), 'a')
@@ -32,7 +32,7 @@ describe('the guard with compare-and-set', () => {
     expect(text(await guard.latest(LOCK))).toBe('b')
   })
 
-  it('makes reading and writing one unit', async () => {
+  it('makes read and write one unit', async () => {
     await guard.with(holdOf(33n), async (object) => {
       expect(object.get()).toBe(null)
       await object.put('1')
@@ -47,7 +47,7 @@ describe('the guard with compare-and-set', () => {
     await expect(unit).rejects.toThrow(StaleTokenError)
   })
 
-  it('works where the store does not tell the new version', async () => {
+  it('works if the store does not report the new version', async () => {
     store.tellsVersion = false
     await guard.with(holdOf(33n), async (object) => {
       await object.put('1')
@@ -66,7 +66,7 @@ describe('the guard with compare-and-set', () => {
     expect(text(await guard.latest(LOCK))).toBe('')
   })
 
-  it('does not let two writes of one hold overwrite each other in silence', async () => {
+  it('rejects overlapping writes of one hold', async () => {
     const hold = holdOf(33n)
     const unit = guard.with(hold, async (object) => {
       await guard.write(hold, 'by the other task')
@@ -74,12 +74,12 @@ describe('the guard with compare-and-set', () => {
     })
     await expect(unit).rejects.toMatchObject({
       code: 'invalid',
-      message: expect.stringMatching(/twice at the same time/),
+      message: expect.stringMatching(/twice concurrently/),
     })
     expect(text(await guard.latest(LOCK))).toBe('by the other task')
   })
 
-  it('keeps a mark for each permit, and refuses the other kind and another lock', async () => {
+  it('keeps a mark per permit, and rejects the other kind and another lock', async () => {
     const gpu = (token: bigint, slot: number) => holdOf(token, 'gpu', { permits: 2 }, slot)
     await guard.write(gpu(33n, 0), 'zero')
     await guard.write(gpu(34n, 1), 'one')
@@ -97,7 +97,7 @@ describe('the guard with compare-and-set', () => {
     })
   })
 
-  it('lets shared holds read only, and several locks choose one', async () => {
+  it('lets shared holds only read, and requires a choice among several locks', async () => {
     const both = holdOfLocks([
       { name: 'a', mode: 'shared', token: 31n },
       { name: 'b', mode: 'exclusive', token: 35n },
@@ -110,7 +110,7 @@ describe('the guard with compare-and-set', () => {
     await guard.write(both, 'x', { lock: 'b' })
   })
 
-  it('takes over an object from before the guard only when told to', async () => {
+  it('adopts an unguarded object only with adoptPlain', async () => {
     store.objects.set(LOCK, { bytes: new TextEncoder().encode('plain'), version: 0 })
     await expect(guard.open(holdOf(33n))).rejects.toMatchObject({
       code: 'mismatch',
@@ -123,12 +123,12 @@ describe('the guard with compare-and-set', () => {
     expect(stored()).toMatchObject({ mark: 33n, lock: LOCK })
   })
 
-  it.each([33, -1n, 0n, 2n ** 63n, '33x', null])('refuses the token %s', async (token) => {
+  it.each([33, -1n, 0n, 2n ** 63n, '33x', null])('rejects the token %s', async (token) => {
     await expect(guard.open(holdOf(token as never))).rejects.toMatchObject({ code: 'invalid' })
     expect(store.objects.size).toBe(0)
   })
 
-  it('refuses what is no value, no hold, no store, and a hold that is over', async () => {
+  it('rejects invalid values, holds and stores, and a hold that has ended', async () => {
     await expect(guard.write(holdOf(33n), 7 as never)).rejects.toMatchObject({ code: 'invalid' })
     await expect(guard.open({} as never)).rejects.toMatchObject({ code: 'invalid' })
     expect(() => fence({} as never)).toThrow(/read\(key\)/)
@@ -150,7 +150,7 @@ describe('the guard with compare-and-set', () => {
   })
 })
 
-describe('answers that are lost', () => {
+describe('lost answers', () => {
   const attemptOf = async (fates: Fate[], then: (guard: CasGuard, store: FaultyStore) => Promise<unknown>) => {
     const store = new FaultyStore()
     const guard = fence(store, { platform, attempts: 3 })
@@ -163,23 +163,23 @@ describe('answers that are lost', () => {
   }
   const write = (guard: CasGuard) => guard.write(holdOf(33n), 'after')
 
-  it('finds its own write when it has taken effect', async () => {
+  it('recognizes its own write after it has taken effect', async () => {
     expect(await attemptOf(['lost after'], write)).toEqual({ outcome: undefined, value: 'after', writes: 1 })
   })
 
-  it('repeats a write that has not, and a late arrival does no harm', async () => {
+  it('retries a write that has not taken effect, and tolerates its late arrival', async () => {
     for (const fate of ['lost before', 'arrives late'] as const) {
       expect(await attemptOf([fate], write)).toEqual({ outcome: undefined, value: 'after', writes: 2 })
     }
   })
 
-  it('says that nothing was written when nothing was sent', async () => {
+  it('reports that nothing was written if nothing was sent', async () => {
     const { outcome, value } = await attemptOf(['unsent'], write)
     expect(outcome).toBeInstanceOf(UnavailableError)
     expect(value).toBe('before')
   })
 
-  it('says that it does not know when it does not', async () => {
+  it('reports an unknown outcome', async () => {
     const lost: Fate[] = ['lost before', 'arrives late', 'lost before']
     const { outcome, value } = await attemptOf([...lost], write)
     expect(outcome).toBeInstanceOf(UnknownOutcomeError)
@@ -193,7 +193,7 @@ describe('answers that are lost', () => {
     expect(blind.outcome).toBeInstanceOf(UnknownOutcomeError)
   })
 
-  it('does not call a write stale that a later holder has started from, or overwritten', async () => {
+  it('does not report a write as stale after a later holder has built on it or overwritten it', async () => {
     const open = (later: (guard: CasGuard) => Promise<unknown>) =>
       attemptOf([], async (guard, store) => {
         let sent = 0
@@ -212,10 +212,10 @@ describe('answers that are lost', () => {
     expect(overwritten.value).toBe('later')
   })
 
-  it('does not know after a refusal that may be of its own repetition, when it cannot look', async () => {
+  it('reports an unknown outcome after a rejection that its own retry may have caused, if it cannot read', async () => {
     let isAway = false
     const objects = new Map<string, { bytes: Uint8Array; version: number }>()
-    // A client that repeats by itself: the first sending is written, its answer lost, and the repetition refused.
+    // A client that retries by itself: the first attempt is written, its answer lost, and the retry rejected.
     const store: CasStore<number> = {
       async read(key) {
         if (isAway) throw new Error('away')
@@ -224,7 +224,7 @@ describe('answers that are lost', () => {
       async write(key, bytes) {
         const version = (objects.get(key)?.version ?? 0) + 1
         objects.set(key, { bytes, version })
-        // The opening is answered.
+        // The opening gets its answer.
         if (version === 1) return { version }
         isAway = true
         return false
@@ -236,14 +236,14 @@ describe('answers that are lost', () => {
     expect(text(await fence(store).latest(LOCK))).toBe('mine')
   })
 
-  it('says when others are always faster', async () => {
+  it('reports unavailable if others are faster in every attempt', async () => {
     const store = new FaultyStore()
     store.write = async () => false
     const open = fence(store, { platform, attempts: 3 }).open(holdOf(33n))
     await expect(open).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/3 attempts/) })
   })
 
-  it('passes on what is wrong for good, and untyped errors of reading as unavailable', async () => {
+  it('passes permanent failures on, and reports untyped read errors as unavailable', async () => {
     const store = new FaultyStore()
     store.readFails = () => true
     const guard = fence(store, { platform })
@@ -252,7 +252,7 @@ describe('answers that are lost', () => {
 })
 
 describe('any order of faults', () => {
-  /** Units of many holds, some late, over a store with faults. Acknowledged units must be there, unknown ones may be. */
+  /** Units of many holds, some late, over a faulty store. Acknowledged units must be there; unknown ones may be. */
   async function run(seed: number, faults: number, options: CasOptions = {}) {
     const random = randomOf(seed)
     const store = new FaultyStore()
@@ -308,7 +308,7 @@ describe('any order of faults', () => {
     expect(units).toBeGreaterThan(100)
   })
 
-  it('keeps every envelope as it was', () => {
+  it('decodes every envelope that it encodes', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -334,7 +334,7 @@ describe('any order of faults', () => {
     }
   })
 
-  it('is proved by the test kit', async () => {
+  it('passes the test kit', async () => {
     const guard = fence(new FaultyStore(), { platform })
     await provesFencing(
       {

@@ -8,7 +8,7 @@ import { Crash, crashingAt } from './support/crashing-fs.js'
 
 const text = (bytes: Uint8Array | null) => (bytes === null ? null : new TextDecoder().decode(bytes))
 
-/** A hold whose process does not know that it is over. */
+/** A hold whose process does not know that it has ended. */
 function unaware(hold: Hold): Hold {
   return new Proxy(hold, {
     get(object, property) {
@@ -33,7 +33,7 @@ describe('a file with Leasehold as the arbiter', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('has one current version, and keeps late writers out', async () => {
+  it('has one current version, and rejects late writers', async () => {
     expect(await file.latest()).toBe(null)
     const first = await locks.acquire('settings')
     expect(await file.read(first)).toBe(null)
@@ -54,14 +54,14 @@ describe('a file with Leasehold as the arbiter', () => {
     await second.release()
   })
 
-  it('makes reading and writing one unit of many tasks', async () => {
+  it('makes read and write one unit for many concurrent tasks', async () => {
     const raise = () =>
       locks.request('settings', async (hold) => file.write(hold, String(Number(text(await file.read(hold))) + 1)))
     await Promise.all(Array.from({ length: 12 }, raise))
     expect(text(await file.latest())).toBe('12')
   })
 
-  it.each(['before', 'after'] as const)('bears a crash %s every call of the file system', async (when) => {
+  it.each(['before', 'after'] as const)('survives a crash %s every call of the file system', async (when) => {
     await locks.request('settings', (hold) => file.write(hold, 'old'))
     let ended = false
     for (let n = 1; !ended; n++) {
@@ -86,7 +86,7 @@ describe('a file with Leasehold as the arbiter', () => {
     expect(readdirSync(folder)).toHaveLength(1)
   })
 
-  it('refuses what is no path, no register, no exclusive hold', async () => {
+  it('rejects invalid paths, registers and holds', async () => {
     expect(() => arbitrated('', locks.register('x'))).toThrow(/path/)
     expect(() => arbitrated('x', {} as never)).toThrow(/register/)
     await locks.request('settings', { mode: 'shared' }, async (hold) => {

@@ -20,7 +20,7 @@ describe('the guard of a file', () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
   const text = (bytes: Uint8Array | null) => (bytes === null ? null : new TextDecoder().decode(bytes))
 
-  it('keeps every version, and lets readers have the newest', async () => {
+  it('keeps every version, and gives readers the newest', async () => {
     expect(await file.latest()).toBe(null)
     expect(await file.read(holdOf(33n))).toBe(null)
     await file.write(holdOf(33n), 'a')
@@ -34,7 +34,7 @@ describe('the guard of a file', () => {
     expect(readdirSync(folder).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
-  it('makes a mark durable that a killed process of the same hold may have left unsynced, once', async () => {
+  it('syncs a mark once that a killed process of the same hold may have left unsynced', async () => {
     await file.open(holdOf(33n))
     let syncs = 0
     const open: typeof nodeFs.open = async (path, ...rest) => {
@@ -48,7 +48,7 @@ describe('the guard of a file', () => {
     expect(syncs).toBe(1)
   })
 
-  it('sweeps what nobody needs, and refuses late writers as before', async () => {
+  it('sweeps unneeded files, and still rejects late writers', async () => {
     for (let token = 30n; token < 40n; token++) await file.write(holdOf(token), `by ${token}`)
     await file.open(holdOf(40n))
     expect(await file.sweep(holdOf(40n))).toBe(29)
@@ -62,7 +62,7 @@ describe('the guard of a file', () => {
     expect(text(await file.read(holdOf(41n)))).toBe('y')
   })
 
-  it('is proved by the test kit, stopped at every call of the file system', async () => {
+  it('passes the test kit, stopped at every call of the file system', async () => {
     const stopping = fence(join(folder, 'counter'), { fs: pausing({ ...nodeFs }) })
     const proved = await provesFencing(
       {
@@ -76,7 +76,7 @@ describe('the guard of a file', () => {
     expect(proved.filter((one) => one.outcome === 'holds').map((one) => one.id)).toContain('A3')
   }, 240_000)
 
-  it('loses no acknowledged version when many are late, and some sweep', async () => {
+  it('loses no acknowledged version with many late writers and concurrent sweeps', async () => {
     const random = randomOf(7)
     let value = 0
     let token = 100n
@@ -107,7 +107,7 @@ describe('the guard of a file', () => {
     expect(value).toBeGreaterThan(10)
   })
 
-  it.each(['before', 'after'] as const)('bears a crash %s every call of the file system', async (when) => {
+  it.each(['before', 'after'] as const)('survives a crash %s every call of the file system', async (when) => {
     let token = 1n
     await file.write(holdOf(token), '0')
     let value = 0
@@ -148,7 +148,7 @@ describe('the guard of a file', () => {
     await file.write(holdOf(30n), '0')
     const list = nodeFs.readdir
     let listings = 0
-    // Between the writing of the version and the look at the folder, two others come and go.
+    // Two later holds open and write between the creation of the version and the listing of the folder.
     const late = {
       ...nodeFs,
       async readdir(path: string) {
@@ -166,7 +166,7 @@ describe('the guard of a file', () => {
     expect(text(await file.latest())).toBe('1+')
   })
 
-  it('sweeps a bounded number of files at a time', async () => {
+  it('sweeps a bounded number of files per call', async () => {
     for (let token = 30n; token < 430n; token++) await file.open(holdOf(token))
     await file.write(holdOf(500n), 'x')
     const counts = [await file.sweep(holdOf(500n)), await file.sweep(holdOf(500n))]
@@ -174,7 +174,7 @@ describe('the guard of a file', () => {
     expect(text(await file.latest())).toBe('x')
   })
 
-  it('refuses shared holds, permits, several locks, and what is no content', async () => {
+  it('rejects shared holds, permits, several locks and invalid content', async () => {
     await expect(file.open(holdOf(33n, 'a', 'shared'))).rejects.toMatchObject({ code: 'mismatch' })
     await expect(file.open(holdOf(33n, 'a', { permits: 2 }, 0))).rejects.toMatchObject({ code: 'mismatch' })
     const both = holdOfLocks(['a', 'b'].map((name) => ({ name, mode: 'exclusive' as const, token: 33n })))
@@ -187,7 +187,7 @@ describe('the guard of a file', () => {
     await expect(file.open(lost)).rejects.toMatchObject({ code: 'lost' })
   })
 
-  it('says when the disk is full, or has no links, and leaves nothing half done', async () => {
+  it('reports a full disk or missing links, and leaves no partial files', async () => {
     await file.write(holdOf(33n), 'a')
     const failing = (code: string) => ({
       ...nodeFs,

@@ -6,8 +6,8 @@ import { type Fenced, guardSql, handHeld } from '../src/index.js'
 import { fence as fencePg, type PgGuard } from '../src/pg.js'
 import { fence } from '../src/sqlite.js'
 
-describe('holds and guards', () => {
-  it('a hold of the client opens a guard, and its release waits for the effect', async () => {
+describe('guards', () => {
+  it('accept a hold of the client, whose release waits for the effect', async () => {
     await using locks = await connect('memory:fence-hold')
     const db = new Database(':memory:')
     db.exec(guardSql('sqlite'))
@@ -29,7 +29,7 @@ describe('holds and guards', () => {
     db.close()
   })
 
-  it('prunes against the living holds of a real service', async () => {
+  it('prune against the present holds of a real service', async () => {
     await using locks = await connect('memory:fence-prune')
     const db = new Database(':memory:')
     db.exec(guardSql('sqlite'))
@@ -50,7 +50,7 @@ describe('holds and guards', () => {
     db.close()
   })
 
-  it('a token from the environment makes a hold', () => {
+  it('accept a hold that is built from a token in the environment', () => {
     const hold = handHeld('invoice-42', '33')
     expect([hold.names, hold.tokenOf('invoice-42'), hold.mode]).toEqual([['invoice-42'], 33n, 'exclusive'])
     expect(() => handHeld('invoice-42', undefined)).toThrow(/token/)
@@ -58,10 +58,10 @@ describe('holds and guards', () => {
     expect(() => handHeld('invoice-42', 33 as never)).toThrow(/not a number/)
   })
 
-  it('the types ask for an opened transaction', () => {
+  it('require an opened transaction by type', () => {
     const write = (tx: Fenced<Database.Database>) => tx
     const db = new Database(':memory:')
-    // @ts-expect-error: a database that nobody has opened is not fenced
+    // @ts-expect-error: a database without an opening is not fenced
     write(db)
     const guard = (pool: Pool): PgGuard<import('pg').PoolClient> => fencePg(pool)
     // @ts-expect-error: an approximate lock has no token

@@ -17,7 +17,7 @@ import { fence } from '../src/sqlite.js'
 import { holdOf, holdOfLocks } from './support/holds.js'
 
 describe('the header between services', () => {
-  it('carries names and tokens, whatever they are', () => {
+  it('carries any names and tokens', () => {
     expect(fencingHeader(holdOf(33n, 'billing/invoice-42'))).toBe('billing%2Finvoice-42=33')
     const name = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
@@ -37,7 +37,7 @@ describe('the header between services', () => {
     )
   })
 
-  it('chooses one lock, and refuses what cannot be handed on', () => {
+  it('selects one lock, and rejects holds that cannot be passed on', () => {
     const both = holdOfLocks([
       { name: 'a', mode: 'exclusive', token: 33n },
       { name: 'b', mode: 'shared', token: 12n },
@@ -70,7 +70,7 @@ describe('the header between services', () => {
     expect(() => parseFencingHeader(text)).toThrow(expect.objectContaining({ code: 'invalid' }))
   })
 
-  it('reads headers of every shape', () => {
+  it('reads headers in every form', () => {
     for (const headers of [
       { 'fencing-token': 'a=33' },
       { 'Fencing-Token': 'a=33' },
@@ -85,7 +85,7 @@ describe('the header between services', () => {
     expect(() => holdOfRequest({ 'fencing-token': 'a=33' }).tokenOf('b')).toThrow(/no token/)
   })
 
-  it('answers errors of others not at all', () => {
+  it('returns undefined for errors of others', () => {
     expect(problemOf(new Error('x'))).toBe(undefined)
     expect(problemOf(new StaleTokenError('r', 33n, 34n))?.body).toMatchObject({
       status: 412,
@@ -123,7 +123,7 @@ describe('a service behind the header', () => {
     db.close()
   })
 
-  it('accepts the holder, refuses the stale one with 412, and asks everybody else with 428', async () => {
+  it('accepts the holder, rejects a stale one with 412 and requests without a token with 428', async () => {
     expect((await fencedFetch(holdOf(34n))(url, { method: 'PUT', headers: { 'x-other': '1' } })).status).toBe(204)
     const stale = await fencedFetch(holdOf(33n))(url, { method: 'PUT' })
     expect([stale.status, stale.headers.get('content-type')]).toEqual([412, 'application/problem+json'])

@@ -67,7 +67,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total()).toBe(8)
   })
 
-  it('refuses a token below the mark, and writes nothing', async () => {
+  it('rejects a token below the mark, and writes nothing', async () => {
     await guard().with(holdOf(34n), set(6))
     const error = await guard()
       .with(holdOf(33n), set(7))
@@ -77,7 +77,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total()).toBe(6)
   })
 
-  it('raises the mark when it is opened for reading: a stale write before the first write is refused', async () => {
+  it('raises the mark when it is opened for reading, so a stale write before the first write is rejected', async () => {
     const seen = await guard().with(holdOf(34n), (tx) => tx.query('SELECT total FROM invoice'))
     expect(Number(seen.rows[0].total)).toBe(5)
     await expect(guard().with(holdOf(33n), set(6))).rejects.toThrow(StaleTokenError)
@@ -108,7 +108,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total()).toBe(6)
   })
 
-  it('lets the greater of two first openings win, whichever comes first', async () => {
+  it('lets the higher token win when two first openings race', async () => {
     for (let round = 0; round < 20; round++) {
       const name = `first/${round}`
       const tokens = [33n, 34n, 35n, 36n].sort(() => Math.random() - 0.5)
@@ -120,7 +120,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('checks the hold before the transaction begins and before it is committed', async () => {
+  it('checks the hold before the transaction begins and before it commits', async () => {
     const hold = holdOf(33n)
     await guard().with(hold, set(6))
     expect(hold.checks).toBe(3)
@@ -139,7 +139,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(ran).toBe(false)
   })
 
-  it('lets a hold wait for its effects in flight before it is released', async () => {
+  it('delays the release of a hold until its effects have ended', async () => {
     const tracked: Promise<unknown>[] = []
     const hold = {
       ...holdOf(33n),
@@ -157,7 +157,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await tracked[0]
   })
 
-  it('lets shared holds read, all with their one token, and never write', async () => {
+  it('lets shared holds with one token read and never write', async () => {
     const shared = holdOf(40n, R, 'shared')
     await Promise.all([guard().open(shared), guard().open(holdOf(40n, R, 'shared'))])
     const rows = await guard().with(shared, async (tx) => (await tx.query('SELECT total FROM invoice')).rows)
@@ -172,15 +172,15 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await expect(guard().open(shared)).rejects.toThrow(StaleTokenError)
   })
 
-  it('keeps a mark for each permit, and lets permits work side by side', async () => {
+  it('keeps a mark per permit, and lets permits work concurrently', async () => {
     const gpu = (token: bigint, slot: number) => holdOf(token, 'gpu', { permits: 2 }, slot)
-    // The first opening ever of a semaphore says its kind, and the second one waits for that.
+    // The first opening of a semaphore records its kind, and the second one waits for that.
     await guard().open(gpu(32n, 0))
     let inside = 0
     let most = 0
     const both = async (tx: { query: pg.Pool['query'] }) => {
       most = Math.max(most, ++inside)
-      // The first waits for the second, for a while.
+      // The first waits for the second.
       for (let look = 0; most < 2 && look < 200; look++) await tx.query('SELECT pg_sleep(0.05)')
       inside--
     }
@@ -192,7 +192,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await guard().open(gpu(34n, 1))
   })
 
-  it('refuses a lock where permits were, permits where a lock was, and another lock on one resource', async () => {
+  it('rejects a lock after permits, permits after a lock, and another lock on one resource', async () => {
     await guard().open(holdOf(33n, 'gpu', { permits: 2 }, 0))
     await expect(guard().open(holdOf(34n, 'gpu'))).rejects.toMatchObject({ code: 'mismatch' })
     await expect(guard().open(holdOf(34n, 'gpu#0'))).rejects.toMatchObject({ code: 'mismatch' })
@@ -207,7 +207,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await markOf('row-1')).toBe(33n)
   })
 
-  it('opens all locks of a hold, or the one that is asked for', async () => {
+  it('opens all locks of a hold, or the selected one', async () => {
     const both = holdOfLocks([
       { name: 'account/2', mode: 'shared', token: 31n },
       { name: 'account/1', mode: 'exclusive', token: 35n },
@@ -225,7 +225,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total()).toBe(8)
   })
 
-  it('does not let two holds of several locks wait for each other in a circle', async () => {
+  it('does not deadlock between two holds of several locks', async () => {
     for (let round = 0n; round < 20n; round++) {
       const hold = (token: bigint, names: string[]) =>
         holdOfLocks(names.map((name) => ({ name, mode: 'exclusive' as const, token })))
@@ -238,7 +238,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('repeats a transaction that cannot be serialized, a bounded number of times', async () => {
+  it('retries a transaction after serialization failures, a bounded number of times', async () => {
     const strict = fence(pool, { isolation: 'repeatable read' })
     let runs = 0
     const slow = strict.with(holdOf(34n), async (tx) => {
@@ -266,7 +266,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(attempts).toBe(3)
   })
 
-  it('refuses an older snapshot under REPEATABLE READ instead of reading the past', async () => {
+  it('rejects an older snapshot under REPEATABLE READ instead of reading old data', async () => {
     const client = await pool.connect()
     try {
       await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ')
@@ -279,7 +279,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('enters a transaction of the caller, and makes a refused one fail for good', async () => {
+  it('enters a transaction of the caller, and makes it fail after a rejection', async () => {
     const client = await pool.connect()
     try {
       await client.query('BEGIN')
@@ -306,7 +306,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('reports a swallowed error of a statement instead of a commit that was none', async () => {
+  it('reports a swallowed statement error instead of a commit', async () => {
     const swallowed = guard().with(holdOf(33n), async (tx) => {
       await tx.query('UPDATE invoice SET total = 6')
       await tx.query('SELECT nonsense').catch(() => {})
@@ -315,7 +315,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total()).toBe(5)
   })
 
-  it('leaves nothing in the session, so transaction poolers are safe', async () => {
+  it('keeps no session state, so transaction poolers are safe', async () => {
     const single = new pg.Pool({ connectionString: server.url, max: 1 })
     try {
       await fence(single).with(holdOf(33n), (tx) => tx.query('SELECT 1'))
@@ -329,7 +329,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     }
   })
 
-  it('names both reasons of a refusal, the likely one first', async () => {
+  it('names both reasons of a rejection, the likely one first', async () => {
     await guard().open(holdOf((3n << 48n) + 7n))
     const error = await guard()
       .open(holdOf((2n << 48n) + 900n))
@@ -349,7 +349,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     })
   })
 
-  it('refuses what is no token, no hold, no lock and no resource', async () => {
+  it('rejects invalid tokens, holds, locks and resources', async () => {
     const bad = (token: unknown) => guard().open(holdOf(token as bigint))
     for (const token of [0n, -1n, TOKEN_MAX + 1n, 33, '3x', Number.NaN, null, undefined]) {
       await expect(bad(token), String(token)).rejects.toMatchObject({ code: 'invalid' })
@@ -390,7 +390,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await markOf(odd)).toBe(33n)
   })
 
-  it('says that the migration is missing', async () => {
+  it('reports a missing migration', async () => {
     const elsewhere = fence(pool, { schema: 'nowhere' })
     await expect(elsewhere.open(holdOf(33n))).rejects.toMatchObject({
       code: 'invalid',
@@ -413,7 +413,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await markOf()).toBe(undefined)
   })
 
-  it('tells a lost connection before the commit from one whose commit was sent', async () => {
+  it('distinguishes a connection lost before the commit from one lost after it was sent', async () => {
     const proxy = await proxyTo(server.port)
     const through = new pg.Pool({ host: '127.0.0.1', port: proxy.port, user: 'postgres', database: 'postgres' })
     through.on('error', () => {})
@@ -449,7 +449,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await nobody.end()
   })
 
-  it('survives a backend that is ended in the middle', async () => {
+  it('survives a backend that is terminated during a unit', async () => {
     const ended = guard().with(holdOf(33n), async (tx) => {
       const { rows } = await tx.query('SELECT pg_backend_pid() AS pid')
       await pool.query('SELECT pg_terminate_backend($1)', [rows[0].pid])
@@ -462,7 +462,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
 
   // --- a mark on the row ---
 
-  it('keeps the mark on the row, in the form column', async () => {
+  it('keeps the mark on the row in the column form', async () => {
     const row = { table: 'invoice', where: { id: 'invoice-42' } }
     expect(await fencedUpdate(pool, holdOf(34n), row)).toEqual({ id: 'invoice-42', total: '5' })
     await expect(fencedUpdate(pool, holdOf(33n), { ...row, set: { total: 6 } })).rejects.toMatchObject({
@@ -494,7 +494,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     })
   })
 
-  it('re-checks the row after it has waited for a later holder', async () => {
+  it('re-checks the row after waiting for a later holder', async () => {
     const client = await pool.connect()
     try {
       await client.query('BEGIN')
@@ -518,7 +518,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
 
   // --- the trigger ---
 
-  it('refuses every writer that has not opened, in the form trigger', async () => {
+  it('rejects every writer that has not opened in the trigger form', async () => {
     for (const sql of [
       'UPDATE fenced SET total = 6',
       "INSERT INTO fenced VALUES ('x', 1)",
@@ -539,7 +539,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     })
   })
 
-  it('refuses rows of other resources, also when a row is moved or deleted', async () => {
+  it('rejects rows of other resources, even if a row is moved or deleted', async () => {
     const other = holdOf(33n, 'billing/invoice-43')
     const run = (sql: string) => guard().with(other, (tx) => tx.query(sql))
     await run("INSERT INTO fenced VALUES ('invoice-43', 1)")
@@ -555,7 +555,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     await expect(run("INSERT INTO fenced VALUES ('invoice-43', 1)")).rejects.toThrow(StaleTokenError)
   })
 
-  it('refuses a stale token that another program sets by itself', async () => {
+  it('rejects a stale token that another program sets itself', async () => {
     await guard().open(holdOf(34n))
     const client = await pool.connect()
     try {
@@ -578,7 +578,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     expect(await total('fenced')).toBe(7)
   })
 
-  it('refuses a trigger or column form without what it needs', () => {
+  it('rejects incomplete options of the trigger and column forms', () => {
     expect(() => guardSql('oracle' as never)).toThrow(InvalidError)
     expect(() => guardSql('pg', { form: 'magic' as never })).toThrow(InvalidError)
     expect(() => guardSql('pg', { form: 'column' })).toThrow(InvalidError)
@@ -590,7 +590,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
 
   // --- prune ---
 
-  it('prunes marks below the oldest living token, and refuses those tokens from then on', async () => {
+  it('prunes marks below the oldest present token, and rejects those tokens from then on', async () => {
     await guard().open(holdOf(33n, 'old'))
     await guard().open(holdOf(40n, 'kept'))
     await guard().open(holdOf(34n, 'gpu', { permits: 2 }, 0))
@@ -634,7 +634,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
     },
   )
 
-  it('never lets a stale writer pass between the floor and the pruned mark', async () => {
+  it('never accepts a stale writer between raising the floor and pruning the mark', async () => {
     await guard().open(holdOf(40n))
     const client = await pool.connect()
     let resume: () => void = () => {}
@@ -642,7 +642,7 @@ describeWith('PostgreSQL', 'the guard of PostgreSQL', () => {
       resume = resolve
     })
     let queries = 0
-    // Stopped between the statement that reads the floor and the one that looks at the mark.
+    // Stopped between the statement that reads the floor and the one that reads the mark.
     const stopped = {
       async query(text: string, values?: unknown[]) {
         const answer = await client.query(text, values)

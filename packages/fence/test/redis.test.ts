@@ -23,7 +23,7 @@ describeWith('Redis', 'the guard of Redis', () => {
   beforeEach(async () => void (await redis.flushall()))
   const guard = () => fence(redis)
 
-  it('accepts at or above the mark, refuses below, and keeps value and mark in one hash', async () => {
+  it('accepts at or above the mark, rejects below, and keeps value and mark in one hash', async () => {
     await guard().set(holdOf(33n), 'a')
     await guard().set(holdOf(33n), 'b')
     expect(await guard().get(holdOf(34n))).toBe('b')
@@ -43,13 +43,13 @@ describeWith('Redis', 'the guard of Redis', () => {
     await expect(guard().set(holdOf(34n), 'late')).rejects.toThrow(StaleTokenError)
   })
 
-  it('compares tokens that a double cannot tell apart', async () => {
+  it('compares tokens that are equal as doubles', async () => {
     await guard().open(holdOf(9_007_199_254_740_993n))
     await expect(guard().open(holdOf(9_007_199_254_740_992n))).rejects.toThrow(StaleTokenError)
     await guard().open(holdOf(TOKEN_MAX))
   })
 
-  it('keeps a mark for each permit, and refuses the other kind and another lock', async () => {
+  it('keeps a mark per permit, and rejects the other kind and another lock', async () => {
     const gpu = (token: bigint, slot: number) => holdOf(token, 'gpu', { permits: 2 }, slot)
     await guard().set(gpu(33n, 0), 'zero')
     await guard().set(gpu(34n, 1), 'one')
@@ -67,7 +67,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     })
   })
 
-  it('lets shared holds read only, and several locks choose one', async () => {
+  it('lets shared holds only read, and requires a choice among several locks', async () => {
     const both = holdOfLocks([
       { name: 'a', mode: 'shared', token: 31n },
       { name: 'b', mode: 'exclusive', token: 35n },
@@ -78,7 +78,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     await guard().set(both, 'x', { lock: 'b' })
   })
 
-  it('runs a script of the user in the same step', async () => {
+  it('runs a script of the user in the same atomic step', async () => {
     const key = `${guard().keyOf('list')}:items`
     const push = (token: bigint, item: string) =>
       guard().run(holdOf(token, 'list'), "return redis.call('RPUSH', KEYS[2], ARGV[5])", { keys: [key], args: [item] })
@@ -88,7 +88,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     expect(await redis.lrange(key, 0, -1)).toEqual(['a'])
   })
 
-  it('refuses what is no token, and says when Redis is not there', async () => {
+  it('rejects invalid tokens, and reports an unreachable Redis', async () => {
     await expect(guard().open(holdOf(33 as never))).rejects.toMatchObject({ code: 'invalid' })
     await expect(guard().set(holdOf(33n), 7 as never)).rejects.toMatchObject({ code: 'invalid' })
     const nobody = new Redis({
@@ -103,7 +103,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     nobody.disconnect()
   })
 
-  it('refuses a key whose mark would expire, and a key of another type', async () => {
+  it('rejects a key whose mark would expire, and a key of another type', async () => {
     await guard().set(holdOf(33n), 'a')
     await redis.expire(guard().keyOf('billing/invoice-42'), 1_000)
     for (const late of [33n, 34n]) {
@@ -116,7 +116,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     await expect(guard().open(holdOf(33n, 'text'))).rejects.toMatchObject({ code: 'mismatch' })
   })
 
-  it('works with functions where scripts are forbidden', async () => {
+  it('works by functions where scripts are forbidden', async () => {
     await redis.call('ACL', 'SETUSER', 'noeval', 'on', '>pass', '~*', '+@all', '-eval', '-evalsha')
     const strict = new Redis(server.port, '127.0.0.1', { username: 'noeval', password: 'pass' })
     await expect(fence(strict).open(holdOf(33n))).rejects.toMatchObject({
@@ -140,7 +140,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     strict.disconnect()
   })
 
-  it('says what can make this Redis forget marks', async () => {
+  it('reports settings by which Redis can lose marks', async () => {
     const settings = async () => (await guard().checkServer()).map(({ setting, value }) => `${setting} ${value}`)
     expect(await settings()).toEqual(['appendonly no'])
     await redis.config('SET', 'maxmemory-policy', 'allkeys-lru')
@@ -158,14 +158,14 @@ describeWith('Redis', 'the guard of Redis', () => {
     await redis.config('SET', 'appendfsync', 'no')
   })
 
-  it('does lose the mark by eviction and by FLUSHALL: the limits on its page are true', async () => {
+  it('loses the mark by eviction and by FLUSHALL, as its page states', async () => {
     await guard().open(holdOf(34n))
     await redis.flushall()
     await guard().set(holdOf(33n), 'an old holder')
     expect(await guard().get(holdOf(33n))).toBe('an old holder')
   })
 
-  it('says when it does not know whether a write has arrived', async () => {
+  it('reports an unknown outcome if a write may have arrived', async () => {
     const proxy = await proxyTo(server.port)
     const once = { retryStrategy: null, autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 } as const
     const connect = async () => {
@@ -187,7 +187,7 @@ describeWith('Redis', 'the guard of Redis', () => {
     await proxy.close()
   })
 
-  it('says when Redis is full, or a replica', async () => {
+  it('reports a full Redis and a replica', async () => {
     await redis.config('SET', 'maxmemory', '1')
     await expect(guard().set(holdOf(33n), 'x')).rejects.toMatchObject({ code: 'storage' })
     await redis.config('SET', 'maxmemory', '0')
@@ -197,12 +197,12 @@ describeWith('Redis', 'the guard of Redis', () => {
     await redis.call('REPLICAOF', 'NO', 'ONE')
   })
 
-  it.each([33, -1n, 0n, 2n ** 63n, null])('refuses the token %s', async (token) => {
+  it.each([33, -1n, 0n, 2n ** 63n, null])('rejects the token %s', async (token) => {
     await expect(guard().set(holdOf(token as never), 'x')).rejects.toMatchObject({ code: 'invalid' })
     expect(await redis.dbsize()).toBe(0)
   })
 
-  it('is proved by the test kit', async () => {
+  it('passes the test kit', async () => {
     const g = guard()
     await provesFencing(
       {
@@ -217,7 +217,7 @@ describeWith('Redis', 'the guard of Redis', () => {
 })
 
 describeWith('Redis', 'the guard of Redis in a cluster', () => {
-  it('keeps the keys of one resource in one slot, whatever its name', async () => {
+  it('keeps the keys of one resource in one slot for any name', async () => {
     const server = await startRedis({ args: ['--cluster-enabled', 'yes'] })
     const redis = new Redis(server.url)
     try {

@@ -23,7 +23,7 @@ describe('the guard of a register', () => {
     expect((await locks.register('config/flags').get())?.lock).toBe('config')
   })
 
-  it('refuses a hold that is over, also when its process does not know yet', async () => {
+  it('rejects a hold that has ended, even if its process does not know yet', async () => {
     const register = locks.register('config/flags')
     const guard = fence(register)
     const first = await locks.acquire('config')
@@ -45,7 +45,7 @@ describe('the guard of a register', () => {
     await second.release()
   })
 
-  it('does not overwrite what somebody wrote without a fence after it was read', async () => {
+  it('does not overwrite an unfenced write that followed its read', async () => {
     const register = locks.register('config/flags')
     await register.put('old', { ifVersion: 0n })
     const hold = await locks.acquire('config')
@@ -58,7 +58,7 @@ describe('the guard of a register', () => {
     await hold.release()
   })
 
-  it('refuses shared holds, permits, another lock, and the wrong lock of several', async () => {
+  it('rejects shared holds, permits, another lock, and the wrong lock of several', async () => {
     const register = locks.register('config/flags')
     const guard = fence(register)
     await locks.request('config', (hold) => guard.with(hold, (tx) => tx.put(1)))

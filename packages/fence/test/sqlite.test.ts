@@ -38,7 +38,7 @@ describe('the guard of SQLite', () => {
   const set = (value: number) => (tx: Database.Database) => tx.prepare('UPDATE invoice SET total = ?').run(value)
   const guard = () => fence(db)
 
-  it('accepts a token at or above the mark, refuses one below, and stores the mark with the effect', async () => {
+  it('accepts a token at or above the mark, rejects one below, and stores the mark with the effect', async () => {
     await guard().with(holdOf(33n), set(6))
     await guard().with(holdOf(33n), set(7))
     await guard().with(holdOf(34n), async (tx) => set(8)(tx))
@@ -84,7 +84,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(6)
   })
 
-  it('lets shared holds read and never write, and the connection write again afterwards', async () => {
+  it('lets shared holds only read, and the connection write again afterwards', async () => {
     const shared = holdOf(40n, R, 'shared')
     expect(await guard().with(shared, () => total())).toBe(5)
     await expect(guard().with(shared, set(6))).rejects.toMatchObject({
@@ -99,7 +99,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(6)
   })
 
-  it('keeps a mark for each permit, and refuses the other kind and another lock', async () => {
+  it('keeps a mark per permit, and rejects the other kind and another lock', async () => {
     const gpu = (token: bigint, slot: number) => holdOf(token, 'gpu', { permits: 2 }, slot)
     await guard().open(gpu(33n, 0))
     await guard().open(gpu(34n, 1))
@@ -117,7 +117,7 @@ describe('the guard of SQLite', () => {
     })
   })
 
-  it('opens all locks of a hold, or the one that is asked for', async () => {
+  it('opens all locks of a hold, or the selected one', async () => {
     const both = holdOfLocks([
       { name: 'account/2', mode: 'shared', token: 31n },
       { name: 'account/1', mode: 'exclusive', token: 35n },
@@ -130,7 +130,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(8)
   })
 
-  it('enters a transaction of the caller, in both ways', async () => {
+  it('enters a transaction of the caller, synchronously and asynchronously', async () => {
     await expect(guard().enter(db, holdOf(33n))).rejects.toMatchObject({
       code: 'invalid',
       message: expect.stringMatching(/transaction/),
@@ -146,7 +146,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(7)
     db.exec('BEGIN IMMEDIATE')
     await expect(guard().enter(db, holdOf(33n))).rejects.toThrow(StaleTokenError)
-    // A refused transaction is over: what follows is not part of it.
+    // A rejected transaction has ended: later statements are not part of it.
     expect(db.inTransaction).toBe(false)
     db.exec('BEGIN')
     await expect(guard().with(holdOf(35n), set(8))).rejects.toMatchObject({
@@ -156,7 +156,7 @@ describe('the guard of SQLite', () => {
     db.exec('ROLLBACK')
   })
 
-  it('runs units of one connection one after another, for a limited time', async () => {
+  it('queues units of one connection, for a limited time', async () => {
     const seen: string[] = []
     const slow = (name: string) => async () => {
       seen.push(`${name} begins`)
@@ -172,7 +172,7 @@ describe('the guard of SQLite', () => {
     expect(total()).toBe(6)
   })
 
-  it('waits for another connection that writes, and gives up in time', async () => {
+  it('waits for a writing connection, and times out', async () => {
     const other = open()
     try {
       other.exec('BEGIN IMMEDIATE')
@@ -186,12 +186,12 @@ describe('the guard of SQLite', () => {
     }
   })
 
-  it('refuses a body that ends the transaction by itself', async () => {
+  it('rejects a body that ends the transaction itself', async () => {
     const ending = guard().with(holdOf(33n), (tx) => tx.exec('COMMIT'))
     await expect(ending).rejects.toMatchObject({ code: 'invalid' })
   })
 
-  it('refuses what is no token, no hold and no database', async () => {
+  it('rejects invalid tokens, holds and databases', async () => {
     for (const token of [0n, -1n, TOKEN_MAX + 1n, 33, '3x', undefined]) {
       await expect(guard().open(holdOf(token as bigint)), String(token)).rejects.toMatchObject({ code: 'invalid' })
     }
@@ -208,7 +208,7 @@ describe('the guard of SQLite', () => {
     empty.close()
   })
 
-  it('keeps the mark on the row, in the form column', () => {
+  it('keeps the mark on the row in the column form', () => {
     const row = { table: 'invoice', where: { id: 'invoice-42' } }
     expect(fencedUpdate(db, holdOf(34n), row)).toMatchObject({ id: 'invoice-42', total: 5 })
     expect(() => fencedUpdate(db, holdOf(33n), { ...row, set: { total: 6 } })).toThrow(StaleTokenError)
@@ -222,7 +222,7 @@ describe('the guard of SQLite', () => {
     expect(() => fencedUpdate(db, holdOf(TOKEN_MAX - 1n), { ...row, set: { total: 8 } })).toThrow(StaleTokenError)
   })
 
-  it('prunes marks below the floor, and refuses those tokens from then on', async () => {
+  it('prunes marks below the floor, and rejects those tokens from then on', async () => {
     await guard().open(holdOf(33n, 'old'))
     await guard().open(holdOf(40n, 'kept'))
     await guard().open(holdOf(34n, 'gpu', { permits: 2 }, 0))

@@ -15,7 +15,7 @@ const outcomes = (scenarios: readonly { id: string; outcome: string }[]) =>
   Object.fromEntries(scenarios.map(({ id, outcome }) => [id, outcome]))
 
 describe('the test kit', () => {
-  it('lets a right resource pass, and says what it has run', async () => {
+  it('passes a correct resource, and reports the scenarios', async () => {
     const lines: string[] = []
     const proved = await provesFencing(planted('none'), { log: (line) => lines.push(line), seed: 1 })
     expect(new Set(proved.map((one) => one.outcome))).toEqual(new Set(['holds']))
@@ -45,19 +45,19 @@ describe('the test kit', () => {
     expect(outcomes(error.scenarios)[id]).toBe('fails')
   })
 
-  it('skips what the resource has no function for', async () => {
+  it('skips scenarios for which the resource has no function', async () => {
     const { open, read, write } = planted('none')
     const proved = await provesFencing({ open, read, write }, { ...silent, from: 1_000n })
     expect(outcomes(proved)).toMatchObject({ A10: 'skipped', removed: 'skipped', digits: 'skipped', A1: 'holds' })
   })
 
-  it('refuses a resource without its functions, and shows errors that are no refusals', async () => {
+  it('rejects a resource without its functions, and reports errors other than rejections', async () => {
     await expect(provesFencing({} as never)).rejects.toMatchObject({ code: 'invalid' })
     const broken = { ...planted('none'), write: () => Promise.reject(new Error('disk')) }
     await expect(provesFencing(broken, silent)).rejects.toThrow(/disk/)
   })
 
-  it('proves the guard of SQLite', async () => {
+  it('passes the guard of SQLite', async () => {
     const db = new Database(':memory:')
     db.exec(guardSql('sqlite'))
     db.exec('CREATE TABLE t (n INTEGER NOT NULL); INSERT INTO t VALUES (0)')
@@ -95,7 +95,7 @@ describeWith('PostgreSQL', 'the test kit on PostgreSQL', () => {
   const read = async (id: number, on: { query: pg.Pool['query'] } = pool) =>
     Number((await on.query('SELECT n FROM t WHERE id = $1', [id])).rows[0].n)
 
-  it('proves the guard table and the mark on the row', async () => {
+  it('passes the guard table and the mark on the row', async () => {
     const guard = fencePg(pool)
     await provesFencing(
       {

@@ -70,12 +70,17 @@ export function transferTo(state: RaftState, to: NodeId): void {
   else maybeSendAppend(state, to, true)
 }
 
-/** A leader without a vote hands over to the voter that is furthest; called again until it has come about. */
-export function retire(state: RaftState): void {
-  if (!state.isRetiring || state.transferee !== 0) return
+/** The best voter to lead next: active recently, with the longest matching log. Undefined when there is none. */
+export function successorOf(state: RaftState): NodeId | undefined {
   const matchOf = (id: NodeId) => state.progressOf(id)?.match ?? 0
   const active = state.peers().filter((id) => state.members.voters.has(id) && state.progressOf(id)?.recentlyActive)
-  const [best] = active.sort((a, b) => matchOf(b) - matchOf(a))
+  return active.sort((a, b) => matchOf(b) - matchOf(a))[0]
+}
+
+/** Makes a leader without a vote hand over. Called again until a transfer is under way. */
+export function retire(state: RaftState): void {
+  if (!state.isRetiring || state.transferee !== 0) return
+  const best = successorOf(state)
   if (best !== undefined) transferTo(state, best)
 }
 

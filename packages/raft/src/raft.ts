@@ -7,7 +7,14 @@ import { entryBytes, type Message, messageProblem } from './messages.js'
 import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
-import { applyChange, changeProblem, maybeLeaveJoint, retire, transferTo } from './configuration-entries.js'
+import {
+  applyChange,
+  changeProblem,
+  maybeLeaveJoint,
+  retire,
+  successorOf,
+  transferTo,
+} from './configuration-entries.js'
 import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
   Configuration,
@@ -140,6 +147,10 @@ export class Raft {
   /** Whom leadership is being handed to; 0: nobody. */
   get transferee(): NodeId {
     return this.#state.transferee
+  }
+  /** The best voter to hand leadership to, as the leader knows it; undefined when there is none. */
+  get successor(): NodeId | undefined {
+    return successorOf(this.#state)
   }
   get electionTimeoutTicks(): number {
     return this.#state.electionTimeout

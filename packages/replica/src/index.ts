@@ -7,7 +7,7 @@ export { mintSecrets, Proposals, refused, type Waiting } from './driver/proposal
 export { bootstrapFloor } from './storage/bootstrap.js'
 export { type Identity, identitySeed, mintCluster, mintNode, readIdentity, writeIdentity } from './storage/identity.js'
 export { frameExtent } from './log/frame.js'
-export { parseSegmentName, segmentSeed } from './log/recovery.js'
+export { parseSegmentName, segmentSeed } from './log/segment.js'
 export { Log, type LogOptions, type LogRecord } from './log/log.js'
 export { type ClusterMeta, decodeMeta, encodeMeta, type MemberInfo } from './cluster-meta.js'
 export * from './platform.js'

@@ -1,7 +1,6 @@
 import type { LockState } from '@leasehold/core'
 import type { Entry, RaftStatus } from '@leasehold/raft'
-import type { Loop } from './driver/loop.js'
-import type { Replica } from './replica.js'
+import { loopOf, type Replica } from './replica.js'
 
 /** What is inside a member, for checkers and reports. To be looked at, never to be changed. */
 export interface Inspection {
@@ -27,8 +26,4 @@ export function inspect(replica: Replica): Inspection {
     entry: (index) => raft.entry(index),
     acknowledged: (node) => peers.memory.get(node),
   }
-}
-
-function loopOf(replica: Replica): Loop {
-  return (replica as unknown as { readonly loop: Loop }).loop
 }

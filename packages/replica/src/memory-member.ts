@@ -105,7 +105,7 @@ export class MemoryMember implements Member<LockState> {
   }
 
   /** Runs before these commands are applied. */
-  protected applying(_commands: readonly Command[]): void {}
+  beforeApply(_commands: readonly Command[]): void {}
 
   #refused(): (Result & { kind: 'refused' }) | undefined {
     return this.refuse && { kind: 'refused', code: this.refuse, message: 'the test lets this member refuse everything' }
@@ -128,7 +128,7 @@ export class MemoryMember implements Member<LockState> {
   }
 
   #apply(commands: readonly Command[]): readonly Result[] {
-    this.applying(commands)
+    this.beforeApply(commands)
     const index = ++this.#index as Index
     const at = Math.floor(this.#options.nowMs()) as Millis
     const { results, pushes, events } = this.state.apply({ at, commands }, index)

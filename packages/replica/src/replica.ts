@@ -46,6 +46,13 @@ export interface MemberProgress extends MemberInfo {
   readonly match: number | undefined
 }
 
+let readLoop: (replica: Replica) => Loop
+
+/** The loop of a member, for `inspect` and tests. */
+export function loopOf(replica: Replica): Loop {
+  return readLoop(replica)
+}
+
 /**
  * One member: drives consensus, the lock state, the log and the snapshots over a {@link Platform}.
  *
@@ -54,23 +61,29 @@ export interface MemberProgress extends MemberInfo {
  * says; as leader it is *ready* once the first entry of its term is applied.
  */
 export class Replica implements Member<LockState> {
-  private readonly loop: Loop
-  private readonly onAppliedListeners: Listeners<[AppliedBatch]>
-  private readonly onIdleListeners: Listeners<[]>
-  private readonly onStatusListeners: Listeners<[MemberStatus]>
-  private phase: 'running' | 'stopping' | 'stopped' = 'running'
-  private failure: string | undefined
-  private failureHint: string | undefined
-  private readonly folder: FolderWatch | undefined
-  private cancelTick: (() => void) | undefined
-  private roomRetryAt = 0
-  private lastStatus = ''
+  static {
+    readLoop = (replica) => replica.#loop
+  }
+
+  readonly #settings: ReplicaSettings
+  readonly #storage: Storage
+  readonly #loop: Loop
+  readonly #onAppliedListeners: Listeners<[AppliedBatch]>
+  readonly #onIdleListeners: Listeners<[]>
+  readonly #onStatusListeners: Listeners<[MemberStatus]>
+  #phase: 'running' | 'stopping' | 'stopped' = 'running'
+  #failure: string | undefined
+  #failureHint: string | undefined
+  readonly #folder: FolderWatch | undefined
+  #cancelTick: (() => void) | undefined
+  #roomRetryAt = 0
+  #lastStatus = ''
   /** What the last status was made of. */
-  private reported: ReportedStatus | undefined
-  private stopCallbacks: (() => void)[] = []
-  private stopDeadline = 0
-  private readonly bootstrapToken: Token | undefined
-  private isMarking = false
+  #reported: ReportedStatus | undefined
+  #stopCallbacks: (() => void)[] = []
+  #stopDeadline = 0
+  readonly #bootstrapToken: Token | undefined
+  #isMarking = false
 
   /**
    * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
@@ -85,7 +98,7 @@ export class Replica implements Member<LockState> {
     try {
       const settings = settingsOf(options)
       const open = (founded: boolean): void => {
-        const storageOptions = { ...settings, changed: () => replica?.roomChanged() }
+        const storageOptions = { ...settings, changed: () => replica && replica.#roomChanged() }
         openStorage(platform.disk, storageOptions, (error, storage) => {
           if (!storage) return finish(error)
           const { skipped } = storage.snapshots
@@ -98,7 +111,7 @@ export class Replica implements Member<LockState> {
           }
           try {
             replica = new Replica(settings, storage, founded)
-            replica.whenUsable((problem) => finish(problem, problem ? undefined : replica))
+            replica.#whenUsable((problem) => finish(problem, problem ? undefined : replica))
           } catch (failed) {
             storage.log.close()
             storage.snapshots.close()
@@ -113,119 +126,117 @@ export class Replica implements Member<LockState> {
     }
   }
 
-  private constructor(
-    private readonly settings: ReplicaSettings,
-    private readonly storage: Storage,
-    founded: boolean,
-  ) {
+  /** For {@link Replica.open}. */
+  constructor(settings: ReplicaSettings, storage: Storage, founded: boolean) {
+    this.#settings = settings
+    this.#storage = storage
     const { log } = settings.platform
-    this.onAppliedListeners = new Listeners(log)
-    this.onIdleListeners = new Listeners(log)
-    this.onStatusListeners = new Listeners(log)
-    this.loop = new Loop({
+    this.#onAppliedListeners = new Listeners(log)
+    this.#onIdleListeners = new Listeners(log)
+    this.#onStatusListeners = new Listeners(log)
+    this.#loop = new Loop({
       settings,
       storage,
-      guard: (action) => this.guard(action),
-      onApplied: (batch) => this.onAppliedListeners.call(batch),
-      idle: (applied) => this.loopIdle(applied),
-      notLeader: () => this.notLeader(),
+      guard: (action) => this.#guard(action),
+      onApplied: (batch) => this.#onAppliedListeners.call(batch),
+      idle: (applied) => this.#loopIdle(applied),
+      notLeader: () => this.#notLeader(),
     })
-    const { state } = this.loop.applier
-    if (founded) this.bootstrapToken = tokenOf(state.epoch, state.counter)
+    const { state } = this.#loop.applier
+    if (founded) this.#bootstrapToken = tokenOf(state.epoch, state.counter)
     const { disk, clock } = settings.platform
     if (disk.check !== undefined) {
       const check = storage.log.check.bind(storage.log)
-      this.folder = new FolderWatch({ path: disk.path, clock, log, check, guard: (action) => this.guard(action) })
+      this.#folder = new FolderWatch({ path: disk.path, clock, log, check, guard: (action) => this.#guard(action) })
     }
-    this.scheduleTick()
+    this.#scheduleTick()
   }
 
   /** Whether this start has founded the service on an empty folder, and where its tokens start: the first one is greater. */
   get bootstrappedAbove(): Token | undefined {
-    return this.bootstrapToken
+    return this.#bootstrapToken
   }
 
   get status(): MemberStatus {
-    const { identity } = this.storage
-    const { raft, applier, meta } = this.loop
-    const leader = this.phase === 'stopped' ? 0 : raft.leader
+    const { identity } = this.#storage
+    const { raft, applier, meta } = this.#loop
+    const leader = this.#phase === 'stopped' ? 0 : raft.leader
     const info = meta.members.find((member) => member.node === leader)
     return {
       cluster: identity.cluster,
       epoch: applier.state.epoch,
       member: identity.name,
-      role: this.phase === 'stopped' ? 'stopped' : this.role,
+      role: this.#phase === 'stopped' ? 'stopped' : this.#role,
       leader: info?.name ?? '',
-      leaderUrl: leader === identity.node ? this.settings.url : (info?.url ?? ''),
+      leaderUrl: leader === identity.node ? this.#settings.url : (info?.url ?? ''),
       term: raft.term,
       commitIndex: raft.commit,
       appliedIndex: applier.index,
-      disk: this.isFull ? 'full' : 'ok',
-      failure: this.failure,
-      failureHint: this.failureHint,
+      disk: this.#isFull ? 'full' : 'ok',
+      failure: this.#failure,
+      failureHint: this.#failureHint,
     }
   }
 
   submit(command: Command, done: (result: Result) => void): void {
-    const refusal = this.refusalOf(command)
-    if (refusal) return this.loop.defer(() => done(refusal))
-    const minted = mintSecrets(command, this.settings.platform.random)
-    const unfit = this.loop.proposals.add(minted, done, this.loop.batchBytes)
-    if (unfit) return this.loop.defer(() => done(unfit))
-    this.loop.scheduleRun()
+    const refusal = this.#refusalOf(command)
+    if (refusal) return this.#loop.defer(() => done(refusal))
+    const minted = mintSecrets(command, this.#settings.platform.random)
+    const unfit = this.#loop.submit(minted, done)
+    if (unfit) this.#loop.defer(() => done(unfit))
   }
 
   read(done: Reader): void {
-    const refusal = this.readRefusal()
-    if (refusal) return this.loop.defer(() => done({ refused: refusal }))
-    this.loop.reads.add(done)
-    this.loop.scheduleRun()
+    const refusal = this.#readRefusal()
+    if (refusal) return this.#loop.defer(() => done({ refused: refusal }))
+    this.#loop.reads.add(done)
+    this.#loop.scheduleRun()
   }
 
   stale(): ReadView<LockState> {
-    return this.loop.view()
+    return this.#loop.view()
   }
 
   exportState(done: (answer: ExportResult) => void): void {
-    const refuse = (): void => this.loop.defer(() => done({ refused: this.stoppedRefusal() }))
-    if (this.phase !== 'running') return refuse()
-    this.guard(() =>
-      this.loop.exportState({
+    const refuse = (): void => this.#loop.defer(() => done({ refused: this.#stoppedRefusal() }))
+    if (this.#phase !== 'running') return refuse()
+    this.#guard(() =>
+      this.#loop.exportState({
         exported: ({ index, epoch, hash, state: { bytes, pieces } }) =>
-          this.loop.defer(() => done({ index, epoch, hash, bytes, pieces })),
+          this.#loop.defer(() => done({ index, epoch, hash, bytes, pieces })),
         halted: refuse,
       }),
     )
   }
 
   onApplied(listener: (batch: AppliedBatch) => void): () => void {
-    return this.onAppliedListeners.add(listener)
+    return this.#onAppliedListeners.add(listener)
   }
 
   onIdle(listener: () => void): () => void {
-    return this.onIdleListeners.add(listener)
+    return this.#onIdleListeners.add(listener)
   }
 
   onStatus(listener: (status: MemberStatus) => void): () => void {
-    return this.onStatusListeners.add(listener)
+    return this.#onStatusListeners.add(listener)
   }
 
   history(from: Cursor): ReturnType<Member<LockState>['history']> {
-    return this.loop.applier.since(from)
+    return this.#loop.applier.since(from)
   }
 
   stop(done: () => void): void {
-    this.stopCallbacks.push(done)
-    if (this.phase === 'running') {
-      this.phase = 'stopping'
-      this.stopDeadline = this.settings.platform.clock.monotonicMs() + STOP_WAIT_MS
+    this.#stopCallbacks.push(done)
+    if (this.#phase === 'running') {
+      this.#phase = 'stopping'
+      this.#stopDeadline = this.#settings.platform.clock.monotonicMs() + STOP_WAIT_MS
     }
-    this.loop.scheduleRun()
+    this.#loop.scheduleRun()
   }
 
   /** The members as this one knows them. `match` is known to the leader only. */
   get members(): readonly MemberProgress[] {
-    const { raft, meta } = this.loop
+    const { raft, meta } = this.#loop
     const { progress } = raft.status
     return meta.members.map((member) => ({
       ...member,
@@ -237,36 +248,40 @@ export class Replica implements Member<LockState> {
   /** Changes the membership, one step at a time; only the leader can. */
   changeMembership(change: MembershipChange, done: (result: ChangeResult) => void): void {
     const refusal =
-      this.phase !== 'running' ? this.stoppedRefusal() : this.loop.raft.role !== 'leader' ? this.notLeader() : undefined
-    if (refusal) return this.loop.defer(() => done(refusal))
-    this.guard(() => this.loop.change(change, done))
+      this.#phase !== 'running'
+        ? this.#stoppedRefusal()
+        : this.#loop.raft.role !== 'leader'
+          ? this.#notLeader()
+          : undefined
+    if (refusal) return this.#loop.defer(() => done(refusal))
+    this.#guard(() => this.#loop.change(change, done))
   }
 
   /** Hands leadership to another voter. It comes about within an election timeout, or not at all: watch `status`. */
   transferLeadership(name: string): void {
-    const member = this.loop.meta.members.find((one) => one.name === name)
+    const member = this.#loop.meta.members.find((one) => one.name === name)
     if (!member) throw new InvalidError(`${name} is no member`)
-    this.guard(() => {
-      this.loop.raft.transferLeadership(member.node)
-      this.loop.run()
+    this.#guard(() => {
+      this.#loop.raft.transferLeadership(member.node)
+      this.#loop.run()
     })
   }
 
   /** Stops at once, because going on could do harm; `status.failure` says why. */
   abandon(why: string, hint?: string): void {
-    this.guard(() => {
+    this.#guard(() => {
       throw new StorageError(why, hint === undefined ? {} : { hint })
     })
   }
 
   /** A service of one is of use once it leads; a member of several leads when the others let it. */
-  private whenUsable(then: (problem: Error | undefined) => void): void {
-    if (!this.loop.isAlone) return then(undefined)
+  #whenUsable(then: (problem: Error | undefined) => void): void {
+    if (!this.#loop.isAlone) return then(undefined)
     const off = this.onApplied(() => end())
     const offStatus = this.onStatus(({ failure }) => failure !== undefined && end(failure))
     const end = (failure?: string): void => {
       // An entry that was not yet applied at the start may say that there are others: one of them may lead.
-      if (failure === undefined && !this.loop.leadership && this.loop.isAlone) return
+      if (failure === undefined && !this.#loop.isLeading && this.#loop.isAlone) return
       off()
       offStatus()
       then(failure === undefined ? undefined : new StorageError(failure))
@@ -275,157 +290,161 @@ export class Replica implements Member<LockState> {
 
   // --- time and the disk ---
 
-  private scheduleTick(): void {
-    this.cancelTick = this.settings.platform.clock.after(this.settings.tickMs, () => {
-      this.scheduleTick()
-      this.guard(() => this.tick())
+  #scheduleTick(): void {
+    this.#cancelTick = this.#settings.platform.clock.after(this.#settings.tickMs, () => {
+      this.#scheduleTick()
+      this.#guard(() => this.#tick())
     })
   }
 
-  private tick(): void {
-    const now = this.settings.platform.clock.monotonicMs()
-    if (this.isFull && now >= this.roomRetryAt) {
-      this.roomRetryAt = now + ROOM_RETRY_MS
-      this.storage.log.prepare()
-      this.storage.snapshots.prepare()
+  #tick(): void {
+    const now = this.#settings.platform.clock.monotonicMs()
+    if (this.#isFull && now >= this.#roomRetryAt) {
+      this.#roomRetryAt = now + ROOM_RETRY_MS
+      this.#storage.log.prepare()
+      this.#storage.snapshots.prepare()
     }
-    this.folder?.tick()
-    this.loop.tick()
+    this.#folder?.tick()
+    this.#loop.tick()
   }
 
   checkFolder(done: (problem: string | undefined) => void): void {
-    const { clock } = this.settings.platform
+    const { clock } = this.#settings.platform
     let answered = false
     const answer = (): void => {
       if (answered) return
       answered = true
       cancel()
-      done(this.phase === 'stopped' ? undefined : this.folder?.problem)
+      done(this.#phase === 'stopped' ? undefined : this.#folder?.problem)
     }
-    const cancel = clock.after(this.folder === undefined ? 0 : FOLDER_ANSWER_MS, answer)
-    if (this.phase !== 'stopped') this.folder?.check(answer)
+    const cancel = clock.after(this.#folder === undefined ? 0 : FOLDER_ANSWER_MS, answer)
+    if (this.#phase !== 'stopped') this.#folder?.check(answer)
   }
 
-  private get isFull(): boolean {
-    return this.storage.log.isFull || this.storage.snapshots.isFull
+  get #isFull(): boolean {
+    return this.#storage.log.isFull || this.#storage.snapshots.isFull
   }
 
-  private roomChanged(): void {
-    this.guard(() => {
-      const failure = this.storage.log.failure ?? this.storage.snapshots.failure
+  #roomChanged(): void {
+    this.#guard(() => {
+      const failure = this.#storage.log.failure ?? this.#storage.snapshots.failure
       if (failure) throw failure
-      this.reportStatus()
-      this.checkStopping()
+      this.#reportStatus()
+      this.#checkStopping()
     })
   }
 
-  private loopIdle(applied: boolean): void {
-    if (applied) this.onIdleListeners.call()
-    this.reportStatus()
-    this.checkStopping()
+  #loopIdle(applied: boolean): void {
+    if (applied) this.#onIdleListeners.call()
+    this.#reportStatus()
+    this.#checkStopping()
   }
 
   // --- refusals ---
 
-  private refusalOf(command: Command): Refused | undefined {
-    if (this.phase !== 'running') return this.stoppedRefusal()
-    if (this.loop.raft.role !== 'leader') return this.notLeader()
-    if (!this.isFull || !needsRoom(command)) return undefined
-    const text = `the disk of ${this.settings.name} is full: ${command.kind} is refused`
+  #refusalOf(command: Command): Refused | undefined {
+    if (this.#phase !== 'running') return this.#stoppedRefusal()
+    if (this.#loop.raft.role !== 'leader') return this.#notLeader()
+    if (!this.#isFull || !needsRoom(command)) return undefined
+    const text = `the disk of ${this.#settings.name} is full: ${command.kind} is refused`
     return refused('storage', text, 'release, renew and close go on; make room')
   }
 
-  private readRefusal(): Refused | undefined {
-    if (this.phase !== 'running') return this.stoppedRefusal()
-    if (this.loop.raft.leader === 0) return this.notLeader()
-    const { count } = this.loop.reads
+  #readRefusal(): Refused | undefined {
+    if (this.#phase !== 'running') return this.#stoppedRefusal()
+    if (this.#loop.raft.leader === 0) return this.#notLeader()
+    const { count } = this.#loop.reads
     return count >= READS_MAX ? refused('limit', `${count} reads wait already`) : undefined
   }
 
-  private stoppedRefusal(): Refused {
-    return this.failure === undefined
-      ? refused('no-quorum', `member ${this.settings.name} is stopping`)
-      : refused('storage', `member ${this.settings.name} has stopped: ${this.failure}`, this.failureHint)
+  #stoppedRefusal(): Refused {
+    return this.#failure === undefined
+      ? refused('no-quorum', `member ${this.#settings.name} is stopping`)
+      : refused('storage', `member ${this.#settings.name} has stopped: ${this.#failure}`, this.#failureHint)
   }
 
-  private notLeader(): Refused {
-    const { name } = this.settings
-    const who = this.loop.raft.leader === 0 ? 'knows no leader' : 'does not lead'
+  #notLeader(): Refused {
+    const { name } = this.#settings
+    const who = this.#loop.raft.leader === 0 ? 'knows no leader' : 'does not lead'
     return refused('no-quorum', `member ${name} ${who}`)
   }
 
   // --- the end ---
 
   /** A graceful stop comes to its end when nothing is under way any more, or after its time. */
-  private checkStopping(): void {
-    if (this.phase === 'stopped') return this.finishStop()
-    if (this.phase !== 'stopping' || this.loop.isWriting) return
-    const now = this.settings.platform.clock.monotonicMs()
-    if (this.loop.isWaiting && this.loop.leadership && now < this.stopDeadline) return
-    this.halt()
+  #checkStopping(): void {
+    if (this.#phase === 'stopped') return this.#finishStop()
+    if (this.#phase !== 'stopping' || this.#loop.isWriting) return
+    const now = this.#settings.platform.clock.monotonicMs()
+    if (this.#loop.isWaiting && this.#loop.isLeading && now < this.#stopDeadline) return
+    this.#halt()
   }
 
-  private finishStop(): void {
-    if (!this.storage.log.isIdle || !this.storage.snapshots.isIdle || this.isMarking) return
-    const { stopCallbacks } = this
-    this.stopCallbacks = []
+  #finishStop(): void {
+    if (!this.#storage.log.isIdle || !this.#storage.snapshots.isIdle || this.#isMarking) return
+    const stopCallbacks = this.#stopCallbacks
+    this.#stopCallbacks = []
     if (stopCallbacks.length === 0) return
-    this.settings.release(() => {
-      for (const done of stopCallbacks) this.settings.platform.clock.after(0, done)
+    this.#settings.release(() => {
+      for (const done of stopCallbacks) this.#settings.platform.clock.after(0, done)
     })
   }
 
-  private halt(): void {
-    this.phase = 'stopped'
-    this.cancelTick?.()
-    this.loop.halt(this.stoppedRefusal())
-    this.storage.log.close()
-    this.storage.snapshots.close()
-    this.reportStatus()
-    this.finishStop()
+  #halt(): void {
+    this.#phase = 'stopped'
+    this.#cancelTick?.()
+    this.#loop.halt(this.#stoppedRefusal())
+    this.#storage.log.close()
+    this.#storage.snapshots.close()
+    this.#reportStatus()
+    this.#finishStop()
   }
 
   /** Runs a part of the program; what it throws stops the member. */
-  private guard(action: () => void): void {
-    if (this.phase === 'stopped') return this.checkStopping()
+  #guard(action: () => void): void {
+    if (this.#phase === 'stopped') return this.#checkStopping()
     try {
       action()
     } catch (error) {
-      this.fail(error as Error)
+      this.#fail(error as Error)
     }
   }
 
-  private fail(error: Error): void {
-    const { identity } = this.storage
-    const { raft, applier } = this.loop
+  #fail(error: Error): void {
+    const { identity } = this.#storage
+    const { raft, applier } = this.#loop
     const place = `in term ${raft.term} after entry ${applier.index}`
-    this.failureHint = error instanceof StorageError ? error.hint : undefined
-    this.failure = `member ${identity.name} (node ${identity.node}) stopped ${place}: ${error.message}`
-    const { failureHint: hint } = this
+    this.#failureHint = error instanceof StorageError ? error.hint : undefined
+    this.#failure = `member ${identity.name} (node ${identity.node}) stopped ${place}: ${error.message}`
+    const hint = this.#failureHint
     const fields = { term: raft.term, index: applier.index, error: error.stack ?? error.message, ...(hint && { hint }) }
-    this.settings.platform.log.error('stopped', fields)
-    if (error instanceof ContradictionError) this.markContradicted(error)
-    this.halt()
+    this.#settings.platform.log.error('stopped', fields)
+    if (error instanceof ContradictionError) this.#markContradicted(error)
+    this.#halt()
   }
 
   /** The folder is given back when that is written down. */
-  private markContradicted({ message }: ContradictionError): void {
-    this.isMarking = true
-    markContradicted(this.settings.platform.disk, message, () => {
-      this.isMarking = false
-      this.checkStopping()
+  #markContradicted({ message }: ContradictionError): void {
+    this.#isMarking = true
+    markContradicted(this.#settings.platform.disk, message, () => {
+      this.#isMarking = false
+      this.#checkStopping()
     })
   }
 
-  private get role(): Exclude<MemberStatus['role'], 'stopped'> {
-    const { raft } = this.loop
+  get #role(): Exclude<MemberStatus['role'], 'stopped'> {
+    const { raft } = this.#loop
     if (raft.role === 'preCandidate') return 'candidate'
     return raft.role === 'follower' && raft.isLearner ? 'learner' : raft.role
   }
 
-  private reportStatus(): void {
-    const { raft, meta } = this.loop
-    const { phase, role, isFull, failure, reported } = this
+  #reportStatus(): void {
+    const { raft, meta } = this.#loop
+    const phase = this.#phase
+    const failure = this.#failure
+    const reported = this.#reported
+    const isFull = this.#isFull
+    const role = this.#role
     // Asked after every turn, and mostly nothing has changed: then no text is made of it.
     if (
       reported?.meta === meta &&
@@ -437,12 +456,12 @@ export class Replica implements Member<LockState> {
       reported.failure === failure
     )
       return
-    this.reported = { meta, leader: raft.leader, term: raft.term, role, phase, full: isFull, failure }
+    this.#reported = { meta, leader: raft.leader, term: raft.term, role, phase, full: isFull, failure }
     const { status } = this
     const { leader, leaderUrl, term, disk } = status
     const text = `${status.role} ${leader} ${leaderUrl} ${term} ${disk} ${failure}`
-    if (text === this.lastStatus) return
-    this.lastStatus = text
-    this.onStatusListeners.call(status)
+    if (text === this.#lastStatus) return
+    this.#lastStatus = text
+    this.#onStatusListeners.call(status)
   }
 }

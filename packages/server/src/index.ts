@@ -16,9 +16,9 @@ export {
   type TlsFiles,
 } from './security/index.js'
 export { createLogger } from './observability/index.js'
-export { openApiDocument } from './http/index.js'
-export { asksForCredentials, DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
-export { checkListen, createServer, type LeaseholdServer } from './server.js'
+export { checkListen, openApiDocument } from './http/index.js'
+export { requiresCredentials, DEFAULT_HOST, DEFAULT_PORT, type ServerOptions } from './options.js'
+export { createServer, type LeaseholdServer } from './server.js'
 export {
   type Address,
   becomeVoter,

@@ -21,9 +21,9 @@ import { COMMAND_TIMEOUT_MS, READ_TIMEOUT_MS } from './limits.js'
 type Kind = Exclude<Result['kind'], 'refused'>
 type Of<K extends Kind> = Extract<Result, { kind: K }>
 
-/** A member's callbacks as promises with a time limit; refusals as typed errors. */
+/** A promise interface to a member: adds timeouts, and turns refusals into typed errors. */
 export class ReplicaClient {
-  /** Commands without an outcome yet. */
+  /** Number of submitted commands without an outcome. */
   inFlight = 0
   #idle: (() => void)[] = []
 
@@ -36,14 +36,17 @@ export class ReplicaClient {
     return this.member.status.epoch
   }
 
-  /** Submits a command whose result is one of `kinds`. Rejects with the typed error of a refusal. */
+  /**
+   * Submits a command whose result is one of `kinds`.
+   * @throws the typed error of a refusal; UnknownOutcomeError after {@link COMMAND_TIMEOUT_MS}
+   */
   submit<K extends Kind>(command: Command, ...kinds: readonly K[]): Promise<Of<K>> {
     return new Promise((resolve, reject) => {
       this.inFlight++
       const timer = setTimeout(() => {
         reject(
           new UnknownOutcomeError(`the ${command.kind} has no outcome after ${COMMAND_TIMEOUT_MS} ms`, {
-            hint: 'it may still take effect: look at GET /v1/locks, or repeat it with the same request number',
+            hint: 'it may still take effect: check GET /v1/locks, or retry with the same request number',
           }),
         )
       }, COMMAND_TIMEOUT_MS)
@@ -64,7 +67,10 @@ export class ReplicaClient {
     })
   }
 
-  /** A linearizable read; with `stale`, what this member has applied, now. */
+  /**
+   * Reads the state linearizably; with `stale`, the applied state of this member.
+   * @throws UnavailableError without an answer after {@link READ_TIMEOUT_MS}
+   */
   read<T>(stale: boolean, look: (view: ReadView<LockState>) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       if (stale) return resolve(look(this.member.stale()))
@@ -85,8 +91,8 @@ export class ReplicaClient {
     })
   }
 
-  /** The state at one linearizable point, or, with `stale`, as this member has it; made while others are served. */
-  async copy(stale: boolean): Promise<StateExport> {
+  /** Copies the state at one linearizable point or, with `stale`, as this member has applied it, without blocking others. */
+  async exportState(stale: boolean): Promise<StateExport> {
     const { member } = this
     const answer = await this.read(stale, ({ state }) =>
       member.exportState === undefined
@@ -97,7 +103,7 @@ export class ReplicaClient {
     return answer
   }
 
-  /** Resolves when no command is without an outcome, at the latest after `timeoutMs`. */
+  /** Resolves when every command has an outcome, at the latest after `timeoutMs`. */
   async settled(timeoutMs: number): Promise<void> {
     if (this.inFlight === 0) return
     await new Promise<void>((resolve) => {
@@ -109,7 +115,7 @@ export class ReplicaClient {
     })
   }
 
-  /** The typed error of a refusal; where to go instead, when another member leads. */
+  /** The typed error of a refusal; its hint names the leader if that is another member. */
   errorOf(refused: Refused): LeaseholdError {
     const { leaderUrl } = this.member.status
     const elsewhere = refused.code === 'no-quorum' && leaderUrl !== '' ? `the leader is at ${leaderUrl}` : undefined

@@ -1,24 +1,14 @@
-import {
-  type HoldDetails,
-  type Hex128,
-  type HoldId,
-  holdDetailsOf,
-  holdsOfLock,
-  type LockState,
-  type SessionId,
-  sessionOf,
-  sessionSecretOf,
-} from '@leasehold/core'
+import { type Hex128, type HoldId, holdDetailsOf, type LockState, type SessionId, sessionOf } from '@leasehold/core'
 
-/** What the network face needs to know of a session. Copied out of the state, so it may be kept. */
+/** The fields of a session that the server needs, copied out of the state. */
 export interface SessionInfo {
   readonly id: SessionId
   readonly secret: Hex128
   readonly ttlMs: number
   readonly remainingMs: number
-  /** Highest request number that the state knows of. */
+  /** The highest request number that the state knows. */
   readonly highest: number
-  /** Requests whose answer is kept. */
+  /** Requests whose answer is stored. */
   readonly answered: readonly number[]
   /** Acquires that are queued. */
   readonly waiting: readonly number[]
@@ -31,9 +21,7 @@ export function querySession(state: LockState, id: SessionId): SessionInfo | und
   return { id, secret, ttlMs, remainingMs, highest, answered, waiting }
 }
 
-export { type HoldDetails, holdDetailsOf as holdFacts, holdsOfLock as holdsOf, sessionSecretOf as sessionSecret }
-
-/** The locks of a hold; none when it is gone. */
+/** The names of the locks of a hold; empty if it does not exist. */
 export function namesOfHold(state: LockState, hold: HoldId): readonly string[] {
   return holdDetailsOf(state, hold)?.locks.map((lock) => lock.name) ?? []
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import type { CommandIo, ExploreCommand } from '@leasehold/lab/explore/command'
+import type { CommandIo, ExploreCommand } from '@leasehold/lab/fuzz/explore-command'
 import { print } from '../output.js'
 import type { Outcome } from '../outcome.js'
 
@@ -27,7 +27,7 @@ export function exploreSubcommand(outcome: Outcome): Command {
       '\nExit code 1, and a replay line, if an invariant is violated.\n\nExample:\n  $ leasehold lab explore --seeds 1..200 --profile swarm',
     )
     .action(async (options: ExploreCommand) => {
-      const { exploreCommand } = await import('@leasehold/lab/explore/command')
+      const { exploreCommand } = await import('@leasehold/lab/fuzz/explore-command')
       outcome.code = await withStop((io) => exploreCommand(options, io))
     })
 }
@@ -43,7 +43,7 @@ export function replaySubcommand(outcome: Outcome): Command {
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  $ leasehold lab replay --seed 42 --profile swarm')
     .action(async (file: string | undefined, options: ReplayOptions) => {
-      const { replayCommand } = await import('@leasehold/lab/explore/command')
+      const { replayCommand } = await import('@leasehold/lab/fuzz/explore-command')
       outcome.code = await withStop((io) => replayCommand(file === undefined ? options : { ...options, file }, io))
     })
 }

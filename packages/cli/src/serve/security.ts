@@ -1,5 +1,5 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { asksForCredentials, isLoopback, JwtVerifier, readKeys, readTls, type ServerOptions } from '@leasehold/server'
+import { requiresCredentials, isLoopback, JwtVerifier, readKeys, readTls, type ServerOptions } from '@leasehold/server'
 import type { ServeOptions } from './options.js'
 
 type Security = Pick<ServerOptions, 'keys' | 'jwt' | 'tls' | 'clientLimits' | 'audit'>
@@ -37,7 +37,7 @@ function requireAllOrNone(options: Readonly<Record<string, string | undefined>>)
 
 /** Refuses a service without authentication on a non-loopback address. Called before anything is opened. @throws AccessError */
 export function checkExposure({ listen, allowAnonymous }: ServeOptions, security: Security): void {
-  if (isLoopback(listen.host) || allowAnonymous === true || asksForCredentials(security)) return
+  if (isLoopback(listen.host) || allowAnonymous === true || requiresCredentials(security)) return
   throw new AccessError(
     `refusing to listen on ${listen.host}: any client that can connect could take and steal locks`,
     {

@@ -1,8 +1,8 @@
-import { HoldLostError, InvalidError, type LostReason, type Mode, NotHolderError, type Token } from '@leasehold/core'
+import { HoldLostError, InvalidError, type Mode, NotHolderError, type Token } from '@leasehold/core'
 import { Emitter } from '../async/emitter.js'
+import type { LostEnd } from '../end-reasons.js'
 import type { EngineGrant } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { begin, type End, isObserved } from '../observers.js'
 import { settled } from '../async/bounded-wait.js'
 import { serializeHold } from './serialized-hold.js'
 
@@ -52,7 +52,7 @@ export interface HoldHost {
   /** Tells the service. Called once per hold, when the hold is no longer held. */
   release(hold: Hold): Promise<Released>
   /** The hold is over, whatever the reason. */
-  forget(hold: Hold, state: 'released' | 'lost'): void
+  forget(hold: Hold, lost: HoldLostError | undefined): void
   warn(hold: Hold, warning: HoldWarning): void
 }
 
@@ -60,12 +60,6 @@ export interface HoldHost {
 export interface Released {
   /** False: the hold was gone already. */
   readonly released: boolean
-}
-
-/** How a hold has come to its end without its owner. */
-export interface LostEnd {
-  readonly reason: LostReason
-  readonly text: string
 }
 
 /** @internal What sister packages may do with a hold; see {@link trackEffect} and {@link fenceOf}. */
@@ -107,7 +101,6 @@ export class Hold implements AsyncDisposable {
   #controller: AbortController | undefined
   #over: { promise: Promise<HoldLostError | null>; resolve: (error: HoldLostError | null) => void } | undefined
   #releasing: Promise<Released> | undefined
-  readonly #observed: End | undefined
 
   /** @internal Holds come from `acquire`, `request` and `adopt`. */
   constructor(host: HoldHost, grant: EngineGrant, persistent: boolean) {
@@ -118,7 +111,6 @@ export class Hold implements AsyncDisposable {
       prefixLength === 0 ? grant.locks : grant.locks.map((lock) => ({ ...lock, name: lock.name.slice(prefixLength) }))
     this.persistent = persistent
     this.#secret = grant.secret
-    this.#observed = isObserved('hold') ? begin('hold', () => ({ kind: 'hold', hold: this })) : undefined
   }
 
   /** The hold's state, now: the deadline is compared with the clocks at this call. */
@@ -126,7 +118,7 @@ export class Hold implements AsyncDisposable {
     if (this.#state === 'held' && !this.persistent && !this.#host.check()) {
       // Asked by a listener in the middle of the session's end: this hold's turn comes now.
       const ended = this.#host.ended
-      if (ended) this.lose(ended.reason, ended.text)
+      if (ended) this.lose(ended)
     }
     return this.#state
   }
@@ -296,9 +288,9 @@ export class Hold implements AsyncDisposable {
   }
 
   /** @internal The hold is gone without a release of its owner. Only the first end counts. */
-  lose(reason: LostReason, text: string): void {
+  lose(end: LostEnd): void {
     if (this.#state !== 'held') return
-    const lost = this.#lostError(reason, text)
+    const lost = this.#lostError(end)
     this.#lost = lost
     this.#end('lost')
     this.#controller?.abort(lost)
@@ -306,8 +298,7 @@ export class Hold implements AsyncDisposable {
 
   /** @internal A release found the hold gone; `ended`: how, if the service has said so. */
   markGone(ended: LostEnd | undefined): void {
-    const { reason, text } = ended ?? { reason: 'expired', text: 'it was gone when its release arrived' }
-    this.#gone = this.#lostError(reason, text)
+    this.#gone = this.#lostError(ended ?? { reason: 'expired', text: 'it was gone when its release arrived' })
   }
 
   /** @internal Set when a release found the hold gone: its end had not been heard of here. */
@@ -327,7 +318,7 @@ export class Hold implements AsyncDisposable {
     this.#host.warn(this, { kind: 'release-failed', message, cause })
   }
 
-  #lostError(reason: LostReason, text: string): HoldLostError {
+  #lostError({ reason, text }: LostEnd): HoldLostError {
     return new HoldLostError(reason, `the hold of ${quoted(this.names)} (token ${this.token}) is lost: ${text}`, {
       hint: 'stop the work; a guard refuses what is still on its way',
     })
@@ -340,14 +331,7 @@ export class Hold implements AsyncDisposable {
   #end(state: 'released' | 'lost'): void {
     this.#state = state
     this.#over?.resolve(this.#lost ?? null)
-    this.#host.forget(this, state)
-    if (this.#observed) this.#observed(this.#lost === undefined ? {} : { error: this.#lost, ...this.#overlap() })
-  }
-
-  /** When the service had ended the hold before this client knew. After the local deadline there was no such time. */
-  #overlap(): { overlapMaxMs?: number } {
-    const reason = this.#lost?.reason
-    return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.#host.unconfirmedMs() }
+    this.#host.forget(this, this.#lost)
   }
 
   #lock(name: string): HeldLock {

@@ -5,6 +5,7 @@ import {
   InvalidError,
   type LockRequest,
   NotHolderError,
+  parseCursor,
   type Query,
   type QueryResult,
   type Serial,
@@ -13,7 +14,6 @@ import {
   type WaiterView,
 } from '@leasehold/core'
 import { ALL_CAPABILITIES } from '../capabilities.js'
-import { parseCursor } from '../cursor.js'
 import { Emitter } from '../async/emitter.js'
 import type {
   Capabilities,

@@ -1,7 +1,6 @@
 import {
   AbortedError,
   AcquireTimeoutError,
-  type EndReason,
   ExpiredRequestError,
   HoldLostError,
   InvalidError,
@@ -12,9 +11,16 @@ import {
   type Token,
   UnavailableError,
 } from '@leasehold/core'
-import type { AcquireOptions, EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
+import { endReasonOf, type SessionEndReason, sessionAbandonedError, sessionClosedError } from '../end-reasons.js'
+import {
+  type AcquireOptions,
+  type EngineGrant,
+  type EngineSession,
+  type EngineSessionListener,
+  NO_LISTENER,
+} from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
-import { isBeforehand, windowFullError, unknownOutcomeError } from '../protocol/deduplicated-request.js'
+import { isBeforehand, unknownOutcomeError, windowFullError } from '../protocol/refusals.js'
 import { abortedError } from '../async/bounded-wait.js'
 import type { Ask, Got, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './hold-handle.js'
@@ -41,9 +47,6 @@ const GRACE_MS = 2_000
 const FOREVER_MS = 24 * 3_600_000
 /** Holds that are asked for at the same time. */
 const CHECKS_AT_ONCE = 8
-
-const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
-const END_OF_LOSS: Record<string, EndReason> = { stolen: 'stolen', moved: 'moved', closed: 'closed' }
 
 /**
  * A session over HTTP: every request is a call of its own and carries its number, so that it can be repeated. A grant is
@@ -200,16 +203,16 @@ export class HttpSession implements EngineSession {
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
     } finally {
-      this.end(new SessionEndedError('the session was closed by its owner'))
+      this.end(sessionClosedError())
     }
   }
 
   abandon(): void {
-    this.end(new SessionEndedError('the session was abandoned: its deadline has passed here'))
+    this.end(sessionAbandonedError())
   }
 
   /** The service says that the session is over. */
-  endedByService(reason: EndReason | 'epoch-changed', error: LeaseholdError): void {
+  endedByService(reason: SessionEndReason, error: LeaseholdError): void {
     if (this.#ended) return
     const { listener } = this
     this.end(error)
@@ -282,8 +285,7 @@ export class HttpSession implements EngineSession {
     } catch (error) {
       if (!(error instanceof HoldLostError) && !(error instanceof NotHolderError)) throw error
       if (!this.#handles.delete(id)) return
-      const reason = error instanceof HoldLostError ? END_OF_LOSS[error.reason] : undefined
-      this.listener.holdEnded(id, reason ?? 'expired', '')
+      this.listener.holdEnded(id, error instanceof HoldLostError ? endReasonOf(error.reason) : 'expired', '')
     }
   }
 

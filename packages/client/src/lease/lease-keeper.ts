@@ -1,16 +1,9 @@
-import { type EndReason, CompactingMap, type LostReason, SessionEndedError, UnavailableError } from '@leasehold/core'
+import { CompactingMap, type EndReason, type HoldLostError, SessionEndedError, UnavailableError } from '@leasehold/core'
 import type { Elapsed } from './elapsed.js'
+import { lostEnd, type LostEnd, type SessionEndReason } from '../end-reasons.js'
 import type { EngineGrant, EngineSession, EngineSessionListener } from '../engine.js'
-import {
-  Hold,
-  type HoldHost,
-  type HoldWarning,
-  type LostEnd,
-  NOT_RELEASED,
-  RELEASED,
-  type Released,
-} from '../hold/hold.js'
-import { begin, isObserved, observed } from '../observers.js'
+import { Hold, type HoldHost, type HoldWarning, NOT_RELEASED, RELEASED, type Released } from '../hold/hold.js'
+import { begin, type End, isObserved, observed } from '../observers.js'
 import type { ClientPlatform } from '../platform.js'
 import { after } from '../async/timers.js'
 
@@ -43,26 +36,6 @@ const ROUNDING_MS = 1e-6
 /** Ends that arrive before the grant that they belong to; more means that the engine is broken. */
 const EARLY_ENDS_MAX = 10_000
 
-const LOST_BY_END: Record<EndReason, LostReason> = {
-  released: 'closed',
-  expired: 'expired',
-  closed: 'closed',
-  operator: 'closed',
-  death: 'expired',
-  stolen: 'stolen',
-  moved: 'moved',
-}
-
-const END_TEXT: Record<EndReason, string> = {
-  released: 'it was released from elsewhere',
-  expired: 'its session has expired at the service',
-  closed: 'its session was closed',
-  operator: 'an operator has ended its session',
-  death: 'the process in which its session lived is dead',
-  stolen: 'it was stolen',
-  moved: 'it was handed over to another session',
-}
-
 /**
  * Keeps one session alive and knows its local deadline: *send* time of the last acknowledged renewal (or of the opening)
  * + TTL − margin, on {@link Elapsed} time.
@@ -82,9 +55,11 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   readonly #intervalMs: number
   readonly #retryMs: number
   readonly #holds = new CompactingMap<bigint, Hold>()
-  readonly #earlyEnds = new Map<bigint, { reason: EndReason; text: string }>()
+  readonly #earlyEnds = new Map<bigint, LostEnd>()
   /** Holds whose release is under way. */
   readonly #releasing = new CompactingMap<bigint, Releasing>()
+  /** For observers: how to report the end of a hold. Made when something observes. */
+  #observations: Map<bigint, End> | undefined
   #acquiring = 0
   #ackedSentAt: number
   #nextAttemptAt: number
@@ -153,7 +128,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     if (!lease) return
     const { ended } = lease
     if (ended === 'deadline') return this.#expire()
-    if (ended !== undefined) return this.#end(ended, 'its session has ended')
+    if (ended !== undefined) return this.#end({ reason: ended, text: 'its session has ended' })
     // Once for each renewal: from then on this thread's own clocks count, which also know of a wall clock that was set back.
     const { renewals } = lease
     if (renewals === this.#renewalsSeen) return
@@ -180,7 +155,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   /** Gives the session up: no more renewals. It ends at the service by its TTL. */
   abandon(): void {
     if (this.#ended) return
-    this.#end('deadline', 'it was given up')
+    this.#end({ reason: 'deadline', text: 'it was given up' })
     this.session.abandon()
   }
 
@@ -305,9 +280,18 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     })
   }
 
-  forget(hold: Hold, state: 'released' | 'lost'): void {
+  forget(hold: Hold, lost: HoldLostError | undefined): void {
     this.#holds.delete(hold.id)
-    if (state === 'lost') this.#closeIfUnused()
+    if (lost) this.#closeIfUnused()
+    const observedEnd = this.#observations?.get(hold.id)
+    if (!observedEnd) return
+    this.#observations?.delete(hold.id)
+    observedEnd(lost === undefined ? {} : { error: lost, ...this.#overlap(lost) })
+  }
+
+  /** How long the hold may have been over at the service already. After the local deadline there was no such time. */
+  #overlap({ reason }: HoldLostError): { overlapMaxMs?: number } {
+    return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.unconfirmedMs() }
   }
 
   /** A session of one acquire goes with its hold. */
@@ -323,20 +307,20 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   holdEnded(id: bigint, reason: EndReason, text: string): void {
     const hold = this.#holds.get(id)
     const releasing = this.#releasing.get(id)
-    if (hold) hold.lose(LOST_BY_END[reason], endText(reason, text))
-    else if (releasing) releasing.ended = { reason: LOST_BY_END[reason], text: endText(reason, text) }
-    else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX) this.#earlyEnds.set(id, { reason, text })
+    if (hold) hold.lose(lostEnd(reason, text))
+    else if (releasing) releasing.ended = lostEnd(reason, text)
+    else if (this.#acquiring > 0 && this.#earlyEnds.size < EARLY_ENDS_MAX)
+      this.#earlyEnds.set(id, lostEnd(reason, text))
   }
 
-  sessionEnded(reason: EndReason | 'epoch-changed'): void {
-    if (reason === 'epoch-changed') this.#end('epoch-changed', 'the service was restored from a backup')
-    else this.#end(LOST_BY_END[reason], END_TEXT[reason])
+  sessionEnded(reason: SessionEndReason): void {
+    this.#end(lostEnd(reason))
   }
 
   /** A clean end. Holds that are left stop being held before the service is told. */
   async close(timeoutMs: number): Promise<void> {
     if (!this.check()) return
-    this.#end('closed', 'its client was closed')
+    this.#end({ reason: 'closed', text: 'its client was closed' })
     try {
       await this.session.close(timeoutMs)
     } catch {
@@ -352,30 +336,34 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   #register(grant: EngineGrant, terms: HoldTerms): Hold | undefined {
     if (!this.check()) return undefined
     const hold = new Hold(this, grant, terms.persistent)
+    if (isObserved('hold')) {
+      const observedEnd = begin('hold', () => ({ kind: 'hold', hold }))
+      if (observedEnd) (this.#observations ??= new Map()).set(hold.id, observedEnd)
+    }
     this.#holds.set(hold.id, hold)
     const early = this.#earlyEnds.size > 0 ? this.#earlyEnds.get(hold.id) : undefined
     if (early) {
       this.#earlyEnds.delete(hold.id)
-      hold.lose(LOST_BY_END[early.reason], endText(early.reason, early.text))
+      hold.lose(early)
       return undefined
     }
     return hold
   }
 
-  #end(reason: LostReason, text: string): void {
+  #end(end: LostEnd): void {
     if (this.#ended) return
-    this.#ended = { reason, text }
+    this.#ended = end
     this.#finish()
   }
 
   #finish(): void {
-    const { reason, text } = this.#ended as LostEnd
+    const ended = this.#ended as LostEnd
     this.#cancelTimer()
     this.#options.onEnd(this)
     for (const hold of [...this.#holds.values()]) {
       // A persistent hold has left its session: only a raised epoch, which gives it a new id, takes it from here.
-      if (hold.persistent && reason !== 'epoch-changed') continue
-      hold.lose(reason, text)
+      if (hold.persistent && ended.reason !== 'epoch-changed') continue
+      hold.lose(ended)
     }
   }
 
@@ -430,7 +418,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
 
   #failed(error: unknown): void {
     if (this.#ended) return
-    if (error instanceof SessionEndedError) this.#end('expired', error.message)
+    if (error instanceof SessionEndedError) this.#end({ reason: 'expired', text: error.message })
     else this.#lastError = error
   }
 
@@ -463,8 +451,4 @@ const NOT_YET: Promise<Released> = Promise.resolve(NOT_RELEASED)
 
 export interface HoldTerms {
   readonly persistent: boolean
-}
-
-function endText(reason: EndReason, text: string): string {
-  return text === '' ? END_TEXT[reason] : `${END_TEXT[reason]}: ${text}`
 }

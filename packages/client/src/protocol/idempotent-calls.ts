@@ -1,29 +1,32 @@
 import { CompactingSet } from '@leasehold/core'
 import type { SessionCall } from './session-call.js'
 
-/** Instead of a number. */
+/** The request number of calls that need none. */
 export const NO_NUMBER = 0
-/** On their way at the same time: more would only wait at the service. */
+/** Calls in flight at the same time: more would only queue at the service. */
 export const IN_FLIGHT_MAX = 500
 
 export interface IdempotentCallHost {
+  /** Milliseconds of the monotonic clock. */
   now(): number
-  /** Sends it if there is a connection. */
+  /** Sends the call if the session is attached. */
   send(call: SessionCall): void
 }
 
 /**
- * The open calls of a session that do without a number, since a repeat of them has no second effect. There may be as many as the
- * session has holds; some of them are on their way, and the others follow in order as those are answered.
+ * The open calls of a session that need no number, because a repeat has no second effect: releases while a waiter blocks the
+ * window. There may be as many as the session has holds; {@link IN_FLIGHT_MAX} are in flight, the others follow in order.
  */
 export class IdempotentCalls {
+  readonly #host: IdempotentCallHost
   readonly #open = new CompactingSet<SessionCall>()
   /** Of the open ones: not sent on this connection. */
   readonly #unsent = new CompactingSet<SessionCall>()
-  /** When the last one was answered. */
   #lastAnswerAt = Number.NEGATIVE_INFINITY
 
-  constructor(private readonly host: IdempotentCallHost) {}
+  constructor(host: IdempotentCallHost) {
+    this.#host = host
+  }
 
   get size(): number {
     return this.#open.size
@@ -33,21 +36,21 @@ export class IdempotentCalls {
     return this.#open.has(call)
   }
 
-  /** In the order in which they were made. */
+  /** In the order of their creation. */
   values(): SessionCall[] {
     return this.#open.size === 0 ? [] : [...this.#open]
   }
 
   add(call: SessionCall): void {
     this.#open.add(call)
-    if (this.#open.size - this.#unsent.size <= IN_FLIGHT_MAX) this.host.send(call)
+    if (this.#open.size - this.#unsent.size <= IN_FLIGHT_MAX) this.#host.send(call)
     else this.#unsent.add(call)
   }
 
-  /** It has its answer, or its session is over. */
+  /** The call was answered or abandoned: the next one is sent. */
   close(call: SessionCall): void {
     if (!this.#open.delete(call) || this.#unsent.delete(call)) return
-    const { host } = this
+    const host = this.#host
     this.#lastAnswerAt = host.now()
     for (const next of this.#unsent) {
       this.#unsent.delete(next)
@@ -56,19 +59,19 @@ export class IdempotentCalls {
     }
   }
 
-  /** There is a connection on which nothing was sent yet. */
+  /** Starts over on a new connection. */
   resendAll(): void {
     this.#unsent.clear()
     let sent = 0
     for (const call of this.values()) {
-      if (sent++ < IN_FLIGHT_MAX) this.host.send(call)
+      if (sent++ < IN_FLIGHT_MAX) this.#host.send(call)
       else this.#unsent.add(call)
     }
   }
 
-  /** Its time is over, but those before it are being answered all the while: it waits on. */
+  /** Extends the deadline of an unsent call while those before it are being answered. False: it is overdue. */
   postpone(call: SessionCall): boolean {
-    if (!this.#unsent.has(call) || this.#lastAnswerAt + call.terms.timeoutMs <= this.host.now()) return false
+    if (!this.#unsent.has(call) || this.#lastAnswerAt + call.terms.timeoutMs <= this.#host.now()) return false
     call.restartTimeout(this.#lastAnswerAt)
     return true
   }

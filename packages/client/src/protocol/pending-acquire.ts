@@ -9,27 +9,29 @@ import {
   type Result,
   WAIT_FOREVER,
 } from '@leasehold/core'
-import type { AcquireOptions, EngineGrant } from '../engine.js'
 import { abortedError } from '../async/bounded-wait.js'
-import { errorOfRefusal, DeduplicatedRequest, type RequestHost } from './deduplicated-request.js'
+import type { AcquireOptions, EngineGrant } from '../engine.js'
+import { DeduplicatedRequest, type RequestHost } from './deduplicated-request.js'
+import { errorOfRefusal } from './refusals.js'
 
+/** What an acquire needs from its session. */
 export interface AcquireHost extends RequestHost {
   granted(grant: Grant, pending: PendingAcquire): void
   /** Cancels the request at the service and rejects. */
   abandonAcquire(pending: PendingAcquire, error: LeaseholdError): void
 }
 
-/** How much longer than the wait a connected service may take to say that the wait is over: its clock decides. */
+/** How much longer than the wait a connected service may take to report the timeout: its clock decides. */
 const GRACE_MS = 500
-/** A wait of 0 needs an answer all the same; this long for one. */
+/** How long an acquire with a wait of 0 waits for its answer. */
 const ANSWER_MS = 5_000
 
 /**
  * An acquire between its sending and its end.
  *
- * - *sent*: no answer yet. *queued*: the service has it in its queue. *late*: the wait is over, and the grace runs.
- * - ends by the answer or a push of the service; by its signal; or, when the service says nothing, by a bound of its own:
- *   the wait, and a grace while connected.
+ * - *sent*: no answer yet. *queued*: in the service's queue. *late*: the wait is over, and the grace runs.
+ * - ends with an answer or a push of the service, or with its signal; when the service is silent, after the wait, and the
+ *   grace while connected.
  */
 export class PendingAcquire extends DeduplicatedRequest {
   declare readonly host: AcquireHost
@@ -47,7 +49,7 @@ export class PendingAcquire extends DeduplicatedRequest {
     super(host, number)
   }
 
-  /** Watches the signal and the wait. */
+  /** Listens to the signal and starts the wait. */
   start(): void {
     const { signal, waitMs } = this.options
     if (signal) {
@@ -109,7 +111,7 @@ export class PendingAcquire extends DeduplicatedRequest {
     this.dueAt = wire.now() + GRACE_MS
   }
 
-  /** The service knew of the request, so it was not granted in time; or nothing is known at all: it was unreachable. */
+  /** A queued request timed out; without any answer the service was unreachable. */
   #timeOut(): void {
     const { host, options } = this
     const text = `no answer within ${options.waitMs} ms`

@@ -1,13 +1,12 @@
 import {
   AbortedError,
+  type ClientMessage,
   type Command,
   type Cursor,
   EpochChangedError,
   type Event,
-  errorOf,
-  CompactingSet,
   type Hex128,
-  LeaseholdError,
+  type LeaseholdError,
   type Millis,
   NotHolderError,
   type Query,
@@ -19,21 +18,22 @@ import {
   splitToken,
   UnavailableError,
   type Welcome,
-  type ClientMessage,
 } from '@leasehold/core'
-import { ALL_CAPABILITIES } from '../capabilities.js'
-import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus } from '../engine.js'
-import { Emitter } from '../async/emitter.js'
-import { type ClientPlatform, defaultPlatform } from '../platform.js'
 import { bounded } from '../async/bounded-wait.js'
+import { Emitter } from '../async/emitter.js'
 import { after } from '../async/timers.js'
+import { ALL_CAPABILITIES } from '../capabilities.js'
+import { sessionEndedError } from '../end-reasons.js'
+import type { Capabilities, Engine, EngineRegister, EngineSession, EngineStatus } from '../engine.js'
+import { type ClientPlatform, defaultPlatform } from '../platform.js'
 import type { Connector } from './channel.js'
 import { Correlations } from './correlations.js'
 import { Link } from './link.js'
-import { type Awaiting, errorOfRefusal, isRetryableRefusal } from './deduplicated-request.js'
 import { ProtocolSession } from './protocol-session.js'
-import { StreamWatch } from './stream-watch.js'
-import type { Wire } from './wire.js'
+import { errorOfRefusal, isRetryableRefusal } from './refusals.js'
+import { type Answer, StandaloneCalls } from './standalone-calls.js'
+import { WATCH_CORRELATION_MIN, WatchRegistry } from './watch-registry.js'
+import type { Awaiting, SessionIdentity, Wire } from './wire.js'
 
 export interface ProtocolEngineOptions {
   /** For messages. Default: the URLs. */
@@ -45,31 +45,18 @@ export interface ProtocolEngineOptions {
   /** How long one attempt to connect may take. Default 2 s. */
   readonly attemptTimeoutMs?: number
   readonly platform?: ClientPlatform
-  /** Frees what is under the connector, when the engine has been closed. */
+  /** Frees what the connector uses, after the engine has closed. */
   readonly onClose?: () => Promise<void>
 }
 
 const ATTEMPT_TIMEOUT_DEFAULT_MS = 2_000
-/** Watches have several answers each: their numbers are above those of everything else, and are not used again. */
-const WATCH_CORRELATION_MIN = 2 ** 31
-const CORRELATION_MAX = 2 ** 32 - 2
-/** Calls outside sessions that may be open at once. */
-const CALLS_MAX = 10_000
-
-type Answer = Exclude<ServerMessage, { kind: 'welcome' | 'push' | 'pong' }>
-
-/** A repeatable call outside sessions: sent again on every new connection until it is answered or given up. */
-interface Call {
-  /** Undefined: waits for a connection and asks nothing. */
-  readonly message: ((correlation: number) => ClientMessage) | undefined
-  answer(message: Answer): void
-  fail(error: LeaseholdError): void
-}
+/** How long one query for the present position of the log may take. */
+const POSITION_TIMEOUT_MS = 5_000
 
 /**
  * The engine that speaks the stream protocol: over WebSockets to a server or cluster, or by callbacks to a member in this
- * process. One connection carries everything; it is made anew when it breaks, sessions are attached again, and what was
- * not answered is sent again.
+ * process. One connection carries everything. After a reconnect the engine attaches its sessions again and resends what was
+ * not answered.
  */
 export class ProtocolEngine implements Engine, Wire {
   readonly name: string
@@ -79,13 +66,10 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #onClose: (() => Promise<void>) | undefined
   readonly #listeners: Emitter<EngineStatus>
   readonly #sessions = new Map<SessionId, ProtocolSession>()
-  readonly #calls = new CompactingSet<Call>()
-  readonly #watches = new Set<StreamWatch>()
-  /** What answers on the present connection belong to. */
+  readonly #calls: StandaloneCalls
+  readonly #watches: WatchRegistry
+  /** Who gets the answers on the present connection. */
   readonly #awaited = new Correlations<Awaiting | ((message: Answer) => void)>()
-  readonly #watched = new Map<number, StreamWatch>()
-  readonly #watchCorrelations = new Map<StreamWatch, number>()
-  #watchCorrelation = WATCH_CORRELATION_MIN
   #cluster = ''
 
   constructor(options: ProtocolEngineOptions) {
@@ -95,7 +79,7 @@ export class ProtocolEngine implements Engine, Wire {
     this.#onClose = options.onClose
     this.#listeners = new Emitter(this.#platform)
     const attemptTimeoutMs = options.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_DEFAULT_MS
-    this.#link = new Link(
+    const link = new Link(
       { platform: this.#platform, connector, urls, apiKey, client: clientName, attemptTimeoutMs },
       {
         up: (welcome) => this.#up(welcome),
@@ -111,6 +95,20 @@ export class ProtocolEngine implements Engine, Wire {
           [...this.#sessions.values()].some((session) => session.openRequests > 0),
       },
     )
+    this.#link = link
+    this.#watches = new WatchRegistry(link)
+    this.#calls = new StandaloneCalls({
+      get connected() {
+        return link.connected
+      },
+      get closed() {
+        return link.status.state === 'closed'
+      },
+      ensureConnected: () => link.ensureConnected(),
+      send: (message, answer) => this.#send(message, answer),
+      after: (delayMs, callback, keepAlive) => this.after(delayMs, callback, keepAlive),
+      unavailable: (message) => this.unavailable(message),
+    })
   }
 
   get status(): EngineStatus {
@@ -122,14 +120,14 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   async connect(timeoutMs: number): Promise<void> {
-    if (!this.#link.connected) await this.#ask('connect', timeoutMs, undefined)
+    if (!this.#link.connected) await this.#calls.call('connect', timeoutMs, undefined)
   }
 
   async openSession(options: { ttlMs: number; client: string; timeoutMs: number }): Promise<EngineSession> {
     const command: Command = {
       kind: 'openSession',
       nonce: hex(this.#platform.randomBytes(16)),
-      // The leader mints it; the field is filled in there.
+      // A placeholder: the leader mints the secret.
       secret: '0'.repeat(32) as Hex128,
       ttlMs: options.ttlMs as Millis,
       client: options.client,
@@ -140,19 +138,19 @@ export class ProtocolEngine implements Engine, Wire {
       if (answer.kind !== 'opened') return
       const { session, secret, ttlMs } = answer
       opened = new ProtocolSession(this, { session, secret, ttlMs, epoch: this.#link.epoch })
-      // Registered within the answer: pushes that follow in the same frame must find it.
+      // Registered at once: pushes in the same frame must find it.
       this.#sessions.set(session, opened)
     })
     if (opened) return opened
-    throw new UnavailableError(`the service has answered openSession with ${result.kind}`)
+    throw new UnavailableError(`the service answered openSession with ${result.kind}`)
   }
 
   async query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }> {
-    const message = await this.#ask('query', options.timeoutMs, (correlation) => {
+    const message = await this.#calls.call('query', options.timeoutMs, (correlation) => {
       return { kind: 'query', correlation, query, stale: options.stale }
     })
     if (message.kind === 'queryAnswer') return { ...message.answer, epoch: message.answer.at.epoch }
-    throw unexpected('query', message)
+    throw unexpectedAnswer('query', message)
   }
 
   async steal(hold: bigint, options: { actor: string; reason: string; timeoutMs: number }): Promise<void> {
@@ -161,7 +159,7 @@ export class ProtocolEngine implements Engine, Wire {
     try {
       await this.#withSerial(hold, timeoutMs, (serial) => ({ kind: 'steal', hold: serial, actor, reason }), sends)
     } catch (error) {
-      // The answer to the first sending was lost. That the hold is gone now is what was hasWaiters.
+      // After a lost answer the hold is gone because the first sending has stolen it.
       if (!(error instanceof NotHolderError && sends.count > 1)) throw error
     }
   }
@@ -174,11 +172,11 @@ export class ProtocolEngine implements Engine, Wire {
   }
 
   async getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined> {
-    const message = await this.#ask('get', options.timeoutMs, (correlation) => {
+    const message = await this.#calls.call('get', options.timeoutMs, (correlation) => {
       return { kind: 'get', correlation, key, stale: options.stale }
     })
     if (message.kind === 'getAnswer') return message.register
-    throw unexpected('get', message)
+    throw unexpectedAnswer('get', message)
   }
 
   async *watch(options: {
@@ -191,26 +189,13 @@ export class ProtocolEngine implements Engine, Wire {
     // A cursor from the start, so that a reconnect before the first event loses nothing.
     const from = options.from ?? (await this.#position(signal))
     if (from === undefined || signal.aborted) return
-    const watch = new StreamWatch(prefix, from)
-    const stop = () => watch.stop()
-    signal.addEventListener('abort', stop)
-    this.#watches.add(watch)
-    this.#link.ensureConnected()
-    if (this.#link.connected) this.#sendWatch(watch)
-    try {
-      yield* watch.items()
-    } finally {
-      signal.removeEventListener('abort', stop)
-      this.#watches.delete(watch)
-      this.#unwatch(watch)
-    }
+    yield* this.#watches.items(prefix, from, signal)
   }
 
   async close(): Promise<void> {
     if (this.#link.status.state === 'closed') return
-    const error = new AbortedError('the client is closed')
-    for (const call of [...this.#calls]) call.fail(error)
-    for (const watch of this.#watches) watch.stop()
+    this.#calls.failAll(new AbortedError('the client is closed'))
+    this.#watches.stopAll()
     for (const session of [...this.#sessions.values()]) session.end(new SessionEndedError('the client is closed'))
     this.#link.close()
     this.#listeners.clear()
@@ -243,7 +228,7 @@ export class ProtocolEngine implements Engine, Wire {
     this.#link.probe(error, patienceMs)
   }
 
-  forget(session: ProtocolSession): void {
+  forget(session: { readonly identity: SessionIdentity }): void {
     if (this.#sessions.get(session.identity.session) === session) this.#sessions.delete(session.identity.session)
   }
 
@@ -263,68 +248,25 @@ export class ProtocolEngine implements Engine, Wire {
     timeoutMs: number,
     command: Command,
     sends = { count: 0 },
-    atOnce: (result: Result) => void = () => {},
+    onResult: (result: Result) => void = () => {},
   ): Promise<Result> {
-    const message = await this.#ask(
+    const message = await this.#calls.call(
       what,
       timeoutMs,
       (correlation) => {
         sends.count++
         return { kind: 'command', correlation, command }
       },
-      (answer) => answer.kind === 'result' && atOnce(answer.result),
+      (answer) => answer.kind === 'result' && onResult(answer.result),
     )
     return resultOf(what, message)
-  }
-
-  // --- Calls ---
-
-  /** Sends a repeatable question until it is answered. `atOnce` sees the answer before the messages that follow it. */
-  #ask(
-    what: string,
-    timeoutMs: number,
-    message: Call['message'],
-    atOnce: (answer: Answer) => void = () => {},
-  ): Promise<Answer> {
-    if (this.#link.status.state === 'closed') return Promise.reject(new AbortedError('the client is closed'))
-    if (this.#calls.size >= CALLS_MAX) return Promise.reject(errorOf('limit', `${CALLS_MAX} calls are open`))
-    return new Promise((resolve, reject) => {
-      const finish = () => {
-        cancel()
-        this.#calls.delete(call)
-      }
-      const call: Call = {
-        message,
-        answer: (answer) => {
-          finish()
-          if (answer.kind === 'error') return reject(errorOfRefusal(answer.refused))
-          atOnce(answer)
-          resolve(answer)
-        },
-        fail: (error) => {
-          finish()
-          reject(error)
-        },
-      }
-      const expired = () => call.fail(this.unavailable(`no answer to ${what} within ${timeoutMs} ms`))
-      const cancel = this.after(timeoutMs, expired, true)
-      this.#calls.add(call)
-      this.#link.ensureConnected()
-      if (this.#link.connected) this.#sendCall(call)
-    })
-  }
-
-  #sendCall(call: Call): void {
-    if (!call.message) return call.answer(CONNECTED)
-    this.#send(call.message, (answer) => {
-      if (this.#calls.has(call)) call.answer(answer)
-    })
   }
 
   #send(message: (correlation: number) => ClientMessage, answer: (message: Answer) => void): void {
     this.#link.send(message(this.#awaited.add(answer)))
   }
 
+  /** Sends a command about `id`, if the id is of the service's present epoch. */
   async #withSerial(
     id: bigint,
     timeoutMs: number,
@@ -335,16 +277,10 @@ export class ProtocolEngine implements Engine, Wire {
     await this.connect(timeoutMs)
     const now = this.#link.epoch
     if (epoch !== now) throw new EpochChangedError(`${id} is of epoch ${epoch}, the service of ${now}`)
-    const request = command(serial)
-    const message = await this.#ask('command', timeoutMs, (correlation) => {
-      sends.count++
-      return { kind: 'command', correlation, command: request }
-    })
-    resultOf('command', message)
+    await this.call('command', timeoutMs, command(serial), sends)
   }
 
-  // --- Watches ---
-
+  /** The present end of the log. Waits for the service as long as it takes; undefined: `signal` aborted. */
   async #position(signal: AbortSignal): Promise<Cursor | undefined> {
     for (;;) {
       if (signal.aborted) return undefined
@@ -354,45 +290,24 @@ export class ProtocolEngine implements Engine, Wire {
       } catch (error) {
         if (signal.aborted) return undefined
         if (!(error instanceof UnavailableError)) throw error
-        // A watch has no end of its own: it waits for the service.
       }
     }
   }
 
-  #sendWatch(watch: StreamWatch): void {
-    if (this.#watchCorrelation > CORRELATION_MAX) this.#watchCorrelation = WATCH_CORRELATION_MIN
-    const correlation = this.#watchCorrelation++
-    this.#watched.set(correlation, watch)
-    this.#watchCorrelations.set(watch, correlation)
-    this.#link.send(watch.message(correlation))
-  }
-
-  #unwatch(watch: StreamWatch): void {
-    const correlation = this.#watchCorrelations.get(watch)
-    this.#watchCorrelations.delete(watch)
-    if (correlation === undefined || !this.#watched.delete(correlation)) return
-    this.#link.send({ kind: 'unwatch', correlation })
-  }
-
-  // --- The connection ---
+  // --- Events of the connection ---
 
   #up(welcome: Welcome): void {
-    const restored = this.#cluster !== '' && this.#cluster !== welcome.cluster
-    this.#cluster = welcome.cluster
+    const { cluster, epoch } = welcome
+    const restored = this.#cluster !== '' && this.#cluster !== cluster
+    this.#cluster = cluster
     for (const session of [...this.#sessions.values()]) {
       if (restored || session.identity.epoch !== welcome.epoch) {
-        const error = new EpochChangedError(
-          `the service was restored: epoch ${welcome.epoch}, cluster ${welcome.cluster}`,
-        )
+        const error = new EpochChangedError(`the service was restored: epoch ${epoch}, cluster ${cluster}`)
         session.endedByService('epoch-changed', error)
       } else this.#attach(session)
     }
-    for (const watch of this.#watches) {
-      if (restored) watch.fail(new EpochChangedError(`this is another service now: cluster ${welcome.cluster}`))
-      else watch.connected(welcome.epoch)
-      this.#sendWatch(watch)
-    }
-    for (const call of [...this.#calls]) this.#sendCall(call)
+    this.#watches.connected(welcome, restored)
+    this.#calls.resendAll()
   }
 
   #attach(session: ProtocolSession): void {
@@ -400,11 +315,11 @@ export class ProtocolEngine implements Engine, Wire {
     this.#send(
       (correlation) => ({ kind: 'attach', correlation, session: id, secret }),
       (message) => {
-        if (message.kind === 'attached') return session.attached()
+        if (message.kind === 'attached') return session.attach()
         if (message.kind !== 'error') return
         const error = errorOfRefusal(message.refused)
         if (error instanceof SessionEndedError) session.endedByService('expired', error)
-        // Anything else is tried again with the next connection; the deadline goes on meanwhile.
+        // Anything else is retried on the next connection, until the deadline of the session.
         else this.#link.leave(error, message.leaderUrl)
       },
     )
@@ -412,15 +327,14 @@ export class ProtocolEngine implements Engine, Wire {
 
   #down(): void {
     this.#awaited.clear()
-    this.#watched.clear()
-    this.#watchCorrelations.clear()
-    for (const session of this.#sessions.values()) session.detached()
+    this.#watches.disconnected()
+    for (const session of this.#sessions.values()) session.detach()
   }
 
-  /** The service does not want us. Sessions go on until their deadlines: the refusal may be a mistake that is put right. */
+  /** The service rejects this client. Sessions live until their deadlines: an operator may correct the mistake. */
   #refused(error: LeaseholdError): void {
-    for (const call of [...this.#calls]) call.fail(error)
-    for (const watch of this.#watches) watch.fail(error)
+    this.#calls.failAll(error)
+    this.#watches.failAll(error)
   }
 
   #message(message: ServerMessage): void {
@@ -429,7 +343,7 @@ export class ProtocolEngine implements Engine, Wire {
         const { session: id, change, ended } = message.push
         const session = this.#sessions.get(id)
         if (change) session?.pushed(change)
-        if (ended) session?.endedByService(ended, new SessionEndedError(`the service has ended the session (${ended})`))
+        if (ended) session?.endedByService(ended, sessionEndedError(ended))
         return
       }
       case 'result':
@@ -437,13 +351,12 @@ export class ProtocolEngine implements Engine, Wire {
       case 'error':
         return this.#answered(message, message.refused, message.leaderUrl)
       case 'events':
-        this.#watched.get(message.correlation)?.received(message)
-        return
+        return this.#watches.received(message)
       case 'attached':
       case 'queryAnswer':
       case 'getAnswer':
         return this.#answered(message)
-      // The link has dealt with them.
+      // The link has handled them.
       case 'welcome':
       case 'pong':
         return
@@ -452,43 +365,31 @@ export class ProtocolEngine implements Engine, Wire {
 
   #answered(message: Answer, result?: Result, leaderUrl = ''): void {
     if (result?.kind === 'refused' && (isRetryableRefusal(result) || leaderUrl !== '')) {
-      // This member cannot do it, or does not know whether it was done: everything open goes to the next one.
+      // This member cannot serve it, or does not know its outcome: everything open is sent to the next member.
       return this.#link.leave(errorOfRefusal(result), leaderUrl)
     }
     this.#link.works()
     if (message.correlation >= WATCH_CORRELATION_MIN) {
-      if (message.kind === 'error') this.#watchEnds(message.correlation, errorOfRefusal(message.refused))
+      if (message.kind === 'error') this.#watches.refused(message.correlation, errorOfRefusal(message.refused))
       return
     }
     const awaiting = this.#awaited.take(message.correlation)
     if (typeof awaiting === 'function') awaiting(message)
     else if (result) awaiting?.answered(result)
   }
-
-  #watchEnds(correlation: number, error: LeaseholdError): void {
-    const watch = this.#watched.get(correlation)
-    if (!watch) return
-    this.#watched.delete(correlation)
-    watch.fail(error)
-  }
 }
 
-const CONNECTED: Answer = { kind: 'attached', correlation: 0 }
-
-/** How long one question for the present position of the log may take. */
-const POSITION_TIMEOUT_MS = 5_000
-
-/** The result in an answer. Throws the typed error of a refusal. */
+/** The result in an answer. @throws the typed error of a refusal */
 function resultOf(what: string, message: Answer): Result {
-  if (message.kind !== 'result') throw unexpected(what, message)
+  if (message.kind !== 'result') throw unexpectedAnswer(what, message)
   if (message.result.kind === 'refused') throw errorOfRefusal(message.result)
   return message.result
 }
 
-function unexpected(what: string, message: Answer): LeaseholdError {
+function unexpectedAnswer(what: string, message: Answer): LeaseholdError {
   if (message.kind === 'error') return errorOfRefusal(message.refused)
-  return new UnavailableError(`the service has answered ${what} with ${message.kind}`, {
-    hint: 'update the older side',
+  return new UnavailableError(`the service answered ${what} with ${message.kind}`, {
+    hint: 'update the client or the service, whichever is older',
   })
 }
 

@@ -1,10 +1,12 @@
 import type { Ack, Command, LeaseholdError, Result } from '@leasehold/core'
-import { errorOfRefusal, DeduplicatedRequest, type RequestHost, unknownOutcomeError } from './deduplicated-request.js'
+import { DeduplicatedRequest, type RequestHost } from './deduplicated-request.js'
+import { errorOfRefusal, unknownOutcomeError } from './refusals.js'
 
+/** What a call needs from its session. */
 export interface CallHost extends RequestHost {
-  /** A refusal for want of room: it is sent again after a pause. */
+  /** Sends the request again after a pause if `result` is a refusal for want of room. False: it is not. */
   retryLater(request: DeduplicatedRequest, result: Result): boolean
-  /** Nobody waits for the request any more, and it will not be sent. */
+  /** The caller no longer waits, and the request will not be sent again. */
   abandonRequest(request: DeduplicatedRequest): void
 }
 
@@ -14,15 +16,15 @@ export interface CallTerms {
   readonly timeoutMs: number
   readonly command: (number: number, ack: Ack) => Command
   /**
-   * What to do with an answer after the caller has given up. Without it a request that was sent and not answered in time is
-   * never sent again.
+   * Handles an answer after the caller has given up. Without it, a request that was sent and not answered in time is never
+   * sent again.
    */
   readonly late?: (result: Result) => void
-  /** Whether one that could not be sent in time is sent all the same, when there is a connection again. */
+  /** Whether a request that could not be sent in time is dropped, or kept for the next connection. Default `'drop'`. */
   readonly unsent?: 'drop' | 'keep'
 }
 
-/** Any request of a session but an acquire, mostly with a number: one answer, within a time. */
+/** Any request of a session except an acquire: one answer, within a time. Idempotent ones have no number. */
 export class SessionCall extends DeduplicatedRequest {
   declare readonly host: CallHost
   #waiting = true
@@ -38,7 +40,7 @@ export class SessionCall extends DeduplicatedRequest {
     this.dueAt = host.wire.now() + terms.timeoutMs
   }
 
-  /** The time for an answer begins at `now`, if somebody still waits for it. */
+  /** Restarts the time for an answer at `now`, while the caller waits. */
   restartTimeout(now: number): void {
     if (this.#waiting) this.dueAt = now + this.terms.timeoutMs
   }
@@ -73,7 +75,7 @@ export class SessionCall extends DeduplicatedRequest {
   }
 }
 
-/** Undoes an acquire, and waits for the answer for as long as the session lives. */
+/** Undoes an acquire. It is sent until it is answered or the session ends. */
 export class CancelRequest extends DeduplicatedRequest {
   declare readonly host: CallHost
 

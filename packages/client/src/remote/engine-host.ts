@@ -1,13 +1,25 @@
-import type { Cursor, Event, LostReason, Query } from '@leasehold/core'
+import type { LostReason } from '@leasehold/core'
 import { SessionEndedError } from '@leasehold/core'
+import type { AcquireOptions, Engine, EngineGrant, EngineSession } from '../engine.js'
 import { Elapsed } from '../lease/elapsed.js'
-import type { AcquireOptions, Engine, EngineSession } from '../engine.js'
 import { LeaseKeeper } from '../lease/lease-keeper.js'
 import { marginOf } from '../options.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { encodeError, encodeStatus } from './thread-codec.js'
-import type { CallMessage, FromHost, Port, ToHost } from './port.js'
 import { SharedLease } from './shared-lease.js'
+import { encodeError, encodeStatus } from './thread-codec.js'
+import type {
+  EngineCallMessage,
+  EngineCalls,
+  FromHost,
+  OpenedSession,
+  Port,
+  SessionCallMessage,
+  SessionCalls,
+  SessionNoticeMessage,
+  SessionNotices,
+  ToHost,
+  WatchedEvent,
+} from './thread-protocol.js'
 
 export interface HostOptions {
   /** A monotonic clock that shows the same in every thread, in milliseconds. */
@@ -19,28 +31,31 @@ interface HostedSession {
   readonly session: EngineSession
   readonly keeper: LeaseKeeper
   readonly lease: SharedLease
-  /** Ends looking for room in a crowded session; undefined: nobody looks. */
+  /** Cancels the next check of a congested session; undefined: none is due. */
   cancelRoomCheck: (() => void) | undefined
 }
 
-/** A crowded session is looked at so often: it gets room again by answers that belong to no call, such as those of cancels. */
+interface HostedWatch {
+  readonly controller: AbortController
+  readonly items: AsyncIterator<WatchedEvent>
+}
+
+/** Interval of checks of a congested session: it gets room by answers that belong to no call, such as those of cancels. */
 const ROOM_CHECK_MS = 50
 
-/** Sessions that have ended, and are still known here. */
+/** Ended sessions that stay known. */
 const ENDED_KEPT_MAX = 1_000
 
-interface OpenOptions {
-  /** Names the session between the two threads. */
-  readonly number: number
-  readonly ttlMs: number
-  readonly marginMs?: number
-  readonly client: string
-  readonly timeoutMs: number
+/** A method of `Calls` with what it is called on in front of its arguments. */
+type Handlers<Calls, Target extends readonly unknown[]> = {
+  readonly [Method in keyof Calls]: Calls[Method] extends (...args: infer Args) => infer Result
+    ? (...args: [...Target, ...Args]) => Result
+    : never
 }
 
 /**
- * The far end of a {@link RemoteEngine}: owns the connection and renews every session by itself, whatever the thread of
- * the holders does. A session is renewed here until its deadline by this thread's clocks, its end, or its limit.
+ * The far end of a {@link RemoteEngine}: it owns the connection and renews every session by itself, even if the thread of the
+ * holders is blocked. It renews a session until its deadline by this thread's clocks, its end, or its limit.
  */
 export class EngineHost {
   readonly #engine: Engine
@@ -50,8 +65,41 @@ export class EngineHost {
   readonly #sharedClockMs: () => number
   readonly #sessions = new Map<number, HostedSession>()
   readonly #aborts = new Map<number, AbortController>()
-  readonly #watches = new Map<number, { controller: AbortController; items: AsyncIterator<unknown> }>()
+  readonly #watches = new Map<number, HostedWatch>()
   readonly #ended: number[] = []
+
+  readonly #engineCalls: Handlers<EngineCalls, [id: number]> = {
+    connect: (_, timeoutMs) => this.#engine.connect(timeoutMs),
+    openSession: (_, options) => this.#openSession(options),
+    query: (_, query, options) => this.#engine.query(query, options),
+    steal: (_, hold, options) => this.#engine.steal(hold, options),
+    endSession: (_, session, options) => this.#engine.endSession(session, options),
+    getRegister: (_, key, options) => this.#engine.getRegister(key, options),
+    watchStart: async (id, options) => this.#watchStart(id, options),
+    watchNext: (_, watch) => this.#watchNext(watch),
+    close: () => {
+      for (const watch of this.#watches.values()) watch.controller.abort()
+      return this.#engine.close()
+    },
+  }
+
+  readonly #sessionCalls: Handlers<SessionCalls, [hosted: HostedSession, id: number]> = {
+    renew: ({ session }, _, timeoutMs) => session.renew(timeoutMs),
+    acquire: ({ session }, id, options, abortable) =>
+      abortable ? this.#acquireAbortably(session, id, options) : session.acquire(options),
+    adopt: ({ session }, _, options) => session.adopt(options),
+    release: ({ session }, _, hold, options) => session.release(hold, options),
+    put: ({ session }, _, options) => session.put(options),
+    delete: ({ session }, _, options) => session.delete(options),
+    close: ({ keeper }, _, timeoutMs) => keeper.close(timeoutMs),
+  }
+
+  readonly #sessionNotices: Handlers<SessionNotices, [hosted: HostedSession]> = {
+    limit: ({ keeper }, limitMs) => keeper.limit(limitMs),
+    stopRenewing: ({ keeper }) => keeper.stopRenewing(),
+    cancelAcquires: ({ session }, why) => session.cancelAcquires(why),
+    abandon: ({ keeper }) => keeper.abandon(),
+  }
 
   constructor(engine: Engine, port: Port, options: HostOptions) {
     this.#engine = engine
@@ -68,97 +116,59 @@ export class EngineHost {
   }
 
   #received(message: ToHost): void {
-    if (message.kind === 'abort') return this.#aborts.get(message.id)?.abort()
-    if (message.kind === 'tell') return this.#told(message)
-    this.#call(message).then(
-      (value) => this.#post({ kind: 'answer', id: message.id, value }),
-      (error: unknown) => this.#post({ kind: 'answer', id: message.id, error: encodeError(error) }),
+    switch (message.kind) {
+      case 'engineCall':
+        return this.#answer(message.id, this.#callEngine(message))
+      case 'sessionCall':
+        return this.#answer(message.id, this.#callSession(message))
+      case 'sessionNotice':
+        return this.#notify(message)
+      case 'abort':
+        return this.#aborts.get(message.id)?.abort()
+      case 'watchStop':
+        return this.#watchStop(message.watch)
+    }
+  }
+
+  #answer(id: number, result: Promise<unknown>): void {
+    result.then(
+      (value) => this.#post({ kind: 'answer', id, value }),
+      (error: unknown) => this.#post({ kind: 'answer', id, error: encodeError(error) }),
     )
   }
 
-  #told(message: ToHost & { kind: 'tell' }): void {
-    const { method, args } = message
-    if (method === 'watchStop') return this.#watchStop(message.session)
-    const served = this.#sessions.get(message.session)
-    if (!served) return
-    if (method === 'limit') served.keeper.limit(args[0] as number)
-    else if (method === 'stopRenewing') served.keeper.stopRenewing()
-    else if (method === 'cancelAcquires') served.session.cancelAcquires(args[0] as string)
-    else if (method === 'abandon') served.keeper.abandon()
+  async #callEngine({ id, method, args }: EngineCallMessage): Promise<unknown> {
+    return invoke(this.#engineCalls, method, [id, ...args])
   }
 
-  async #call(message: CallMessage): Promise<unknown> {
-    const { method, args, session } = message
-    if (session !== undefined) return this.#onSession(message, session)
-    const [first, second] = args as [never, never]
-    switch (method) {
-      case 'connect':
-        return this.#engine.connect(first)
-      case 'openSession':
-        return this.#open(first)
-      case 'query':
-        return this.#engine.query(first as Query, second)
-      case 'steal':
-        return this.#engine.steal(first, second)
-      case 'endSession':
-        return this.#engine.endSession(first, second)
-      case 'getRegister':
-        return this.#engine.getRegister(first, second)
-      case 'watchStart':
-        return this.#watchStart(message.id, first)
-      case 'watchNext':
-        return this.#watchNext(first)
-      case 'close':
-        for (const watch of this.#watches.values()) watch.controller.abort()
-        return this.#engine.close()
-    }
-    throw new TypeError(`no method ${method}`)
-  }
-
-  async #onSession(message: CallMessage, number: number): Promise<unknown> {
-    const served = this.#sessions.get(number)
-    const [first, second] = message.args as [never, never]
-    if (!served) throw new SessionEndedError(`session ${number} has ended long ago`)
-    const { session, keeper } = served
-    const work = (): Promise<unknown> => {
-      switch (message.method) {
-        case 'renew':
-          return session.renew(first)
-        case 'acquire':
-          return second ? this.#acquire(session, message.id, first) : session.acquire(first)
-        case 'adopt':
-          return session.adopt(first)
-        case 'release':
-          return session.release(first, second)
-        case 'put':
-          return session.put(first)
-        case 'delete':
-          return session.delete(first)
-        case 'close':
-          return keeper.close(first)
-      }
-      return Promise.reject(new TypeError(`no method ${message.method}`))
-    }
-    const answer = work()
-    this.#publishCongestion(served)
+  async #callSession({ id, session, method, args }: SessionCallMessage): Promise<unknown> {
+    const hosted = this.#sessions.get(session)
+    if (!hosted) throw new SessionEndedError(`session ${session} ended long ago`)
+    const answer = invoke(this.#sessionCalls, method, [hosted, id, ...args])
+    this.#publishCongestion(hosted)
     try {
       return await answer
     } finally {
-      this.#publishCongestion(served)
+      this.#publishCongestion(hosted)
     }
   }
 
-  #publishCongestion(served: HostedSession): void {
-    const { session, lease, keeper } = served
+  #notify({ session, method, args }: SessionNoticeMessage): void {
+    const hosted = this.#sessions.get(session)
+    if (hosted) void invoke(this.#sessionNotices, method, [hosted, ...args])
+  }
+
+  #publishCongestion(hosted: HostedSession): void {
+    const { session, lease, keeper } = hosted
     lease.congested = session.congested
-    if (!session.congested || !keeper.live || served.cancelRoomCheck) return
-    served.cancelRoomCheck = this.#platform.after(ROOM_CHECK_MS, () => {
-      served.cancelRoomCheck = undefined
-      this.#publishCongestion(served)
+    if (!session.congested || !keeper.live || hosted.cancelRoomCheck) return
+    hosted.cancelRoomCheck = this.#platform.after(ROOM_CHECK_MS, () => {
+      hosted.cancelRoomCheck = undefined
+      this.#publishCongestion(hosted)
     })
   }
 
-  async #acquire(session: EngineSession, id: number, options: AcquireOptions): Promise<unknown> {
+  async #acquireAbortably(session: EngineSession, id: number, options: AcquireOptions): Promise<EngineGrant> {
     const controller = this.#platform.abortController()
     this.#aborts.set(id, controller)
     try {
@@ -168,7 +178,7 @@ export class EngineHost {
     }
   }
 
-  async #open(options: OpenOptions): Promise<unknown> {
+  async #openSession(options: Parameters<EngineCalls['openSession']>[0]): Promise<OpenedSession> {
     const { number, ttlMs, marginMs = marginOf(ttlMs, undefined), timeoutMs } = options
     const sentAt = this.#elapsed.now()
     const session = await this.#engine.openSession(options)
@@ -187,7 +197,7 @@ export class EngineHost {
       onEnd: (ended) => this.#sessionOver(number, lease, ended.ended?.reason ?? 'expired'),
       onWarning: () => {},
     })
-    // The ends of holds are for the other thread; only the session's own matters here as well.
+    // Holds live in the other thread; only the end of the session concerns this one as well.
     session.listener = {
       holdEnded: (hold, reason, text) => this.#post({ kind: 'holdEnded', session: number, hold, reason, text }),
       sessionEnded: (reason) => {
@@ -207,7 +217,7 @@ export class EngineHost {
     lease.acknowledged(monotonicMs - agoMs, wallMs - agoMs)
   }
 
-  /** It stays known for a while: a persistent hold of it may still be released. */
+  /** The session stays known for a while: a persistent hold of it may still be released. */
   #sessionOver(number: number, lease: SharedLease, reason: LostReason): void {
     lease.end(reason)
     this.#sessions.get(number)?.cancelRoomCheck?.()
@@ -215,7 +225,7 @@ export class EngineHost {
     if (this.#ended.length > ENDED_KEPT_MAX) this.#sessions.delete(this.#ended.shift() as number)
   }
 
-  #watchStart(id: number, options: { prefix: string; from?: Cursor }): number {
+  #watchStart(id: number, options: Parameters<EngineCalls['watchStart']>[0]): number {
     const controller = this.#platform.abortController()
     const items = this.#engine.watch({ ...options, signal: controller.signal })[Symbol.asyncIterator]()
     this.#watches.set(id, { controller, items })
@@ -227,19 +237,26 @@ export class EngineHost {
     if (!watch) return
     this.#watches.delete(id)
     watch.controller.abort()
-    // Nobody asks for what it ends with.
+    // Its reader is gone: errors have no recipient.
     watch.items.return?.(undefined).catch(() => {})
   }
 
-  async #watchNext(id: number): Promise<IteratorResult<{ cursor: Cursor; event: Event }> | undefined> {
+  async #watchNext(id: number): Promise<IteratorResult<WatchedEvent> | undefined> {
     const watch = this.#watches.get(id)
     if (!watch) return undefined
-    let next: IteratorResult<unknown> | undefined
+    let next: IteratorResult<WatchedEvent> | undefined
     try {
       next = await watch.items.next()
-      return next as IteratorResult<{ cursor: Cursor; event: Event }>
+      return next
     } finally {
       if (next?.done !== false) this.#watches.delete(id)
     }
   }
+}
+
+/** Calls a method by its name. The types of messages pair each name with its arguments, which the compiler cannot follow here. */
+function invoke<Calls extends object>(calls: Calls, method: keyof Calls, args: readonly unknown[]): Promise<unknown> {
+  const call = calls[method] as ((...args: readonly unknown[]) => Promise<unknown>) | undefined
+  if (call === undefined) throw new TypeError(`no method ${String(method)}`)
+  return call(...args)
 }

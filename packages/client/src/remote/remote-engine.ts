@@ -1,13 +1,4 @@
-import {
-  AbortedError,
-  type Cursor,
-  type EndReason,
-  type Event,
-  LimitError,
-  type Query,
-  type QueryResult,
-  UnavailableError,
-} from '@leasehold/core'
+import { AbortedError, type Cursor, LimitError, type Query, type QueryResult, UnavailableError } from '@leasehold/core'
 import { Emitter } from '../async/emitter.js'
 import type {
   Capabilities,
@@ -18,10 +9,25 @@ import type {
   OpenSessionOptions,
 } from '../engine.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { decodeError, decodeStatus } from './thread-codec.js'
-import type { FromHost, OwnedPort, ToHost } from './port.js'
-import { type Caller, type CallOptions, RemoteSession } from './remote-session.js'
+import { RemoteSession, type RemoteSessionHost } from './remote-session.js'
 import { SharedLease } from './shared-lease.js'
+import { decodeError, decodeStatus } from './thread-codec.js'
+import type {
+  EngineCallMessage,
+  EngineCalls,
+  EngineMethod,
+  FromHost,
+  OpenedSession,
+  OwnedPort,
+  SessionCallMessage,
+  SessionCalls,
+  SessionMethod,
+  SessionNotice,
+  SessionNoticeMessage,
+  SessionNotices,
+  ToHost,
+  WatchedEvent,
+} from './thread-protocol.js'
 
 export interface RemoteEngineOptions {
   readonly name: string
@@ -34,7 +40,8 @@ export interface RemoteEngineOptions {
   readonly platform?: ClientPlatform
 }
 
-interface Pending {
+/** A call without an answer so far. */
+interface PendingCall {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
 }
@@ -43,16 +50,16 @@ interface Pending {
 const CALLS_MAX = 50_000
 
 /**
- * An engine whose connection and renewals live in another thread, so that holds stay held while this one is busy.
- * When the other thread dies, what is open is `unreachable`, its holds are lost, and the next call starts a new one.
+ * An engine whose connection and renewals live in another thread, so that holds stay held while this one is busy. When the
+ * other thread dies, open calls fail as `unreachable`, its holds are lost, and the next call starts a new thread.
  */
-export class RemoteEngine implements Engine, Caller {
+export class RemoteEngine implements Engine, RemoteSessionHost {
   readonly name: string
   readonly capabilities: Capabilities
   readonly platform: ClientPlatform
   readonly #options: RemoteEngineOptions
   readonly #listeners: Emitter<EngineStatus>
-  readonly #pending = new Map<number, Pending>()
+  readonly #pending = new Map<number, PendingCall>()
   readonly #sessions = new Map<number, RemoteSession>()
   #port: OwnedPort | undefined
   #lastCall = 0
@@ -76,51 +83,49 @@ export class RemoteEngine implements Engine, Caller {
   }
 
   connect(timeoutMs: number): Promise<void> {
-    return this.call('connect', [timeoutMs])
+    return this.#callEngine('connect', [timeoutMs])
   }
 
   async openSession(options: OpenSessionOptions): Promise<EngineSession> {
-    type Opened = { id: bigint; ttlMs: number; lease: SharedArrayBuffer }
     const number = ++this.#lastSession
     let session: RemoteSession | undefined
-    await this.call<Opened>('openSession', [{ ...options, number }], {}, (opened) => {
+    await this.#callEngine('openSession', [{ ...options, number }], (opened: OpenedSession) => {
       session = new RemoteSession(this, { ...opened, number }, new SharedLease(opened.lease))
-      // Registered within the answer: what follows it may be the end of this session.
+      // Registered at once: the next message may be the end of this session.
       this.#sessions.set(number, session)
     })
     return session as unknown as RemoteSession
   }
 
   query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }> {
-    return this.call('query', [query, options])
+    return this.#callEngine('query', [query, options])
   }
 
   steal(hold: bigint, options: { actor: string; reason: string; timeoutMs: number }): Promise<void> {
-    return this.call('steal', [hold, options])
+    return this.#callEngine('steal', [hold, options])
   }
 
   endSession(session: bigint, options: { reason: string; timeoutMs: number }): Promise<void> {
-    return this.call('endSession', [session, options])
+    return this.#callEngine('endSession', [session, options])
   }
 
   getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined> {
-    return this.call('getRegister', [key, options])
+    return this.#callEngine('getRegister', [key, options])
   }
 
   async *watch(options: {
     prefix: string
     from?: Cursor
     signal: AbortSignal
-  }): AsyncGenerator<{ cursor: Cursor; event: Event }, void, void> {
+  }): AsyncGenerator<WatchedEvent, void, void> {
     const { signal, ...rest } = options
     if (signal.aborted) return
-    const id = await this.call<number>('watchStart', [rest])
-    const stop = () => this.tell('watchStop', id, [])
+    const watch = await this.#callEngine('watchStart', [rest])
+    const stop = () => this.#port?.post({ kind: 'watchStop', watch } satisfies ToHost)
     signal.addEventListener('abort', stop)
     try {
       while (!signal.aborted) {
-        type Next = IteratorResult<{ cursor: Cursor; event: Event }> | undefined
-        const next = await this.call<Next>('watchNext', [id])
+        const next = await this.#callEngine('watchNext', [watch])
         if (!next || next.done || signal.aborted) return
         yield next.value
       }
@@ -133,7 +138,7 @@ export class RemoteEngine implements Engine, Caller {
   async close(): Promise<void> {
     if (this.#status.state === 'closed') return
     const port = this.#port
-    if (port) await this.call('close', []).catch(() => {})
+    if (port) await this.#callEngine('close', []).catch(() => {})
     this.#port = undefined
     this.#fail(new AbortedError('the client is closed'))
     this.#become({ state: 'closed' })
@@ -141,24 +146,54 @@ export class RemoteEngine implements Engine, Caller {
     await port?.close()
   }
 
-  // --- Caller ---
+  // --- What sessions need ---
 
   sharedClockMs(): number {
     return this.#options.sharedClockMs()
   }
 
-  call<T>(
-    method: string,
-    args: readonly unknown[],
-    options: CallOptions = {},
-    atOnce: (value: T) => void = () => {},
-  ): Promise<T> {
+  callSession<Method extends SessionMethod>(
+    session: number,
+    method: Method,
+    args: Parameters<SessionCalls[Method]>,
+    signal?: AbortSignal,
+  ): ReturnType<SessionCalls[Method]> {
+    const message = (id: number) => ({ kind: 'sessionCall', id, session, method, args }) as SessionCallMessage
+    return this.#call(message, signal) as ReturnType<SessionCalls[Method]>
+  }
+
+  notifySession<Notice extends SessionNotice>(
+    session: number,
+    method: Notice,
+    args: Parameters<SessionNotices[Notice]>,
+  ): void {
+    this.#port?.post({ kind: 'sessionNotice', session, method, args } as SessionNoticeMessage satisfies ToHost)
+  }
+
+  forget(session: RemoteSession): void {
+    this.#sessions.delete(session.number)
+  }
+
+  #callEngine<Method extends EngineMethod>(
+    method: Method,
+    args: Parameters<EngineCalls[Method]>,
+    onAnswer?: (value: Awaited<ReturnType<EngineCalls[Method]>>) => void,
+  ): ReturnType<EngineCalls[Method]> {
+    const message = (id: number) => ({ kind: 'engineCall', id, method, args }) as EngineCallMessage
+    return this.#call(message, undefined, onAnswer) as ReturnType<EngineCalls[Method]>
+  }
+
+  /** Posts a call and waits for its answer. `onAnswer` sees it before the messages that follow. */
+  #call<Value>(
+    message: (id: number) => ToHost,
+    signal: AbortSignal | undefined,
+    onAnswer: (value: Value) => void = () => {},
+  ): Promise<Value> {
     if (this.#status.state === 'closed') return Promise.reject(new AbortedError('the client is closed'))
     if (this.#pending.size >= CALLS_MAX) return Promise.reject(new LimitError(`${CALLS_MAX} calls are open`))
-    const { session, signal } = options
     const port = this.#openPort()
     const id = ++this.#lastCall
-    return new Promise<T>((resolve, reject) => {
+    return new Promise<Value>((resolve, reject) => {
       const abort = () => port.post({ kind: 'abort', id } satisfies ToHost)
       const finish = () => {
         this.#pending.delete(id)
@@ -168,8 +203,8 @@ export class RemoteEngine implements Engine, Caller {
       this.#pending.set(id, {
         resolve: (value) => {
           finish()
-          atOnce(value as T)
-          resolve(value as T)
+          onAnswer(value as Value)
+          resolve(value as Value)
         },
         reject: (error) => {
           finish()
@@ -177,18 +212,10 @@ export class RemoteEngine implements Engine, Caller {
         },
       })
       port.keepAlive(true)
-      port.post({ kind: 'call', id, method, args, ...(session === undefined ? {} : { session }) } satisfies ToHost)
+      port.post(message(id))
       if (signal?.aborted) abort()
       else signal?.addEventListener('abort', abort)
     })
-  }
-
-  tell(method: string, session: number, args: readonly unknown[]): void {
-    this.#port?.post({ kind: 'tell', method, session, args } satisfies ToHost)
-  }
-
-  forget(session: RemoteSession): void {
-    this.#sessions.delete(session.number)
   }
 
   #openPort(): OwnedPort {
@@ -219,10 +246,10 @@ export class RemoteEngine implements Engine, Caller {
         if (message.status.state !== 'closed') this.#become(decodeStatus(message.status))
         return
       case 'holdEnded':
-        this.#sessions.get(message.session)?.holdEnded(message.hold, message.reason as EndReason, message.text)
+        this.#sessions.get(message.session)?.holdEnded(message.hold, message.reason, message.text)
         return
       case 'sessionEnded':
-        this.#sessions.get(message.session)?.sessionEnded(message.reason as EndReason | 'epoch-changed')
+        this.#sessions.get(message.session)?.sessionEnded(message.reason)
     }
   }
 

@@ -1,28 +1,40 @@
-import { type EndReason, type LostReason, type LeaseholdError, SessionEndedError } from '@leasehold/core'
-import type { AcquireOptions, EngineGrant, EngineLease, EngineSession, EngineSessionListener } from '../engine.js'
-import type { ClientPlatform } from '../platform.js'
-import { windowFullError } from '../protocol/deduplicated-request.js'
+import type { EndReason, LeaseholdError, LostReason } from '@leasehold/core'
 import { abortedError } from '../async/bounded-wait.js'
+import { type SessionEndReason, sessionAbandonedError, sessionClosedError, sessionEndedError } from '../end-reasons.js'
+import {
+  type AcquireOptions,
+  type EngineGrant,
+  type EngineLease,
+  type EngineSession,
+  type EngineSessionListener,
+  NO_LISTENER,
+} from '../engine.js'
+import type { ClientPlatform } from '../platform.js'
+import { windowFullError } from '../protocol/refusals.js'
 import type { SharedLease } from './shared-lease.js'
+import type { SessionCalls, SessionMethod, SessionNotice, SessionNotices } from './thread-protocol.js'
 
 /** What a session needs from its engine. */
-export interface Caller {
+export interface RemoteSessionHost {
   readonly platform: ClientPlatform
   sharedClockMs(): number
-  call<T>(method: string, args: readonly unknown[], options: CallOptions): Promise<T>
-  tell(method: string, session: number, args: readonly unknown[]): void
+  /** Calls a method of the session in the other thread. `signal` aborts the call there. */
+  callSession<Method extends SessionMethod>(
+    session: number,
+    method: Method,
+    args: Parameters<SessionCalls[Method]>,
+    signal?: AbortSignal,
+  ): ReturnType<SessionCalls[Method]>
+  notifySession<Notice extends SessionNotice>(
+    session: number,
+    notice: Notice,
+    args: Parameters<SessionNotices[Notice]>,
+  ): void
   forget(session: RemoteSession): void
 }
 
-export interface CallOptions {
-  readonly session?: number
-  readonly signal?: AbortSignal | undefined
-}
-
-/** Requests of this thread that may be open at once in one session; the other thread counts what the service has to keep. */
+/** Open requests of this thread in one session; the other thread counts the request numbers. */
 const REQUESTS_MAX = 450
-
-const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
 
 /** A session whose connection and renewals live in another thread. */
 export class RemoteSession implements EngineSession {
@@ -31,28 +43,28 @@ export class RemoteSession implements EngineSession {
   readonly ttlMs: number
   readonly lease: EngineLease
   listener: EngineSessionListener = NO_LISTENER
-  readonly #caller: Caller
+  readonly #host: RemoteSessionHost
   readonly #shared: SharedLease
   #open = 0
   #ended: LeaseholdError | undefined
 
-  constructor(caller: Caller, opened: { number: number; id: bigint; ttlMs: number }, shared: SharedLease) {
+  constructor(host: RemoteSessionHost, opened: { number: number; id: bigint; ttlMs: number }, shared: SharedLease) {
     this.number = opened.number
     this.id = opened.id
     this.ttlMs = opened.ttlMs
-    this.#caller = caller
+    this.#host = host
     this.#shared = shared
-    const { platform } = caller
+    const { platform } = host
     this.lease = {
       get renewals(): bigint {
         return shared.renewals
       },
-      sinceAcknowledgedMs: () => shared.sinceAcknowledgedMs(caller.sharedClockMs(), platform.wallMs()),
+      sinceAcknowledgedMs: () => shared.sinceAcknowledgedMs(host.sharedClockMs(), platform.wallMs()),
       get ended(): LostReason | undefined {
         return shared.ended
       },
-      limit: (limitMs) => caller.tell('limit', opened.number, [limitMs]),
-      stopRenewing: () => caller.tell('stopRenewing', opened.number, []),
+      limit: (limitMs) => host.notifySession(opened.number, 'limit', [limitMs]),
+      stopRenewing: () => host.notifySession(opened.number, 'stopRenewing', []),
     }
   }
 
@@ -71,14 +83,14 @@ export class RemoteSession implements EngineSession {
       return await this.#call('acquire', [rest, signal !== undefined], signal)
     } catch (error) {
       if (signal?.aborted && (error as LeaseholdError).code === 'aborted') throw abortedError('acquire', signal)
-      // The other thread has died, and the session with it: the wait may go on in another one.
+      // The other thread died, and the session with it: the acquire is retried in another session.
       if (this.#ended !== undefined && (error as LeaseholdError).code === 'unreachable') throw this.#ended
       throw error
     }
   }
 
   cancelAcquires(why: string): void {
-    this.#caller.tell('cancelAcquires', this.number, [why])
+    this.#host.notifySession(this.number, 'cancelAcquires', [why])
   }
 
   adopt(options: Parameters<EngineSession['adopt']>[0]): Promise<EngineGrant> {
@@ -88,7 +100,7 @@ export class RemoteSession implements EngineSession {
   release(hold: bigint, options: Parameters<EngineSession['release']>[1]): ReturnType<EngineSession['release']> {
     // With its own secret a hold can be released after its session.
     const outside = this.#ended !== undefined && options.secret !== undefined
-    if (outside) return this.#caller.call('release', [hold, options], { session: this.number })
+    if (outside) return this.#host.callSession(this.number, 'release', [hold, options])
     return this.#call('release', [hold, options])
   }
 
@@ -105,38 +117,42 @@ export class RemoteSession implements EngineSession {
     try {
       await this.#call('close', [timeoutMs])
     } finally {
-      this.end(new SessionEndedError('the session was closed by its owner'))
+      this.end(sessionClosedError())
     }
   }
 
   abandon(): void {
-    if (!this.#ended) this.#caller.tell('abandon', this.number, [])
-    this.end(new SessionEndedError('the session was abandoned: its deadline has passed here'))
+    if (!this.#ended) this.#host.notifySession(this.number, 'abandon', [])
+    this.end(sessionAbandonedError())
   }
 
   holdEnded(hold: bigint, reason: EndReason, text: string): void {
     if (!this.#ended) this.listener.holdEnded(hold, reason, text)
   }
 
-  sessionEnded(reason: EndReason | 'epoch-changed'): void {
+  sessionEnded(reason: SessionEndReason): void {
     const { listener } = this
-    this.end(new SessionEndedError(`the service has ended the session (${reason})`))
+    this.end(sessionEndedError(reason))
     listener.sessionEnded(reason)
   }
 
-  /** Nothing is sent or accepted from now on. What is open is answered by the other thread, or with its death. */
+  /** Nothing is sent or accepted from now on. Open calls are answered by the other thread, or fail when it dies. */
   end(error: LeaseholdError): void {
     if (this.#ended) return
     this.#ended = error
     this.listener = NO_LISTENER
-    this.#caller.forget(this)
+    this.#host.forget(this)
   }
 
-  async #call<T>(method: string, args: readonly unknown[], signal?: AbortSignal): Promise<T> {
+  async #call<Method extends SessionMethod>(
+    method: Method,
+    args: Parameters<SessionCalls[Method]>,
+    signal?: AbortSignal,
+  ): Promise<Awaited<ReturnType<SessionCalls[Method]>>> {
     if (this.#ended) throw this.#ended
     this.#open++
     try {
-      return await this.#caller.call<T>(method, args, { session: this.number, signal })
+      return await this.#host.callSession(this.number, method, args, signal)
     } finally {
       this.#open--
     }

@@ -1,13 +1,11 @@
-import type { LostReason } from '@leasehold/core'
+import { LOST_REASONS, type LostReason } from '@leasehold/core'
 
 const BYTES = 4 * 8
 const MONOTONIC = 0
 const WALL = 1
+/** The place of the reason in {@link LOST_REASONS}, from 1. */
 const ENDED = 2
 const CONGESTED = 3
-
-/** In the shared memory an end is its place in this list, from 1. */
-const ENDS: readonly LostReason[] = ['deadline', 'expired', 'stolen', 'moved', 'closed', 'epoch-changed']
 
 /**
  * What one thread knows of a session's lease, in memory that another thread reads at any moment, also after its event loop
@@ -43,11 +41,11 @@ export class SharedLease {
   }
 
   end(reason: LostReason): void {
-    Atomics.store(this.#cells, ENDED, BigInt(ENDS.indexOf(reason) + 1))
+    Atomics.store(this.#cells, ENDED, BigInt(LOST_REASONS.indexOf(reason) + 1))
   }
 
   get ended(): LostReason | undefined {
-    return ENDS[Number(Atomics.load(this.#cells, ENDED)) - 1]
+    return LOST_REASONS[Number(Atomics.load(this.#cells, ENDED)) - 1]
   }
 
   set congested(congested: boolean) {

@@ -8,7 +8,7 @@ import {
   VersionConflictError,
 } from '@leasehold/core'
 import type { EngineStatus } from '../engine.js'
-import type { EncodedError, EncodedStatus } from './port.js'
+import type { EncodedError, EncodedStatus } from './thread-protocol.js'
 
 export function encodeError(error: unknown): EncodedError {
   const known = error instanceof LeaseholdError

@@ -15,12 +15,12 @@ class ScriptedService implements Connector {
       buffered: 0,
       close() {},
       send: (messages) => {
-        for (const message of messages) this.take(message, say, events)
+        for (const message of messages) this.#take(message, say, events)
       },
     }
   }
 
-  private take(message: ClientMessage, say: (message: ServerMessage) => void, events: ChannelEvents): void {
+  #take(message: ClientMessage, say: (message: ServerMessage) => void, events: ChannelEvents): void {
     if (message.kind === 'hello') {
       return say({
         kind: 'welcome',

@@ -25,7 +25,7 @@ export class DirectMember extends MemoryMember {
     return { ...status, cluster, leaderUrl, role, member: 'm1', leader: 'm1' }
   }
 
-  protected override applying(commands: readonly Command[]): void {
+  override beforeApply(commands: readonly Command[]): void {
     this.log.push(...commands)
   }
 }

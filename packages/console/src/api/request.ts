@@ -1,31 +1,31 @@
 import type { Problem } from './types.js'
 
-/** The service answered, and refused. */
-export class Refusal extends Error {
+/** The service responded with an error. */
+export class RequestRefused extends Error {
   constructor(readonly problem: Problem) {
     super(problem.detail)
   }
 }
 
-/** Nothing came back, or nothing that the service would say. */
-export class Silence extends Error {}
+/** There was no response, or one that is not from the service. */
+export class NoResponse extends Error {}
 
-export interface Asking {
-  /** '' is the member that this page is from. */
+export interface RequestTarget {
+  /** URL of a member; '' for the member that served this page. */
   readonly base: string
   readonly key: string
 }
 
-const ANSWER_TIMEOUT_MS = 3_000
+const RESPONSE_TIMEOUT_MS = 3_000
 
-/** One request. Throws `Refusal` or `Silence`, nothing else. */
-export async function ask<T>(
-  { base, key }: Asking,
+/** Sends one request. @throws RequestRefused, NoResponse */
+export async function sendRequest<T>(
+  { base, key }: RequestTarget,
   path: string,
   options: { body?: unknown; timeoutMs?: number } = {},
 ): Promise<T> {
-  const { body, timeoutMs = ANSWER_TIMEOUT_MS } = options
-  const response = await answered(base + path, timeoutMs, {
+  const { body, timeoutMs = RESPONSE_TIMEOUT_MS } = options
+  const response = await fetchJson(base + path, timeoutMs, {
     method: body === undefined ? 'GET' : 'POST',
     headers: { ...credentials(key), ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -33,7 +33,7 @@ export async function ask<T>(
   return response as T
 }
 
-async function answered(url: string, timeoutMs: number, init: RequestInit): Promise<unknown> {
+async function fetchJson(url: string, timeoutMs: number, init: RequestInit): Promise<unknown> {
   let response: Response
   let answer: unknown
   try {
@@ -41,9 +41,9 @@ async function answered(url: string, timeoutMs: number, init: RequestInit): Prom
     answer = await response.json()
   } catch (error) {
     const late = error instanceof DOMException && error.name === 'TimeoutError'
-    throw new Silence(late ? `no answer within ${timeoutMs / 1000} s` : 'no connection')
+    throw new NoResponse(late ? `no response within ${timeoutMs / 1000} s` : 'no connection')
   }
-  if (!response.ok) throw new Refusal(problemFrom(response.status, answer))
+  if (!response.ok) throw new RequestRefused(problemFrom(response.status, answer))
   return answer
 }
 
@@ -51,7 +51,7 @@ export function credentials(key: string): Record<string, string> {
   return key === '' ? {} : { authorization: `Bearer ${key}` }
 }
 
-/** What a refusal says, also when something between the page and the service made it. */
+/** The problem of an error response, which may also come from a proxy between the page and the service. */
 export function problemFrom(status: number, answer: unknown): Problem {
   const { code, title, detail, hint } = (
     typeof answer === 'object' && answer !== null ? answer : {}
@@ -60,7 +60,7 @@ export function problemFrom(status: number, answer: unknown): Problem {
     status,
     code: code ?? 'unknown',
     title: title ?? `HTTP ${status}`,
-    detail: detail ?? `the service answered ${status}`,
+    detail: detail ?? `the service responded with ${status}`,
     ...(hint === undefined ? {} : { hint }),
   }
 }

@@ -1,4 +1,4 @@
-/* What the service answers, as far as the console shows it. Ids, tokens and versions are decimal strings. */
+/* The responses of the service, as far as the console shows them. Ids, tokens and versions are decimal strings. */
 
 export type Mode = 'exclusive' | 'shared' | { readonly permits: number }
 
@@ -46,34 +46,34 @@ export interface Session {
   readonly waiters: number
 }
 
-interface Every {
+interface CommonFields {
   readonly cluster: string
   readonly epoch: number
 }
 
-export interface LocksAnswer extends Every {
+export interface LocksResponse extends CommonFields {
   readonly held: readonly Held[]
   readonly pending: readonly Pending[]
   readonly delays: readonly Delay[]
   readonly sessions: readonly Session[]
   readonly next: string | null
-  /** Watch from here to see everything after this answer. */
+  /** A watch from this cursor delivers everything after this response. */
   readonly at: string
 }
 
-export interface RegisterFacts {
+export interface RegisterInfo {
   readonly key: string
   readonly version: string
   readonly lock?: string
   readonly bytes: number
 }
 
-export interface RegistersAnswer extends Every {
-  readonly registers: readonly RegisterFacts[]
+export interface RegistersResponse extends CommonFields {
+  readonly registers: readonly RegisterInfo[]
   readonly next: string | null
 }
 
-export interface RegisterAnswer extends Every {
+export interface RegisterResponse extends CommonFields {
   readonly key: string
   readonly version: string
   readonly lock?: string
@@ -83,10 +83,10 @@ export interface RegisterAnswer extends Every {
 
 export type Role = 'leader' | 'follower' | 'candidate' | 'learner' | 'stopped'
 
-export interface ClusterAnswer extends Every {
+export interface ClusterResponse extends CommonFields {
   readonly member: string
   readonly role: Role
-  /** Name of the leader that this member knows; '' for none. */
+  /** Name of the leader that this member knows; '' without one. */
   readonly leader: string
   readonly leaderUrl: string
   readonly url: string
@@ -100,12 +100,12 @@ export interface ClusterAnswer extends Every {
     readonly url: string
     readonly peer: string
     readonly role: 'voter' | 'learner'
-    /** Known to the leader alone. */
+    /** Only known to the leader. */
     readonly matchIndex?: number
   }[]
 }
 
-/** A refusal of the service. */
+/** An error response of the service. */
 export interface Problem {
   readonly status: number
   readonly code: string

@@ -1,4 +1,4 @@
-/** A span of time for people: at most two units. */
+/** Formats a duration with at most two units. */
 export function span(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds} s`
@@ -9,17 +9,17 @@ export function span(ms: number): string {
   return `${Math.floor(hours / 24)} d ${two(hours % 24)} h`
 }
 
-/** How long something took: short times exactly enough to compare them. */
+/** Formats how long something took; short times with one decimal, so that they can be compared. */
 export function took(ms: number): string {
   return ms < 9_950 ? `${(Math.max(0, ms) / 1000).toFixed(1)} s` : span(ms)
 }
 
-/** What is left of something. Rounded up: as long as there is anything left, it is not 0. */
+/** Formats a remaining time. Rounded up, so that it is 0 only when nothing remains. */
 export function left(ms: number): string {
   return span(Math.ceil(Math.max(0, ms) / 1000) * 1000)
 }
 
-/** A configured length, such as a TTL, as exactly as it was given. */
+/** Formats a configured duration, such as a TTL, without rounding. */
 export function length(ms: number): string {
   return ms < 60_000 && ms % 1000 !== 0 ? `${ms} ms` : span(ms)
 }
@@ -28,7 +28,7 @@ function two(value: number): string {
   return String(value).padStart(2, '0')
 }
 
-/** The time of day of an event, in the reader's zone. */
+/** Formats the time of day of an event, in the time zone of the browser. */
 export function timeOfDay(epochMs: number): string {
   const date = new Date(epochMs)
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`

@@ -1,16 +1,16 @@
 import type { HeldLock } from '../api/types.js'
 
-/** An event of the service, with when it came here. */
-export interface Seen {
+/** An event of the service, with the time when the page received it. */
+export interface SeenEvent {
   readonly number: number
   readonly kind: string
   readonly cursor: string
-  /** Date.now() when it came. */
+  /** Date.now() when it was received. */
   readonly at: number
   readonly data: EventData
 }
 
-/** The fields of all kinds; each kind has some of them. */
+/** The fields of all kinds of events; each kind has some of them. */
 export interface EventData {
   readonly hold?: string
   readonly locks?: readonly HeldLock[]
@@ -26,28 +26,28 @@ export interface EventData {
   readonly detail?: string
 }
 
-/** What an event is about: names of locks, a register, a session. */
-export function subjects({ data }: Seen): readonly string[] {
+/** The subjects of an event: names of locks, or the key of a register. */
+export function subjects({ data }: SeenEvent): readonly string[] {
   if (data.locks !== undefined) return data.locks.map((lock) => lock.name)
   if (data.names !== undefined) return data.names
   return data.key === undefined ? [] : [data.key]
 }
 
-/** One grant of a lock, as far as this page has seen it. */
-export interface GrantSeen {
+/** One grant of a lock, as far as this page observed it. */
+export interface ObservedGrant {
   readonly hold: string
   readonly token: string
   readonly client: string
-  /** Date.now() of the grant; undefined: before this page listened. */
+  /** Date.now() of the grant; undefined if it was before this page listened. */
   readonly from: number | undefined
   readonly to: number | undefined
-  /** Why it ended; undefined while it lasts. */
+  /** Why it ended; undefined while it is held. */
   readonly end: string | undefined
   readonly by: string
 }
 
-/** What was said of a hold when its grant was not seen. */
-export interface HeldBefore {
+/** A hold that was granted before the page listened. */
+export interface EarlierHold {
   readonly hold: string
   readonly token: string
   readonly client: string
@@ -56,11 +56,15 @@ export interface HeldBefore {
 }
 
 /**
- * The grants of one lock, newest first. `events` in the order in which they came; `before`: holds of the lock that were
- * there when the page came to it.
+ * The grants of one lock, newest first. `events` are in the order of their arrival; `before` are the holds of the lock that
+ * existed when the page was opened.
  */
-export function grantsOf(name: string, events: readonly Seen[], before: readonly HeldBefore[] = []): GrantSeen[] {
-  const grants = new Map<string, GrantSeen>(
+export function grantsOf(
+  name: string,
+  events: readonly SeenEvent[],
+  before: readonly EarlierHold[] = [],
+): ObservedGrant[] {
+  const grants = new Map<string, ObservedGrant>(
     before.map((one) => [one.hold, { ...one, to: undefined, end: undefined, by: '' }]),
   )
   for (const { kind, at, data } of events) {
@@ -88,23 +92,23 @@ export function grantsOf(name: string, events: readonly Seen[], before: readonly
   return [...grants.values()].reverse()
 }
 
-/** Keeps the newest `most`. */
-export function appended<T>(list: readonly T[], more: readonly T[], most: number): readonly T[] {
+/** Appends, and keeps the newest `most` elements. */
+export function appendBounded<T>(list: readonly T[], more: readonly T[], most: number): readonly T[] {
   const all = [...list, ...more]
   return all.length > most ? all.slice(all.length - most) : all
 }
 
-/** An event in words, without its subject. */
-export function eventText({ kind, data }: Seen): string {
+/** Describes an event without its subject. */
+export function eventText({ kind, data }: SeenEvent): string {
   switch (kind) {
     case 'held':
       return `held by ${data.client || `session ${data.session}`} with token ${data.locks?.[0]?.token ?? '?'}`
     case 'freed':
       return `${data.reason}${data.actor ? ` by ${data.actor}` : ''}${data.text ? `: ${data.text}` : ''}`
     case 'queued':
-      return `session ${data.session} waits`
+      return `session ${data.session} is waiting`
     case 'unqueued':
-      return `session ${data.session} waits no longer: ${data.reason}`
+      return `session ${data.session} stopped waiting: ${data.reason}`
     case 'sessionOpened':
       return `${data.client || 'a client'} opened session ${data.session}`
     case 'sessionEnded':
@@ -114,9 +118,9 @@ export function eventText({ kind, data }: Seen): string {
     case 'deleted':
       return `deleted at version ${data.version}`
     case 'gap':
-      return 'events are missing here: they came while nobody listened'
+      return 'events are missing here: they occurred while the page was not listening'
     case 'epoch-changed':
-      return 'the service went on in another epoch: every hold before has ended'
+      return 'the service was restored into another epoch: all earlier holds have ended'
     default:
       return data.detail ?? ''
   }

@@ -1,12 +1,12 @@
-import type { ClusterAnswer, Role } from '../api/types.js'
+import type { ClusterResponse, Role } from '../api/types.js'
 
-/** Seconds of history that the charts show. */
+/** Length of the history in the charts. */
 export const SAMPLES_MAX = 120
 
 export interface Sample {
   readonly at: number
   readonly applied: number
-  /** Entries behind the highest commit that anybody told; undefined when the member did not answer. */
+  /** Entries behind the highest commit index of any member; undefined when the member did not respond. */
   readonly lag: number | undefined
   readonly rttMs: number
 }
@@ -15,65 +15,66 @@ export interface MemberRow {
   readonly name: string
   readonly url: string
   readonly kind: 'voter' | 'learner'
-  /** What it said last. */
-  readonly said: ClusterAnswer | undefined
-  /** It answered the last time it was asked. */
-  readonly answers: boolean
-  /** When it answered last, of the monotonic clock. */
-  readonly heard: number | undefined
+  /** Its latest response. */
+  readonly status: ClusterResponse | undefined
+  /** Whether it responded to the latest request. */
+  readonly isResponding: boolean
+  /** When it last responded, on the monotonic clock. */
+  readonly lastSeen: number | undefined
   readonly samples: readonly Sample[]
 }
 
-export interface Told {
+/** The result of one request to a member. */
+export interface PollResult {
   readonly name: string
-  readonly answer: ClusterAnswer | undefined
+  readonly status: ClusterResponse | undefined
   readonly rttMs: number
 }
 
-/** The members, after all were asked once more at `now`. Members that the cluster no longer has are left out. */
-export function afterRound(rows: readonly MemberRow[], told: readonly Told[], now: number): MemberRow[] {
-  const answers = told.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))
-  const newest = answers.reduce<ClusterAnswer | undefined>(
+/** Updates the members with the results of a poll at `now`. Members that the cluster no longer has are removed. */
+export function afterPoll(rows: readonly MemberRow[], results: readonly PollResult[], now: number): MemberRow[] {
+  const responses = results.flatMap(({ status }) => (status === undefined ? [] : [status]))
+  const newest = responses.reduce<ClusterResponse | undefined>(
     (best, one) => (best === undefined || one.appliedIndex > best.appliedIndex ? one : best),
     undefined,
   )
-  if (newest === undefined) return rows.map((row) => withSample({ ...row, answers: false }, now, 0, 0))
-  const commit = Math.max(...answers.map((one) => one.commitIndex))
+  if (newest === undefined) return rows.map((row) => withSample({ ...row, isResponding: false }, now, 0, 0))
+  const commit = Math.max(...responses.map((one) => one.commitIndex))
   const listed = newest.members ?? [{ name: newest.member, url: newest.url, role: 'voter' as const }]
   return listed.map(({ name, url, role }) => {
     const known = rows.find((row) => row.name === name)
-    const heard = told.find((one) => one.name === name)
-    const said = heard?.answer ?? known?.said
-    const isHere = heard?.answer !== undefined
+    const result = results.find((one) => one.name === name)
+    const status = result?.status ?? known?.status
+    const isResponding = result?.status !== undefined
     const row = {
       name,
       url,
       kind: role,
-      said,
-      answers: isHere,
-      heard: isHere ? now : known?.heard,
+      status,
+      isResponding,
+      lastSeen: isResponding ? now : known?.lastSeen,
       samples: known?.samples ?? [],
     }
-    return withSample(row, now, commit, heard?.rttMs ?? 0)
+    return withSample(row, now, commit, result?.rttMs ?? 0)
   })
 }
 
 function withSample(row: MemberRow, at: number, commit: number, rttMs: number): MemberRow {
-  const applied = row.said?.appliedIndex ?? 0
-  const lag = row.answers ? Math.max(0, commit - applied) : undefined
+  const applied = row.status?.appliedIndex ?? 0
+  const lag = row.isResponding ? Math.max(0, commit - applied) : undefined
   return { ...row, samples: [...row.samples, { at, applied, lag, rttMs }].slice(-SAMPLES_MAX) }
 }
 
-/** Who leads: the leader of the highest term among those that answer. */
-export function leaderOf(rows: readonly MemberRow[]): ClusterAnswer | undefined {
-  let best: ClusterAnswer | undefined
-  for (const { said, answers } of rows) {
-    if (answers && said?.role === 'leader' && said.term >= (best?.term ?? 0)) best = said
+/** The leader of the highest term among the members that respond. */
+export function leaderOf(rows: readonly MemberRow[]): ClusterResponse | undefined {
+  let best: ClusterResponse | undefined
+  for (const { status, isResponding } of rows) {
+    if (isResponding && status?.role === 'leader' && status.term >= (best?.term ?? 0)) best = status
   }
   return best
 }
 
-/** Entries applied per second between samples; undefined where the member did not answer. */
+/** Entries applied per second between samples; undefined where the member did not respond. */
 export function rates(samples: readonly Sample[]): (number | undefined)[] {
   return samples.slice(1).map((sample, i) => {
     const before = samples[i] as Sample
@@ -82,7 +83,7 @@ export function rates(samples: readonly Sample[]): (number | undefined)[] {
   })
 }
 
-/** The role to show; nobody knows that of a member that does not answer. */
+/** The role to show; that of a member that does not respond is unknown. */
 export function roleText(row: MemberRow): Role | 'no answer' {
-  return row.answers && row.said !== undefined ? row.said.role : 'no answer'
+  return row.isResponding && row.status !== undefined ? row.status.role : 'no answer'
 }

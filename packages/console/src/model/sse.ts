@@ -1,15 +1,15 @@
 /** One server-sent event. */
-export interface Sent {
+export interface SseEvent {
   readonly kind: string
   readonly id: string
   readonly data: string
 }
 
-/** Takes a stream of server-sent events apart, however it was cut into pieces. */
+/** Parses a stream of server-sent events, whatever its chunk boundaries. */
 export class SseParser {
   #rest = ''
 
-  push(piece: string): Sent[] {
+  push(piece: string): SseEvent[] {
     const blocks = (this.#rest + piece).split('\n\n')
     this.#rest = blocks.pop() ?? ''
     return blocks.flatMap((block) => {

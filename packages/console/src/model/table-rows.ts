@@ -1,7 +1,7 @@
-import type { HeldLock, LocksAnswer, Mode } from '../api/types.js'
-import type { Estimates } from './estimates.js'
+import type { HeldLock, LocksResponse, Mode } from '../api/types.js'
+import type { MomentEstimates } from './moment-estimates.js'
 
-/** A hold of one lock. Moments are of this machine's monotonic clock, in ms. */
+/** A hold of one lock. Moments are on the local monotonic clock, in ms. */
 export interface HoldRow {
   readonly hold: string
   readonly lock: HeldLock
@@ -11,7 +11,7 @@ export interface HoldRow {
   readonly client: string
   readonly persistent: boolean
   readonly since: number
-  /** Undefined: it has no deadline. */
+  /** Undefined without a deadline. */
   readonly until: number | undefined
   readonly ttlMs: number | undefined
   readonly data: string
@@ -24,7 +24,7 @@ export interface WaiterRow {
   readonly mode: Mode
   readonly names: readonly string[]
   readonly since: number
-  /** When it gives up; undefined: never. */
+  /** When it times out; undefined: never. */
   readonly until: number | undefined
 }
 
@@ -50,37 +50,38 @@ export interface LockRow {
   readonly delays: readonly DelayRow[]
 }
 
-/** What one answer said, arranged for the pages. */
-export interface Picture {
+/** One response, arranged for the pages. */
+export interface LocksSnapshot {
   readonly locks: readonly LockRow[]
   readonly sessions: readonly SessionRow[]
   readonly holds: number
   readonly waiters: number
-  /** There is more than this answer has. */
+  /** Whether the service has more than this response contains. */
   readonly partial: boolean
   readonly cluster: string
   readonly epoch: number
 }
 
-interface Growing {
+interface MutableLockRow {
   name: string
   holds: HoldRow[]
   queue: WaiterRow[]
   delays: DelayRow[]
 }
 
-/** Arranges an answer that came at `now`. */
-export function arrange(answer: LocksAnswer, now: number, estimates: Estimates): Picture {
-  const locks = new Map<string, Growing>()
-  const of = (name: string): Growing => {
+/** Arranges a response that was received at `now`. */
+export function arrange(answer: LocksResponse, now: number, estimates: MomentEstimates): LocksSnapshot {
+  const locks = new Map<string, MutableLockRow>()
+  const of = (name: string): MutableLockRow => {
     const known = locks.get(name) ?? { name, holds: [], queue: [], delays: [] }
     locks.set(name, known)
     return known
   }
   const ttls = new Map(answer.sessions.map((one) => [one.session, one.ttlMs]))
-  const moment = (key: string, told: number | null) => (told === null ? undefined : estimates.tell(key, now + told))
+  const moment = (key: string, remaining: number | null) =>
+    remaining === null ? undefined : estimates.update(key, now + remaining)
   for (const one of answer.held) {
-    const since = estimates.tell(`since ${one.hold}`, now - one.ageMs)
+    const since = estimates.update(`since ${one.hold}`, now - one.ageMs)
     const until = moment(`until ${one.hold}`, one.remainingMs)
     const names = one.locks.map((lock) => lock.name)
     const { hold, session, client, persistent } = one
@@ -92,8 +93,8 @@ export function arrange(answer: LocksAnswer, now: number, estimates: Estimates):
   }
   for (const one of answer.pending) {
     const key = `${one.session}/${one.request}`
-    const since = estimates.tell(`queued ${key}`, now - one.waitingMs)
-    const until = moment(`gives up ${key}`, one.remainingMs)
+    const since = estimates.update(`queued ${key}`, now - one.waitingMs)
+    const until = moment(`times out ${key}`, one.remainingMs)
     const names = one.locks.map((lock) => lock.name)
     const { session, client } = one
     for (const { name, mode } of one.locks) of(name).queue.push({ key, session, client, mode, names, since, until })
@@ -102,7 +103,7 @@ export function arrange(answer: LocksAnswer, now: number, estimates: Estimates):
     of(name).delays.push({ mode, slot, until: now + remainingMs })
   }
   const sessions = answer.sessions.map(({ session, client, ttlMs, remainingMs, holds, waiters }) => {
-    const until = estimates.tell(`session ${session}`, now + remainingMs)
+    const until = estimates.update(`session ${session}`, now + remainingMs)
     return { session, client, ttlMs, until, holds, waiters }
   })
   estimates.end()
@@ -118,8 +119,8 @@ export function arrange(answer: LocksAnswer, now: number, estimates: Estimates):
 }
 
 /**
- * What a search text asks the service for: the path before its last slash, as a prefix of whole segments; '' without a
- * slash. The rest is looked for in what came back.
+ * The prefix for which a search text queries the service: the path before its last slash, in whole segments; '' without a
+ * slash. The remaining text filters the response.
  */
 export function prefixOf(search: string): string {
   const text = search.trim()

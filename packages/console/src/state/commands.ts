@@ -1,15 +1,15 @@
 import { signal } from '@preact/signals'
-import { ask } from '../api/request.js'
+import { sendRequest } from '../api/request.js'
 import { leaderBase } from './cluster.js'
-import { locksLoop } from './locks.js'
+import { locksPoller } from './locks.js'
 import { actor, apiKey } from './settings.js'
 
 const COMMAND_TIMEOUT_MS = 15_000
 
-/** Something that ends what belongs to others: it is asked for first, with a reason. */
+/** A command that ends a hold or session of a client: the console asks for confirmation and a reason first. */
 export interface Intent {
   readonly title: string
-  /** What it is about, such as the lock's name. */
+  /** Its subject, such as the name of the lock. */
   readonly subject: string
   readonly facts: readonly (readonly [what: string, value: string])[]
   readonly consequence: string
@@ -20,25 +20,25 @@ export interface Intent {
 }
 
 export const intent = signal<Intent | undefined>(undefined)
-/** What was done last, in words. */
+/** The result of the last command. */
 export const notice = signal('')
 
 const NOTICE_MS = 8_000
-let forgetting: ReturnType<typeof setTimeout> | undefined
+let hiding: ReturnType<typeof setTimeout> | undefined
 
-export function tell(text: string): void {
+export function showNotice(text: string): void {
   notice.value = text
-  clearTimeout(forgetting)
-  forgetting = setTimeout(() => (notice.value = ''), NOTICE_MS)
+  clearTimeout(hiding)
+  hiding = setTimeout(() => (notice.value = ''), NOTICE_MS)
 }
 
-/** Does it, on the leader. Throws `Refusal` or `Silence`. */
-export async function carryOut({ path, body, done }: Intent, reason: string): Promise<void> {
-  const who = path === '/v1/steal' ? { actor: actor.value.trim() || 'console' } : {}
-  await ask({ base: leaderBase.value, key: apiKey.value }, path, {
-    body: { ...body, reason, ...who },
+/** Executes the command on the leader. @throws RequestRefused, NoResponse */
+export async function executeIntent({ path, body, done }: Intent, reason: string): Promise<void> {
+  const attribution = path === '/v1/steal' ? { actor: actor.value.trim() || 'console' } : {}
+  await sendRequest({ base: leaderBase.value, key: apiKey.value }, path, {
+    body: { ...body, reason, ...attribution },
     timeoutMs: COMMAND_TIMEOUT_MS,
   })
-  tell(done)
-  locksLoop.wake()
+  showNotice(done)
+  locksPoller.wake()
 }

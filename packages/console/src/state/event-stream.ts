@@ -1,44 +1,44 @@
 import { effect, signal } from '@preact/signals'
 import { credentials, problemFrom } from '../api/request.js'
 import { backOffMs } from '../model/back-off.js'
-import { appended, type EventData, type Seen } from '../model/events.js'
-import { type Sent, SseParser } from '../model/sse.js'
+import { appendBounded, type EventData, type SeenEvent } from '../model/events.js'
+import { type SseEvent, SseParser } from '../model/sse.js'
 import { prefixOf } from '../model/table-rows.js'
 import { base } from './cluster.js'
-import { locksLoop } from './locks.js'
+import { locksPoller } from './locks.js'
 import { place, search } from './route.js'
-import { apiKey, keyRefused, locked } from './settings.js'
+import { apiKey, onKeyRejected, locked } from './settings.js'
 
-/** Events that this page remembers. */
+/** Events that this page keeps. */
 export const EVENTS_MAX = 2_000
 
-/** The service says something at least every 15 s. */
+/** Longer than the heartbeat interval of the service, which is 15 s. */
 const SILENCE_MS = 40_000
-/** A page that nobody looks at gives its connection back; browsers have few of them per service. */
+/** A page that is hidden for this long closes its connection: browsers allow only a few per origin. */
 const HIDDEN_MS = 60_000
 const FLUSH_MS = 250
 
-export const events = signal<readonly Seen[]>([])
-/** Since when this page listens, Date.now(). */
+export const events = signal<readonly SeenEvent[]>([])
+/** Date.now() when this page started to listen. */
 export const listeningSince = signal(Date.now())
-/** Whether the stream is open now. */
+/** Whether the stream is open. */
 export const listening = signal(false)
 
 let last = ''
 let count = 0
 let failures = 0
-/** This key may not watch the whole service: only what is looked at. */
+/** The key may not watch the whole service, so only what the page shows is watched. */
 let narrow = false
 let stream: AbortController | undefined
 let timer: ReturnType<typeof setTimeout> | undefined
-let waiting: Seen[] = []
+let unflushed: SeenEvent[] = []
 
 function prefix(): string {
   if (!narrow) return ''
   return place.value.page === 'locks' && place.value.name !== '' ? place.value.name : prefixOf(search.value)
 }
 
-/** Opens the stream, anew when there is one. */
+/** Opens the stream, or reopens it. */
 export function listen(): void {
   stream?.abort()
   clearTimeout(timer)
@@ -49,13 +49,13 @@ export function listen(): void {
 
 async function follow(own: AbortController): Promise<void> {
   const key = apiKey.value
-  let quiet: ReturnType<typeof setTimeout> | undefined
-  const heard = () => {
-    clearTimeout(quiet)
-    quiet = setTimeout(() => own.abort(), SILENCE_MS)
+  let timeout: ReturnType<typeof setTimeout> | undefined
+  const restartTimeout = () => {
+    clearTimeout(timeout)
+    timeout = setTimeout(() => own.abort(), SILENCE_MS)
   }
   try {
-    heard()
+    restartTimeout()
     const from = last === '' ? '' : `&from=${encodeURIComponent(last)}`
     const url = `${base.value}/v1/watch?prefix=${encodeURIComponent(prefix())}${from}`
     const response = await fetch(url, { headers: credentials(key), signal: own.signal, cache: 'no-store' })
@@ -66,53 +66,53 @@ async function follow(own: AbortController): Promise<void> {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) break
-      heard()
+      restartTimeout()
       failures = 0
-      take(parser.push(value))
+      receive(parser.push(value))
     }
   } catch {
-    // Opened again below. That there is no connection is told by the question for the state.
+    // Reopened below. The poll of the state reports a lost connection.
   } finally {
-    clearTimeout(quiet)
+    clearTimeout(timeout)
     if (stream === own) {
       listening.value = false
       stream = undefined
-      again()
+      reopenLater()
     }
   }
 }
 
 function onRefused(status: number, answer: unknown, key: string): void {
   const problem = problemFrom(status, answer)
-  if (status === 401) keyRefused(key, problem)
+  if (status === 401) onKeyRejected(key, problem)
   else if (status === 403) narrow = true
-  // A cursor that this member does not understand any more.
+  // This member does not accept the cursor.
   else if (status === 400) last = ''
 }
 
-function again(): void {
+function reopenLater(): void {
   failures++
   timer = setTimeout(listen, backOffMs(failures))
 }
 
-function take(sent: readonly Sent[]): void {
+function receive(sent: readonly SseEvent[]): void {
   if (sent.length === 0) return
   const at = Date.now()
   for (const { kind, id, data } of sent) {
     last = id
-    waiting.push({ number: ++count, kind, cursor: id, at, data: JSON.parse(data) as EventData })
+    unflushed.push({ number: ++count, kind, cursor: id, at, data: JSON.parse(data) as EventData })
   }
-  if (waiting.length === sent.length) setTimeout(flush, FLUSH_MS)
-  locksLoop.wake()
+  if (unflushed.length === sent.length) setTimeout(flush, FLUSH_MS)
+  locksPoller.wake()
 }
 
 function flush(): void {
-  events.value = appended(events.value, waiting, EVENTS_MAX)
-  waiting = []
+  events.value = appendBounded(events.value, unflushed, EVENTS_MAX)
+  unflushed = []
 }
 
-/** A new key, or another member, means a new stream; it goes on behind the last event. */
-export function followFeed(): void {
+/** Opens the stream, and reopens it for another key or member; it resumes after the last event. */
+export function startEventStream(): void {
   effect(() => {
     void [base.value, apiKey.value, locked.value]
     narrow = false

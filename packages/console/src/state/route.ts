@@ -5,11 +5,11 @@ export type PageName = (typeof PAGES)[number]
 
 export interface Place {
   readonly page: PageName
-  /** The lock or register that is shown; '' for the list. */
+  /** Name of the shown lock or register; '' for the list. */
   readonly name: string
 }
 
-/** A place as the part of the address behind `#`: names are text of any kind, so they are percent-encoded. */
+/** The fragment of the URL for a place. Names are arbitrary text, so they are percent-encoded. */
 export function hrefOf(page: PageName, name = ''): string {
   return `#/${page}${name === '' ? '' : `/${encodeURIComponent(name)}`}`
 }

@@ -1,8 +1,8 @@
 import { effect, signal } from '@preact/signals'
 import type { Problem } from '../api/types.js'
 
-/** Where something is kept; a browser may refuse it, and then it lasts as long as the page. */
-function kept(storage: () => Storage, name: string): { get(): string; set(value: string): void } {
+/** A stored setting. If the browser denies access to the storage, it lasts as long as the page. */
+function storedSetting(storage: () => Storage, name: string): { get(): string; set(value: string): void } {
   return {
     get() {
       try {
@@ -16,35 +16,35 @@ function kept(storage: () => Storage, name: string): { get(): string; set(value:
         if (value === '') storage().removeItem(name)
         else storage().setItem(name, value)
       } catch {
-        // Without storage the choice is forgotten with the page.
+        // Without storage, the setting is lost when the page is closed.
       }
     },
   }
 }
 
-// The key goes with the tab: it is never written where another tab, or tomorrow's user, finds it.
-const keptKey = kept(() => sessionStorage, 'leasehold-key')
-const keptTheme = kept(() => localStorage, 'leasehold-theme')
-const keptActor = kept(() => localStorage, 'leasehold-actor')
+// The key is stored per tab, where neither another tab nor the next user of the browser can read it.
+const storedKey = storedSetting(() => sessionStorage, 'leasehold-key')
+const storedTheme = storedSetting(() => localStorage, 'leasehold-theme')
+const storedActor = storedSetting(() => localStorage, 'leasehold-actor')
 
-export const apiKey = signal(keptKey.get())
-/** Credentials are asked for, and there are none, or wrong ones. */
+export const apiKey = signal(storedKey.get())
+/** Set while the service requires credentials, and there are none or invalid ones. */
 export const locked = signal<Problem | undefined>(undefined)
 
-/** A key was refused. That is of no interest any more when another one was given meanwhile. */
-export function keyRefused(key: string, problem: Problem): void {
+/** Handles the rejection of a key, unless another key has been set since. */
+export function onKeyRejected(key: string, problem: Problem): void {
   if (key === apiKey.value) locked.value = problem
 }
 
-export const actor = signal(keptActor.get())
-/** '' follows the system. */
-export const theme = signal<'' | 'light' | 'dark'>(keptTheme.get() as '' | 'light' | 'dark')
+export const actor = signal(storedActor.get())
+/** '' uses the theme of the system. */
+export const theme = signal<'' | 'light' | 'dark'>(storedTheme.get() as '' | 'light' | 'dark')
 
 export function keepSettings(): void {
-  effect(() => keptKey.set(apiKey.value))
-  effect(() => keptActor.set(actor.value))
+  effect(() => storedKey.set(apiKey.value))
+  effect(() => storedActor.set(actor.value))
   effect(() => {
-    keptTheme.set(theme.value)
+    storedTheme.set(theme.value)
     if (theme.value === '') delete document.documentElement.dataset.theme
     else document.documentElement.dataset.theme = theme.value
   })

@@ -1,39 +1,39 @@
 import { apiKey, keepSettings, locked } from './settings.js'
-import { clusterDenied, clusterLoop } from './cluster.js'
-import { followFeed } from './event-stream.js'
+import { clusterDenied, clusterPoller } from './cluster.js'
+import { startEventStream } from './event-stream.js'
 import { now, refused, startClock } from './health.js'
-import { locksLoop, wakeOnChanges } from './locks.js'
-import { followRegisters } from './registers.js'
+import { locksPoller, startLocks } from './locks.js'
+import { startRegisters } from './registers.js'
 import { followAddress, place } from './route.js'
 
-/** Everything that goes on while the page is open. */
+/** Starts everything that runs while the page is open. */
 export function start(): void {
   keepSettings()
   followAddress()
   startClock()
-  wakeOnChanges()
-  followFeed()
-  followRegisters()
-  place.subscribe(() => clusterLoop.wake())
+  startLocks()
+  startEventStream()
+  startRegisters()
+  place.subscribe(() => clusterPoller.wake())
   document.addEventListener('visibilitychange', () => {
     if (document.hidden) return
     now.value = performance.now()
-    tryNow()
+    retryNow()
   })
-  addEventListener('online', tryNow)
+  addEventListener('online', retryNow)
 }
 
-/** Does not wait for the next try. */
-export function tryNow(): void {
-  locksLoop.wake()
-  clusterLoop.wake()
+/** Retries immediately. */
+export function retryNow(): void {
+  locksPoller.wake()
+  clusterPoller.wake()
 }
 
-/** Goes on with another key; '' without one. */
-export function takeKey(key: string): void {
+/** Sets the API key; '' removes it. */
+export function setApiKey(key: string): void {
   locked.value = undefined
   refused.value = undefined
   clusterDenied.value = undefined
   apiKey.value = key
-  tryNow()
+  retryNow()
 }

@@ -1,22 +1,22 @@
 import { useSignalEffect } from '@preact/signals'
 import type { JSX } from 'preact'
-import { ClusterPage } from '../pages/cluster.js'
-import { EventsPage } from '../pages/events.js'
-import { LockPage } from '../pages/lock.js'
-import { LocksPage } from '../pages/locks.js'
-import { RegisterPage } from '../pages/register.js'
-import { RegistersPage } from '../pages/registers.js'
-import { SessionsPage } from '../pages/sessions.js'
+import { ClusterPage } from '../pages/cluster-page.js'
+import { EventsPage } from '../pages/events-page.js'
+import { LockPage } from '../pages/lock-page.js'
+import { LocksPage } from '../pages/locks-page.js'
+import { RegisterPage } from '../pages/register-page.js'
+import { RegistersPage } from '../pages/registers-page.js'
+import { SessionsPage } from '../pages/sessions-page.js'
 import { notice } from '../state/commands.js'
 import { health } from '../state/health.js'
-import { picture } from '../state/locks.js'
+import { snapshot } from '../state/locks.js'
 import { place } from '../state/route.js'
 import { locked } from '../state/settings.js'
 import { Banner } from './banner.js'
 import { Header } from './header.js'
 import { IntentDialog } from './intent-dialog.js'
 import { KeyPanel } from './key-panel.js'
-import { HelpDialog } from './help.js'
+import { HelpDialog } from './help-dialog.js'
 import { useKeyboard } from './keyboard.js'
 
 function Page(): JSX.Element {
@@ -39,7 +39,7 @@ function Page(): JSX.Element {
 export function App(): JSX.Element {
   useKeyboard()
   useSignalEffect(() => {
-    const held = picture.value?.holds
+    const held = snapshot.value?.holds
     const state = health.value === 'live' ? '' : '⚠ '
     document.title = `${state}${held === undefined ? '' : `${held} held · `}Leasehold`
   })
@@ -63,7 +63,7 @@ export function App(): JSX.Element {
   )
 }
 
-/** The address is for places of the console, so this one is gone to by hand. */
+/** Moves the focus itself, because the fragment of the URL is used for the pages of the console. */
 function skip(event: Event): void {
   event.preventDefault()
   document.getElementById('main')?.focus()

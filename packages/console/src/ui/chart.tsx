@@ -3,13 +3,13 @@ import type { JSX } from 'preact'
 const WIDTH = 120
 const HEIGHT = 28
 
-/** A small chart of the last values, the newest at the right. Undefined: nothing was known, and nothing is drawn. */
+/** A small chart of the latest values, the newest at the right. Undefined values leave a gap. */
 export function Chart(props: {
   values: readonly (number | undefined)[]
   label: string
-  /** Places of the axis, however many values there are yet. */
+  /** Length of the axis, even with fewer values. */
   length: number
-  /** The axis ends here at least, so that noise looks like noise. */
+  /** The minimal end of the axis, so that noise stays small. */
   least: number
   format: (value: number) => string
 }): JSX.Element {
@@ -48,7 +48,7 @@ export function Chart(props: {
   )
 }
 
-/** Runs of known values as points: place on the axis, and value. */
+/** Runs of known values as points: position on the axis, and value. */
 function pieces(values: readonly (number | undefined)[], length: number): [x: number, value: number][][] {
   const found: [number, number][][] = [[]]
   values.forEach((value, i) => {

@@ -1,11 +1,11 @@
 import type { JSX } from 'preact'
-import { asked, base, leader } from '../state/cluster.js'
-import { health, toldAt } from '../state/health.js'
-import { picture } from '../state/locks.js'
+import { queriedMember, base, leader } from '../state/cluster.js'
+import { health, updatedAt } from '../state/health.js'
+import { snapshot } from '../state/locks.js'
 import { hrefOf, type PageName, PAGES, place } from '../state/route.js'
 import { apiKey, locked, theme, toggleTheme } from '../state/settings.js'
-import { takeKey } from '../state/start.js'
-import { helpShown } from './help.js'
+import { setApiKey } from '../state/start.js'
+import { isHelpShown } from './help-dialog.js'
 import { Since } from './times.js'
 
 const TITLES: Readonly<Record<PageName, string>> = {
@@ -16,7 +16,7 @@ const TITLES: Readonly<Record<PageName, string>> = {
   events: 'Events',
 }
 
-/** Name, pages, and how the connection is. */
+/** The navigation, and the state of the connection. */
 export function Header(): JSX.Element {
   return (
     <header class="top">
@@ -43,7 +43,7 @@ export function Header(): JSX.Element {
       <Connection />
       <div class="tools">
         {apiKey.value !== '' && (
-          <button type="button" class="quiet" onClick={() => takeKey('')}>
+          <button type="button" class="quiet" onClick={() => setApiKey('')}>
             Forget key
           </button>
         )}
@@ -69,11 +69,11 @@ export function Header(): JSX.Element {
 }
 
 function showHelp(): void {
-  helpShown.value = true
+  isHelpShown.value = true
 }
 
 function Count({ page }: { page: PageName }): JSX.Element | null {
-  const known = picture.value
+  const known = snapshot.value
   if (known === undefined || (page !== 'locks' && page !== 'sessions')) return null
   if (place.value.page === 'locks' && (place.value.name !== '' || page === 'sessions')) return null
   const value = page === 'locks' ? known.locks.filter((lock) => lock.holds.length > 0).length : known.sessions.length
@@ -85,7 +85,7 @@ function Count({ page }: { page: PageName }): JSX.Element | null {
   )
 }
 
-const WORDS = {
+const STATE_TEXTS = {
   locked: 'Key needed',
   connecting: 'Connecting',
   live: 'Live',
@@ -93,21 +93,22 @@ const WORDS = {
   leaderless: 'No leader',
 } as const
 
-/** Whether what is shown is what is. */
+/** The state of the connection, and thus whether the page is up to date. */
 function Connection(): JSX.Element {
   const state = locked.value === undefined ? health.value : 'locked'
-  const via = state === 'live' && base.value !== '' && asked.value !== undefined ? ` via ${asked.value.name}` : ''
+  const via =
+    state === 'live' && base.value !== '' && queriedMember.value !== undefined ? ` via ${queriedMember.value.name}` : ''
   const led = leader.value === undefined ? '' : `, leader ${leader.value.member}`
   return (
-    <p class="connection" data-state={state} title={state === 'live' ? `asked once a second${via}${led}` : undefined}>
+    <p class="connection" data-state={state} title={state === 'live' ? `polled once a second${via}${led}` : undefined}>
       <span class="dot" aria-hidden="true" />
       <span role="status">
-        {WORDS[state]}
+        {STATE_TEXTS[state]}
         {via}
       </span>
-      {state === 'stale' && toldAt.value !== undefined && (
+      {state === 'stale' && updatedAt.value !== undefined && (
         <span class="soft">
-          <Since moment={toldAt.value} ongoing />
+          <Since moment={updatedAt.value} ongoing />
         </span>
       )}
     </p>

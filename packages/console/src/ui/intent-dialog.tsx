@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { JSX } from 'preact'
-import { Refusal } from '../api/request.js'
-import { carryOut, type Intent, intent } from '../state/commands.js'
+import type { JSX, RefObject } from 'preact'
+import { RequestRefused } from '../api/request.js'
+import { executeIntent, type Intent, intent } from '../state/commands.js'
 import { actor } from '../state/settings.js'
 
 const REASON_MAX = 200
 
-/** Asks before it takes something from somebody: says from whom, and wants a reason. */
+/** Asks for confirmation and a reason before a command ends a hold or session of a client. */
 export function IntentDialog(): JSX.Element | null {
   const wanted = intent.value
   return wanted === undefined ? null : <Dialog wanted={wanted} key={wanted.body.hold ?? wanted.subject} />
@@ -16,11 +16,9 @@ function close(): void {
   intent.value = undefined
 }
 
-function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
+/** A modal dialog that restores the focus when it is closed. */
+function useModal(): RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [reason, setReason] = useState('')
-  const [problem, setProblem] = useState('')
-  const [busy, setBusy] = useState(false)
   useEffect(() => {
     const before = document.activeElement
     dialog.current?.showModal()
@@ -28,13 +26,21 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
       if (before instanceof HTMLElement && before.isConnected) before.focus()
     }
   }, [])
+  return dialog
+}
+
+function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
+  const dialog = useModal()
+  const [reason, setReason] = useState('')
+  const [problem, setProblem] = useState('')
+  const [busy, setBusy] = useState(false)
   const submit = async (event: Event) => {
     event.preventDefault()
     if (reason.trim() === '' || busy) return
     setBusy(true)
     setProblem('')
     try {
-      await carryOut(wanted, reason.trim())
+      await executeIntent(wanted, reason.trim())
       close()
     } catch (error) {
       setProblem(problemText(error as Error))
@@ -55,7 +61,7 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
           ))}
         </dl>
         <p class="warning">{wanted.consequence}</p>
-        <label for="reason">Reason (the holder, the events and the audit will show it)</label>
+        <label for="reason">Reason (shown to the holder, in the events and in the audit log)</label>
         <input
           id="reason"
           autofocus
@@ -65,19 +71,7 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
           value={reason}
           onInput={(event) => setReason(event.currentTarget.value)}
         />
-        {wanted.path === '/v1/steal' && (
-          <>
-            <label for="actor">Your name</label>
-            <input
-              id="actor"
-              maxLength={REASON_MAX}
-              autocomplete="off"
-              placeholder="console"
-              value={actor.value}
-              onInput={(event) => (actor.value = event.currentTarget.value)}
-            />
-          </>
-        )}
+        {wanted.path === '/v1/steal' && <ActorField />}
         <p class="problem" role="alert">
           {problem}
         </p>
@@ -86,7 +80,7 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
             Cancel
           </button>
           <button type="submit" class="danger" disabled={reason.trim() === '' || busy}>
-            {busy ? 'Asking the leader…' : wanted.action}
+            {busy ? 'Sending…' : wanted.action}
           </button>
         </div>
       </form>
@@ -94,11 +88,27 @@ function Dialog({ wanted }: { wanted: Intent }): JSX.Element {
   )
 }
 
+function ActorField(): JSX.Element {
+  return (
+    <>
+      <label for="actor">Your name</label>
+      <input
+        id="actor"
+        maxLength={REASON_MAX}
+        autocomplete="off"
+        placeholder="console"
+        value={actor.value}
+        onInput={(event) => (actor.value = event.currentTarget.value)}
+      />
+    </>
+  )
+}
+
 function problemText(error: Error): string {
-  if (!(error instanceof Refusal))
-    return `Not done, or not known to be done: ${error.message}. Look before you try again.`
+  if (!(error instanceof RequestRefused))
+    return `The outcome is unknown: ${error.message}. Check the state before you retry.`
   const { status, code, detail, hint } = error.problem
-  if (code === 'not-holder') return 'It had ended already: somebody released it, or it expired.'
+  if (code === 'not-holder') return 'It had ended already: it was released, or it expired.'
   if (status === 403) return `Not allowed: ${detail}.`
   return `${detail}.${hint === undefined ? '' : ` ${hint}.`}`
 }

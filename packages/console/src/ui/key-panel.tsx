@@ -2,24 +2,24 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { JSX } from 'preact'
 import type { Problem } from '../api/types.js'
 import { apiKey } from '../state/settings.js'
-import { takeKey } from '../state/start.js'
+import { setApiKey } from '../state/start.js'
 
-/** Asks for a key, where the service asks for one. */
+/** Asks for an API key if the service requires one. */
 export function KeyPanel({ problem }: { problem: Problem }): JSX.Element {
   const [key, setKey] = useState('')
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => input.current?.focus(), [])
   const submit = (event: Event) => {
     event.preventDefault()
-    if (key.trim() !== '') takeKey(key.trim())
+    if (key.trim() !== '') setApiKey(key.trim())
   }
   const certificate = /certificate/.test(problem.detail)
   return (
     <form class="panel" onSubmit={submit} aria-labelledby="key-title">
-      <h1 id="key-title">This service asks for a key</h1>
+      <h1 id="key-title">This service requires a key</h1>
       {apiKey.value !== '' && (
         <p class="problem" role="alert">
-          The key was refused: {problem.detail}.
+          The key was rejected: {problem.detail}.
         </p>
       )}
       {certificate ? (
@@ -28,8 +28,8 @@ export function KeyPanel({ problem }: { problem: Problem }): JSX.Element {
         </p>
       ) : (
         <p>
-          One with a rule such as <code>*:read</code> shows everything; stealing needs <code>steal</code>. Make one with{' '}
-          <code>leasehold key create</code>.
+          A key with a rule such as <code>*:read</code> shows everything; stealing needs <code>steal</code>. Create one
+          with <code>leasehold key create</code>.
         </p>
       )}
       <label for="api-key">API key</label>
@@ -42,7 +42,7 @@ export function KeyPanel({ problem }: { problem: Problem }): JSX.Element {
         value={key}
         onInput={(event) => setKey(event.currentTarget.value)}
       />
-      <p class="soft">It stays in this tab and is forgotten when you close it.</p>
+      <p class="soft">It is stored in this tab only, and removed when you close it.</p>
       <button type="submit" class="primary">
         Use this key
       </button>

@@ -2,12 +2,12 @@ import { useEffect } from 'preact/hooks'
 import { intent } from '../state/commands.js'
 import { go, hrefOf, PAGES, place, search } from '../state/route.js'
 import { toggleTheme } from '../state/settings.js'
-import { helpShown } from './help.js'
+import { isHelpShown } from './help-dialog.js'
 
-/** By then the page that was gone to is drawn. */
-const DRAWN_MS = 50
+/** Long enough for the next page to be rendered. */
+const RENDER_MS = 50
 
-/** The keys of the whole console. */
+/** Handles the keyboard shortcuts of the console. */
 export function useKeyboard(): void {
   useEffect(() => {
     document.addEventListener('keydown', onKey)
@@ -17,11 +17,11 @@ export function useKeyboard(): void {
 
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
-  // Dialogs have their own keys: those of the browser.
-  if (intent.value !== undefined || helpShown.value) return
+  // Dialogs use the keys of the browser.
+  if (intent.value !== undefined || isHelpShown.value) return
   const typing = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement
-  const isOurs = typing ? onTypingKey(event) : onFreeKey(event)
-  if (isOurs) event.preventDefault()
+  const isHandled = typing ? onTypingKey(event) : onFreeKey(event)
+  if (isHandled) event.preventDefault()
 }
 
 function onTypingKey({ key, target }: KeyboardEvent): boolean {
@@ -43,7 +43,7 @@ function onFreeKey({ key }: KeyboardEvent): boolean {
   else if (key === 'Escape') return back()
   else if (key === 's') return press('steal')
   else if (key === 't') toggleTheme()
-  else if (key === '?') helpShown.value = true
+  else if (key === '?') isHelpShown.value = true
   else return false
   return true
 }
@@ -56,7 +56,7 @@ function focusSearch(): void {
   }
 }
 
-/** From row to row; upwards from the first one into the search. */
+/** Moves the focus from row to row, and from the first row up to the search. */
 function move(step: 1 | -1): boolean {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
   if (rows.length === 0) return false
@@ -70,13 +70,13 @@ function back(): boolean {
   const { page, name } = place.value
   if (name !== '') {
     go(page)
-    setTimeout(() => focusRow(hrefOf(page, name)), DRAWN_MS)
+    setTimeout(() => focusRow(hrefOf(page, name)), RENDER_MS)
   } else if (search.value !== '') search.value = ''
   else return false
   return true
 }
 
-/** The list goes on where it was left. */
+/** Restores the focus to the row of the page that was left. */
 function focusRow(href: string): void {
   const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')]
   rows.find((row) => row.getAttribute('href') === href)?.focus()

@@ -1,12 +1,12 @@
 import type { ComponentChildren, JSX } from 'preact'
 import { hrefOf } from '../state/route.js'
 
-/** Digits of an id that stand out where it is alone. */
+/** Number of last digits that are highlighted in a single id. */
 const LAST_DIGITS = 6
 
 /**
- * A token or id, whole, so that it can be selected and copied. `shared`: how many digits it has in common with the others of
- * its column; the rest stands out. Alone, the last digits do.
+ * A complete token or id, so that it can be selected and copied. `shared`: the number of leading digits that it has in
+ * common with the others in its column; the remaining ones are highlighted. Without it, the last digits are.
  */
 export function Token({ value, shared = 0 }: { value: string; shared?: number }): JSX.Element {
   const soft = shared > 0 ? shared : Math.max(0, value.length - LAST_DIGITS)
@@ -18,7 +18,7 @@ export function Token({ value, shared = 0 }: { value: string; shared?: number })
   )
 }
 
-/** The name of a lock, as a way to its page. */
+/** The name of a lock, as a link to its page. */
 export function LockLink({ name, row = false }: { name: string; row?: boolean }): JSX.Element {
   return (
     <a class="name" href={hrefOf('locks', name)} data-row={row ? '' : undefined}>
@@ -27,7 +27,7 @@ export function LockLink({ name, row = false }: { name: string; row?: boolean })
   )
 }
 
-/** Who: the name that a client gave itself, or else its session. */
+/** The name of a client, or its session if it has none. */
 export function Client({ client, session }: { client: string; session: string | null }): JSX.Element {
   if (client !== '') return <span class="client">{client}</span>
   return <span class="client soft">{session === null ? 'persistent' : `session …${session.slice(-LAST_DIGITS)}`}</span>
@@ -41,7 +41,7 @@ export function Tag({ kind, children }: { kind?: string; children: ComponentChil
   )
 }
 
-/** What a page shows instead of nothing. */
+/** The placeholder of an empty list. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }): JSX.Element {
   return (
     <div class="empty">

@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { search } from '../state/route.js'
 
-/** The one search box of a page. */
+/** The search box of a page. */
 export function Search({ label, hint }: { label: string; hint: string }): JSX.Element {
   return (
     <div class="search">

@@ -2,18 +2,18 @@ import type { JSX } from 'preact'
 import { left, span } from '../model/durations.js'
 import { now, shownNow } from '../state/health.js'
 
-/** How long ago a moment of the monotonic clock was. `ongoing`: it goes on while the page is stale. */
+/** The time since a moment of the monotonic clock. `ongoing`: it keeps counting while the page is stale. */
 export function Since({ moment, ongoing = false }: { moment: number; ongoing?: boolean }): JSX.Element {
   return <span class="number">{span((ongoing ? now.value : shownNow.value) - moment)}</span>
 }
 
-/** What is left until a moment, in words alone. */
+/** The time until a moment, as text. */
 export function Until({ moment, none = 'no end' }: { moment: number | undefined; none?: string }): JSX.Element {
   if (moment === undefined) return <span class="number soft">{none}</span>
   return <span class="number">{left(moment - shownNow.value)}</span>
 }
 
-/** What is left of a lease: counts down, with a bar that gets short. */
+/** The remaining time of a lease: a countdown with a shrinking bar. */
 export function Lease({ until, ttlMs }: { until: number | undefined; ttlMs: number | undefined }): JSX.Element {
   if (until === undefined) return <span class="soft">no end</span>
   const rest = Math.max(0, until - shownNow.value)

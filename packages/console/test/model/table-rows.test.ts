@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { LocksAnswer } from '../../src/api/types.js'
-import { Estimates } from '../../src/model/estimates.js'
+import type { LocksResponse } from '../../src/api/types.js'
+import { MomentEstimates } from '../../src/model/moment-estimates.js'
 import { arrange, kindOf, matches, prefixOf } from '../../src/model/table-rows.js'
 
-const ANSWER: LocksAnswer = {
+const RESPONSE: LocksResponse = {
   held: [
     {
       hold: '7',
@@ -54,12 +54,12 @@ const ANSWER: LocksAnswer = {
   epoch: 1,
 }
 
-describe('an answer as rows', () => {
-  const picture = arrange(ANSWER, 100_000, new Estimates())
-  const of = (name: string) => picture.locks.find((row) => row.name === name)
+describe('arrange', () => {
+  const snapshot = arrange(RESPONSE, 100_000, new MomentEstimates())
+  const of = (name: string) => snapshot.locks.find((row) => row.name === name)
 
-  test('one row per lock, by name, with holders, queue in order, and delays', () => {
-    expect(picture.locks.map((row) => row.name)).toEqual(['archive', 'cooling', 'gpu', 'ledger/b'])
+  test('returns one row per lock, by name, with its holders, its queue in order, and its delays', () => {
+    expect(snapshot.locks.map((row) => row.name)).toEqual(['archive', 'cooling', 'gpu', 'ledger/b'])
     expect(of('ledger/b')?.holds).toMatchObject([
       { hold: '7', names: ['ledger/b', 'gpu'], since: 96_000, until: 106_000, ttlMs: 10_000, data: '{"host":"a"}' },
     ])
@@ -71,13 +71,13 @@ describe('an answer as rows', () => {
     expect(of('cooling')).toMatchObject({ holds: [], queue: [], delays: [{ until: 100_500 }] })
   })
 
-  test('the kind of a lock in words', () => {
-    expect(picture.locks.map(kindOf)).toEqual(['shared by 1', 'delayed', '1 of 4 permits', 'exclusive'])
+  test('kindOf names the kind of a lock', () => {
+    expect(snapshot.locks.map(kindOf)).toEqual(['shared by 1', 'delayed', '1 of 4 permits', 'exclusive'])
     expect(kindOf({ name: 'x', holds: [], queue: [], delays: [] })).toBe('free')
   })
 
-  test('a search: parts of names, holders, waiters and tokens; whole segments with a slash', () => {
-    const found = (text: string) => picture.locks.filter((row) => matches(row, text)).map((row) => row.name)
+  test('matches finds parts of names, holders, waiters and tokens; with a slash, whole segments', () => {
+    const found = (text: string) => snapshot.locks.filter((row) => matches(row, text)).map((row) => row.name)
     expect(found('LEDG')).toEqual(['ledger/b'])
     expect(found('second')).toEqual(['ledger/b'])
     expect(found('archivist')).toEqual(['archive'])
@@ -96,15 +96,15 @@ describe('an answer as rows', () => {
   })
 })
 
-test('a moment that is told a little differently each time does not jump; one that moved does', () => {
-  const estimates = new Estimates()
-  const tell = (told: number) => {
-    const moment = estimates.tell('x', told)
+test('MomentEstimates ignores small differences between responses, and follows large ones', () => {
+  const estimates = new MomentEstimates()
+  const update = (reported: number) => {
+    const moment = estimates.update('x', reported)
     estimates.end()
     return moment
   }
-  expect([1000, 1800, 900, 1500].map(tell)).toEqual([1000, 1000, 900, 900])
-  expect(tell(5_000)).toBe(5_000)
+  expect([1000, 1800, 900, 1500].map(update)).toEqual([1000, 1000, 900, 900])
+  expect(update(5_000)).toBe(5_000)
   estimates.end()
-  expect(tell(5_900)).toBe(5_900)
+  expect(update(5_900)).toBe(5_900)
 })

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../errors.js'
+import { type ErrorCode, ERRORS } from '../error-table.js'
 import { InvalidError } from '../errors.js'
 import type { CloseSession, EndReason, Event, Result } from '../operations.js'
 import type { Reader } from './reader.js'
@@ -34,28 +34,9 @@ export class EnumCodec<Word extends string> {
   }
 }
 
-export const ERROR_CODES = new EnumCodec<ErrorCode>('an error code', {
-  busy: 1,
-  timeout: 2,
-  aborted: 3,
-  lost: 4,
-  'session-ended': 5,
-  'not-holder': 6,
-  'stale-token': 7,
-  'version-conflict': 8,
-  mismatch: 9,
-  invalid: 10,
-  limit: 11,
-  unauthenticated: 12,
-  forbidden: 13,
-  unreachable: 14,
-  'no-quorum': 15,
-  'unknown-outcome': 16,
-  'expired-request': 17,
-  gap: 18,
-  'epoch-changed': 19,
-  storage: 20,
-})
+const errorNumbers = Object.entries(ERRORS).map(([code, { wire }]) => [code, wire])
+
+export const ERROR_CODES = new EnumCodec<ErrorCode>('an error code', Object.fromEntries(errorNumbers))
 
 export const END_REASONS = new EnumCodec<EndReason>('a reason for an end', {
   released: 1,

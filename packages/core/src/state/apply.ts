@@ -84,7 +84,7 @@ export function nextDeadline(machine: Machine): Session | Waiter | Delay | undef
     const session = item as Session
     if (session.expiresAt === session.dueAt) return session
     session.dueAt = session.expiresAt
-    machine.deadlines.moved(session)
+    machine.deadlines.update(session)
   }
 }
 

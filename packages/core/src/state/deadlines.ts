@@ -1,19 +1,20 @@
 import { assert } from '../assert.js'
+import { Heap } from '../heap.js'
 
-/** What can be due; the numbers are the order in which things due at the same millisecond happen. */
+/** Kinds of deadlines. Those of the same millisecond expire in the order of these numbers. */
 export const DEADLINE_SESSION = 0
 export const DEADLINE_WAIT = 1
 export const DEADLINE_DELAY = 2
 
-/** The end of cluster time: far away, and still a whole number with a successor. */
+/** The latest cluster time: it has a successor that is a safe integer, too. */
 export const TIME_MAX = Number.MAX_SAFE_INTEGER - 1
 
-/** `ms` after `now`, but not beyond the end of time: points of time stay whole numbers. */
+/** The cluster time `ms` after `now`, at most {@link TIME_MAX}. */
 export function deadlineAfter(now: number, ms: number): number {
   return Math.min(now + ms, TIME_MAX)
 }
 
-/** Something that happens at a point of cluster time. */
+/** Something that expires at a cluster time. */
 export interface Deadline {
   dueAt: number
   readonly dueKind: number
@@ -22,79 +23,41 @@ export interface Deadline {
   duePlace: number
 }
 
-/** A binary heap by (time, kind, id) that can remove from the middle. */
+/** Deadlines in the order of (time, kind, id), any of which can be removed. */
 export class DeadlineHeap {
-  readonly #items: Deadline[] = []
+  readonly #heap = new Heap<Deadline>(isBefore, (item, place) => {
+    item.duePlace = place
+  })
 
   get size(): number {
-    return this.#items.length
+    return this.#heap.size
   }
 
   peek(): Deadline | undefined {
-    return this.#items[0]
+    return this.#heap.peek()
   }
 
   push(item: Deadline): void {
-    assert(item.duePlace === -1, `due ${item.dueKind}/${item.dueId} is in the heap already`)
-    this.#items.push(item)
-    this.#up(this.#items.length - 1, item)
+    assert(item.duePlace === -1, `deadline ${item.dueKind}/${item.dueId} is in the heap already`)
+    this.#heap.push(item)
   }
 
+  /** Does nothing if the deadline is not in the heap. */
   remove(item: Deadline): void {
     const place = item.duePlace
     if (place === -1) return
-    assert(this.#items[place] === item, `due ${item.dueKind}/${item.dueId} is not at its place ${place}`)
+    assert(this.#heap.at(place) === item, `deadline ${item.dueKind}/${item.dueId} is not at its place ${place}`)
     item.duePlace = -1
-    const last = this.#items.pop() as Deadline
-    if (last === item) return
-    this.#place(place, last)
+    this.#heap.removeAt(place)
   }
 
-  /** To be called after `dueAt` has changed. */
-  moved(item: Deadline): void {
-    this.#place(item.duePlace, item)
-  }
-
-  #place(place: number, item: Deadline): void {
-    const parent = this.#items[(place - 1) >> 1]
-    if (place > 0 && parent !== undefined && before(item, parent)) this.#up(place, item)
-    else this.#down(place, item)
-  }
-
-  #up(start: number, item: Deadline): void {
-    let place = start
-    while (place > 0) {
-      const above = (place - 1) >> 1
-      const parent = this.#items[above] as Deadline
-      if (!before(item, parent)) break
-      this.#items[place] = parent
-      parent.duePlace = place
-      place = above
-    }
-    this.#items[place] = item
-    item.duePlace = place
-  }
-
-  #down(start: number, item: Deadline): void {
-    const size = this.#items.length
-    let place = start
-    for (;;) {
-      let below = 2 * place + 1
-      if (below >= size) break
-      const right = below + 1
-      if (right < size && before(this.#items[right] as Deadline, this.#items[below] as Deadline)) below = right
-      const child = this.#items[below] as Deadline
-      if (!before(child, item)) break
-      this.#items[place] = child
-      child.duePlace = place
-      place = below
-    }
-    this.#items[place] = item
-    item.duePlace = place
+  /** Restores the order after `dueAt` has changed. */
+  update(item: Deadline): void {
+    this.#heap.update(item.duePlace)
   }
 }
 
-function before(a: Deadline, b: Deadline): boolean {
+function isBefore(a: Deadline, b: Deadline): boolean {
   if (a.dueAt !== b.dueAt) return a.dueAt < b.dueAt
   if (a.dueKind !== b.dueKind) return a.dueKind < b.dueKind
   return a.dueId < b.dueId

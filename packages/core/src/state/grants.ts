@@ -9,8 +9,8 @@ import {
   type Result,
   WAIT_FOREVER,
 } from '../operations.js'
-import { ArrivalHeap } from './waiter-heap.js'
 import { assert } from '../assert.js'
+import { Heap } from '../heap.js'
 import { DEADLINE_WAIT, deadlineAfter } from './deadlines.js'
 import { addHold, grantOf, withoutSecret } from './hold-table.js'
 import type { Machine } from './machine.js'
@@ -249,7 +249,7 @@ function take(lock: Lock, { name, mode }: LockRequest, id: Serial): HeldLock {
  */
 export function serve(machine: Machine): void {
   if (machine.dirty.length === 0) return
-  const fronts = new ArrivalHeap()
+  const fronts = new Heap<Waiter>(arrivedBefore)
   for (;;) {
     for (const lock of machine.dirty) {
       const front = lock.queue?.front?.waiter
@@ -261,6 +261,10 @@ export function serve(machine: Machine): void {
     // Whoever cannot be served now comes back when one of its locks changes again.
     if (machine.waiters.has(first.arrival) && canBeServed(machine, first)) serveOne(machine, first)
   }
+}
+
+function arrivedBefore(a: Waiter, b: Waiter): boolean {
+  return a.arrival < b.arrival
 }
 
 /** A session whose end has come, though it has not been ended yet in this entry, is granted nothing any more. */

@@ -1,13 +1,15 @@
-/** What elements are ordered by: all of one order are numbers, or all are texts. */
+import { Heap } from '../heap.js'
+
+/** What elements are sorted by. The keys of one sorter are all numbers or all strings. */
 export type Key = number | string
 
 export function isBefore(a: Key, b: Key): boolean {
   return (a as number) < (b as number)
 }
 
-/** Elements that come out of order are sorted in runs of so many: short enough to be sorted in one go. */
+/** Size of a run of elements that were added out of order: small enough to be sorted in one call. */
 const SORTED_MAX = 1024
-/** Elements that come in order make runs of up to so many: an array that grows further takes long to move. */
+/** Largest run of elements that were added in order: a larger array takes long to grow. */
 const RUN_MAX = 65_536
 
 interface Run<E> {
@@ -16,20 +18,22 @@ interface Run<E> {
 }
 
 /**
- * Gives elements back by ascending key, in whatever order they came. No call takes long, however many there are: they are
- * sorted in runs as they come, and the runs are merged as they go.
+ * Sorts elements by ascending key, whatever the order in which they were added. No call takes long, however many elements
+ * there are: they are sorted in runs as they are added, and the runs are merged as they are read.
  */
 export class MergeSorter<E> {
-  /** A binary heap by the key of the next element, once `close` was called. */
-  readonly #runs: Run<E>[] = []
+  readonly #keyOf: (element: E) => Key
+  /** Complete runs, the one with the lowest next key first. */
+  readonly #runs: Heap<Run<E>>
+  /** The run to which elements are added. */
   #open: E[] = []
   #isSorted = true
   #last: Key | undefined
 
-  readonly #keyOf: (element: E) => Key
-
   constructor(keyOf: (element: E) => Key) {
     this.#keyOf = keyOf
+    const next = ({ items, next }: Run<E>): Key => keyOf(items[next] as E)
+    this.#runs = new Heap((a, b) => isBefore(next(a), next(b)))
   }
 
   add(element: E): void {
@@ -43,24 +47,18 @@ export class MergeSorter<E> {
     if (this.#open.length >= (this.#isSorted ? RUN_MAX : SORTED_MAX)) this.#endRun()
   }
 
-  /** All elements have come. */
+  /** Ends the adding: from now on `next` returns the elements. */
   close(): void {
     this.#endRun()
-    for (let place = (this.#runs.length >> 1) - 1; place >= 0; place--) this.#sink(place)
   }
 
-  /** The next element; undefined after the last. Elements of the same key follow each other. */
+  /** The next element; undefined after the last. Elements with the same key follow each other. */
   next(): E | undefined {
-    const runs = this.#runs
-    const first = runs[0]
+    const first = this.#runs.peek()
     if (first === undefined) return undefined
     const element = first.items[first.next++] as E
-    if (first.next === first.items.length) {
-      const last = runs.pop() as Run<E>
-      if (last === first) return element
-      runs[0] = last
-    }
-    this.#sink(0)
+    if (first.next === first.items.length) this.#runs.removeAt(0)
+    else this.#runs.update(0)
     return element
   }
 
@@ -73,28 +71,5 @@ export class MergeSorter<E> {
     this.#open = []
     this.#isSorted = true
     this.#last = undefined
-  }
-
-  #sink(start: number): void {
-    const runs = this.#runs
-    const run = runs[start] as Run<E>
-    const key = this.#head(run)
-    let place = start
-    for (;;) {
-      let below = 2 * place + 1
-      if (below >= runs.length) break
-      const right = below + 1
-      if (right < runs.length && isBefore(this.#head(runs[right] as Run<E>), this.#head(runs[below] as Run<E>)))
-        below = right
-      const child = runs[below] as Run<E>
-      if (!isBefore(this.#head(child), key)) break
-      runs[place] = child
-      place = below
-    }
-    runs[place] = run
-  }
-
-  #head(run: Run<E>): Key {
-    return this.#keyOf(run.items[run.next] as E)
   }
 }

@@ -1,4 +1,4 @@
-import type { AcquireOptions } from '@leasehold/client'
+import { type AcquireOptions, after } from '@leasehold/client'
 import {
   AbortedError,
   AcquireTimeoutError,
@@ -14,7 +14,7 @@ import { RefusedByEtcd } from './api/client.js'
 import { CODE } from './api/grpc.js'
 import { type HoldRecord, idOf, type RequestRecord, recordOf, type EndReasonRecord } from './layout.js'
 import type { Compare, Op, TxnRequest } from './api/messages.js'
-import type { EtcdSession, OwnHold } from './session.js'
+import type { OwnHold, SessionContext } from './session-context.js'
 import { secretHash } from './end-reasons.js'
 import { type LockView, mismatchOf, placeIn } from './grant-plan.js'
 import { holdRecord, kvsOf } from './store.js'
@@ -46,7 +46,7 @@ export interface Acquired {
 export class Acquire {
   readonly names: readonly string[]
   readonly request: string
-  readonly #session: EtcdSession
+  readonly #session: SessionContext
   readonly #options: AcquireOptions
   readonly #number: number
   readonly #secret: string | undefined
@@ -70,7 +70,7 @@ export class Acquire {
     this.abandon(new AbortedError('acquire was aborted by its signal', { cause }))
   }
 
-  constructor(session: EtcdSession, options: AcquireOptions) {
+  constructor(session: SessionContext, options: AcquireOptions) {
     this.#session = session
     this.#options = options
     this.#number = session.nextRequest()
@@ -88,7 +88,7 @@ export class Acquire {
       if (signal?.aborted) return this.#onAbort()
       signal?.addEventListener('abort', this.#onAbort)
       const limitMs = waitMs === 0 ? ANSWER_MS : waitMs
-      this.#cancelTimer = chained(this.#session.platform, limitMs, () => this.#timeOut())
+      this.#cancelTimer = after(this.#session.platform, limitMs, () => this.#timeOut(), true)
       this.#asking = this.#ask().catch((error: unknown) => this.fail(asError(error)))
     })
   }
@@ -420,20 +420,4 @@ function asError(error: unknown): LeaseholdError {
   }
   if (error instanceof LeaseholdError) return error
   return new UnavailableError(`etcd: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
-}
-
-const TIMER_MAX_MS = 2 ** 31 - 1
-
-/** A timer on which a caller waits, however long. */
-function chained(platform: EtcdSession['platform'], delayMs: number, callback: () => void): () => void {
-  if (delayMs === Number.POSITIVE_INFINITY) return () => {}
-  if (delayMs <= TIMER_MAX_MS) return platform.after(delayMs, callback, true)
-  let cancel = platform.after(
-    TIMER_MAX_MS,
-    () => {
-      cancel = chained(platform, delayMs - TIMER_MAX_MS, callback)
-    },
-    true,
-  )
-  return () => cancel()
 }

@@ -1,7 +1,7 @@
 import type { EngineGrant } from '@leasehold/client'
 import { NotHolderError } from '@leasehold/core'
 import { heldView, type HoldRecord, idOf, recordOf } from './layout.js'
-import type { EtcdSession } from './session.js'
+import type { SessionContext } from './session-context.js'
 import { kvsOf } from './store.js'
 import { secretHash, endReasonOp } from './end-reasons.js'
 
@@ -12,7 +12,7 @@ export interface AdoptOptions {
 }
 
 /** Moves a hold to this session, under a new id and a new secret, if nobody was faster. */
-export async function adopt(session: EtcdSession, { id, secret, timeoutMs }: AdoptOptions): Promise<EngineGrant> {
+export async function adopt(session: SessionContext, { id, secret, timeoutMs }: AdoptOptions): Promise<EngineGrant> {
   const found = await session.store.findHold(id, timeoutMs)
   const gone = new NotHolderError(`hold ${id} does not exist (any more)`)
   if (found === undefined) throw gone

@@ -29,7 +29,7 @@ import type { KeyValue, WatchEventMessage } from './api/messages.js'
 import { registerOf } from './registers.js'
 import type { Store } from './store.js'
 
-/** Events that may wait for a slow consumer; beyond it the watch ends with `gap`. */
+/** Events that may wait for a slow reader; beyond it the watch ends with `gap`. */
 const BUFFER_MAX = 10_000
 
 export interface Item {
@@ -37,70 +37,100 @@ export interface Item {
   readonly event: Event
 }
 
-/** What a watch of etcd shows, told as events of locks, sessions and registers. */
+/** Events that wait for the reader of a watch. */
+class EventBuffer {
+  readonly #prefix: string
+  readonly #from: Cursor
+  #items: Item[] = []
+  #error: LeaseholdError | undefined
+  #stopped = false
+  #wake: () => void = () => {}
+
+  constructor(prefix: string, from: Cursor) {
+    this.#prefix = prefix
+    this.#from = from
+  }
+
+  stop(): void {
+    this.#stopped = true
+    this.#wake()
+  }
+
+  fail(error: LeaseholdError): void {
+    this.#error ??= error
+    this.#wake()
+  }
+
+  /** Adds the events of one revision. */
+  add(events: readonly Event[], index: number): void {
+    const { epoch, index: fromIndex, ordinal: fromOrdinal } = this.#from
+    for (const [ordinal, event] of events.entries()) {
+      if (index === fromIndex && ordinal <= fromOrdinal) continue
+      if (!matchesPrefix(this.#prefix, event)) continue
+      if (this.#items.length >= BUFFER_MAX) {
+        this.fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
+        continue
+      }
+      this.#items.push({ cursor: { epoch, index: index as Index, ordinal }, event })
+    }
+  }
+
+  wake(): void {
+    this.#wake()
+  }
+
+  /** The events; ends after `stop`, throws after `fail` when what arrived before has been read. */
+  async *items(): AsyncGenerator<Item, void, void> {
+    while (!this.#stopped) {
+      const items = this.#items
+      this.#items = []
+      for (const item of items) {
+        yield item
+        if (this.#stopped) return
+      }
+      if (this.#items.length > 0) continue
+      if (this.#error) throw this.#error
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+        if (this.#stopped || this.#error || this.#items.length > 0) resolve()
+      })
+    }
+  }
+}
+
+/** A watch of etcd, as events of locks, sessions and registers. */
 export async function* watchStore(
   store: Store,
   options: { readonly prefix: string; readonly from: Cursor; readonly signal: AbortSignal },
 ): AsyncGenerator<Item, void, void> {
   const { prefix, from, signal } = options
   if (from.epoch !== store.epoch)
-    throw new EpochChangedError(`the cursor is of epoch ${from.epoch}, now it is ${store.epoch}`)
-  let items: Item[] = []
-  let error: LeaseholdError | undefined
-  let isOver = signal.aborted
-  let wake: () => void = () => {}
-  const stop = () => {
-    isOver = true
-    wake()
-  }
-  const fail = (what: LeaseholdError) => {
-    error ??= what
-    wake()
-  }
-  const take = (event: Event, index: number, ordinal: number) => {
-    if (index === from.index && ordinal <= from.ordinal) return
-    if (!matchesPrefix(prefix, event)) return
-    if (items.length >= BUFFER_MAX)
-      return fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
-    items.push({ cursor: { epoch: from.epoch, index: index as Index, ordinal }, event })
-  }
+    throw new EpochChangedError(`the cursor is of epoch ${from.epoch}, the present one is ${store.epoch}`)
+  const buffer = new EventBuffer(prefix, from)
+  const stop = () => buffer.stop()
+  if (signal.aborted) stop()
   const start = from.ordinal >= LAST_ORDINAL ? from.index + 1 : from.index
   const unwatch = store.client.watches.add(
     { ...store.layout.everything, from: Math.max(1, start), prevKv: true },
     {
       events: (events) => {
         try {
-          for (const [revision, group] of byRevision(events)) {
-            for (const [ordinal, event] of eventsOf(store, group).entries()) take(event, revision, ordinal)
-          }
+          for (const [revision, group] of byRevision(events)) buffer.add(eventsOf(store, group), revision)
         } catch (cause) {
-          fail(
+          buffer.fail(
             cause instanceof WatchError || cause instanceof EpochChangedError
               ? cause
               : new WatchError(String(cause), { cause }),
           )
         }
-        wake()
+        buffer.wake()
       },
-      gap: (compacted) => fail(new WatchError(`events up to revision ${compacted} are compacted away in etcd`)),
+      gap: (compacted) => buffer.fail(new WatchError(`etcd has compacted the events up to revision ${compacted}`)),
     },
   )
   signal.addEventListener('abort', stop)
   try {
-    while (!isOver) {
-      const now = items
-      items = []
-      for (const item of now) {
-        yield item
-        if (isOver) return
-      }
-      if (items.length > 0) continue
-      if (error) throw error
-      await new Promise<void>((resolve) => {
-        wake = resolve
-        if (isOver || error || items.length > 0) resolve()
-      })
-    }
+    yield* buffer.items()
   } finally {
     signal.removeEventListener('abort', stop)
     unwatch()

@@ -8,9 +8,9 @@ import {
   UnknownOutcomeError,
   VersionConflictError,
 } from '@leasehold/core'
-import { idOf, type Layout, type Numbering, revisionOf } from './layout.js'
+import { idOf, type Numbering, revisionOf } from './layout.js'
 import type { Compare, KeyValue, Op } from './api/messages.js'
-import type { EtcdSession, OwnHold } from './session.js'
+import type { OwnHold, SessionContext } from './session-context.js'
 import { kvsOf } from './store.js'
 
 export interface RegisterWrite {
@@ -56,94 +56,106 @@ export function registerOf(kv: KeyValue): RegisterValue {
 
 /**
  * Writes a register if it is still as it was read. With the register goes an answer under the session's lease, by which a
- * write whose answer was lost is recognised.
+ * write whose answer was lost is recognised. Returns the version.
  */
 export async function writeRegister(
-  session: EtcdSession,
+  session: SessionContext,
   write: RegisterWrite,
   own: (hold: bigint) => OwnHold | undefined,
 ): Promise<bigint> {
-  const { store, platform } = session
-  const { layout } = store
-  const { key, value, timeoutMs } = write
+  const { value } = write
   if (value !== undefined && value.length > REGISTER_BYTES_MAX) {
     throw new LimitError(`a register has at most ${REGISTER_BYTES_MAX} bytes, not ${value.length}`)
   }
-  const endAt = platform.monotonicMs() + timeoutMs
-  const answerKey = layout.answer(session.sid, session.nextRequest())
-  const settled = session.settledWrites.splice(0, ANSWERS_DELETED_MAX)
-  let wasLost = false
-  try {
-    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      const left = Math.max(1, endAt - platform.monotonicMs())
-      const now = await store.client.txn(
-        {
-          compare: [],
-          success: [{ range: { key: layout.register(key) } }, { range: { key: answerKey } }],
-          failure: [],
-        },
-        { timeoutMs: left, repeatable: true },
-      )
-      const [kv] = kvsOf(now.responses[0])
-      const [done] = kvsOf(now.responses[1])
-      if (done) return idOf({ epoch: store.epoch, base: baseOfAnswer(done.value) }, done.modRevision)
-      const found = kv === undefined ? undefined : registerOf(kv)
-      const fence = checkWrite(write, found, own)
-      const compare: Compare[] = [
-        { result: 0, target: 2, key: layout.register(key), modRevision: kv?.modRevision ?? 0 },
-        { result: 0, target: 1, key: answerKey, createRevision: 0 },
-        ...(fence === undefined ? [] : [fence(session)]),
-      ]
-      let { numbering } = store
-      const answer = await session.guarded(left, (lost) => {
-        wasLost ||= lost
-        numbering = store.numbering
-        return {
-          compare,
-          success: effects(layout, write, numbering, { answerKey, lease: session.leaseId, settled, sid: session.sid }),
-          failure: [],
-        }
-      })
-      if (answer.inner.succeeded) {
-        session.settledWrites.push(numberOf(answerKey))
-        return idOf(numbering, answer.revision)
-      }
-      if (fence !== undefined && !wasLost) await checkFence(session, write, fence, left)
-    }
-    throw new UnavailableError(`register ${JSON.stringify(key)}: too many write it at once`)
-  } catch (error) {
-    session.settledWrites.push(...settled)
-    if (wasLost && error instanceof UnavailableError) {
-      throw new UnknownOutcomeError('the write was sent, and its answer is lost: it may have taken effect', {
-        cause: error,
-      })
-    }
-    throw error
-  }
+  return new Writing(session, write, own).run()
 }
 
-/** What one write does: the register, its answer, and the answers of earlier writes that are no longer needed. */
-function effects(
-  layout: Layout,
-  { key, value, fence }: RegisterWrite,
-  numbering: Numbering,
-  own: {
-    readonly answerKey: Buffer
-    readonly lease: bigint
-    readonly settled: readonly number[]
-    readonly sid: string
-  },
-): Op[] {
-  const head: Head = { ...numbering, ...(fence === undefined ? {} : { lock: fence.lock }) }
-  const register = layout.register(key)
-  const line = Buffer.from(`${JSON.stringify(head)}\n`)
-  return [
-    value === undefined
-      ? { delete: { key: register } }
-      : { put: { key: register, value: Buffer.concat([line, value]) } },
-    { put: { key: own.answerKey, value: Buffer.from(`b${numbering.base ?? 0}`), lease: own.lease } },
-    ...own.settled.map((old): Op => ({ delete: { key: layout.answer(own.sid, old) } })),
-  ]
+/** One write with its attempts. */
+class Writing {
+  readonly #session: SessionContext
+  readonly #write: RegisterWrite
+  readonly #own: (hold: bigint) => OwnHold | undefined
+  readonly #answerKey: Buffer
+  readonly #settled: readonly number[]
+  #wasLost = false
+
+  constructor(session: SessionContext, write: RegisterWrite, own: (hold: bigint) => OwnHold | undefined) {
+    this.#session = session
+    this.#write = write
+    this.#own = own
+    this.#answerKey = session.store.layout.answer(session.sid, session.nextRequest())
+    this.#settled = session.settledWrites.splice(0, ANSWERS_DELETED_MAX)
+  }
+
+  async run(): Promise<bigint> {
+    const { platform, settledWrites } = this.#session
+    const endAt = platform.monotonicMs() + this.#write.timeoutMs
+    try {
+      for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
+        const version = await this.#attempt(Math.max(1, endAt - platform.monotonicMs()))
+        if (version !== undefined) return version
+      }
+      throw new UnavailableError(`register ${JSON.stringify(this.#write.key)}: too many clients write it at once`)
+    } catch (error) {
+      settledWrites.push(...this.#settled)
+      if (this.#wasLost && error instanceof UnavailableError) {
+        throw new UnknownOutcomeError('the write was sent, and its answer was lost: it may have taken effect', {
+          cause: error,
+        })
+      }
+      throw error
+    }
+  }
+
+  /** Undefined: another client wrote the register in between. */
+  async #attempt(timeoutMs: number): Promise<bigint | undefined> {
+    const session = this.#session
+    const write = this.#write
+    const { store } = session
+    const register = store.layout.register(write.key)
+    const reads: Op[] = [{ range: { key: register } }, { range: { key: this.#answerKey } }]
+    const read = await store.client.txn({ compare: [], success: reads, failure: [] }, { timeoutMs, repeatable: true })
+    const [kv] = kvsOf(read.responses[0])
+    const [done] = kvsOf(read.responses[1])
+    if (done) return idOf({ epoch: store.epoch, base: baseOfAnswer(done.value) }, done.modRevision)
+    const found = kv === undefined ? undefined : registerOf(kv)
+    const fence = checkWrite(write, found, this.#own)
+    const compare: Compare[] = [
+      { result: 0, target: 2, key: register, modRevision: kv?.modRevision ?? 0 },
+      { result: 0, target: 1, key: this.#answerKey, createRevision: 0 },
+      ...(fence === undefined ? [] : [fence(session)]),
+    ]
+    let { numbering } = store
+    const answer = await session.guarded(timeoutMs, (lost) => {
+      this.#wasLost ||= lost
+      numbering = store.numbering
+      return { compare, success: this.#effects(numbering), failure: [] }
+    })
+    if (answer.inner.succeeded) {
+      session.settledWrites.push(numberOf(this.#answerKey))
+      return idOf(numbering, answer.revision)
+    }
+    if (fence !== undefined && !this.#wasLost) await checkFence(session, write, fence, timeoutMs)
+    return undefined
+  }
+
+  /** The register, the answer, and the deletions of earlier answers that are no longer needed. */
+  #effects(numbering: Numbering): Op[] {
+    const session = this.#session
+    const write = this.#write
+    const { layout } = session.store
+    const { key, value, fence } = write
+    const head: Head = { ...numbering, ...(fence === undefined ? {} : { lock: fence.lock }) }
+    const register = layout.register(key)
+    const line = Buffer.from(`${JSON.stringify(head)}\n`)
+    return [
+      value === undefined
+        ? { delete: { key: register } }
+        : { put: { key: register, value: Buffer.concat([line, value]) } },
+      { put: { key: this.#answerKey, value: Buffer.from(`b${numbering.base ?? 0}`), lease: session.leaseId } },
+      ...this.#settled.map((old): Op => ({ delete: { key: layout.answer(session.sid, old) } })),
+    ]
+  }
 }
 
 /** An answer says with which base its version was made; those of older versions are `1`, and know none. */
@@ -156,7 +168,7 @@ function numberOf(answerKey: Buffer): number {
   return Number(/a(\d+)$/.exec(answerKey.toString('utf8'))?.[1])
 }
 
-type FenceCheck = (session: EtcdSession) => Compare
+type FenceCheck = (session: SessionContext) => Compare
 
 /** What may not be written is refused; what proves the right to write is returned. */
 function checkWrite(
@@ -201,7 +213,7 @@ function fenceOf(fence: { hold: bigint; lock: string }, own: (hold: bigint) => O
 }
 
 async function checkFence(
-  session: EtcdSession,
+  session: SessionContext,
   write: RegisterWrite,
   fence: FenceCheck,
   timeoutMs: number,

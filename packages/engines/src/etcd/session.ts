@@ -19,19 +19,11 @@ import {
 import { Acquire } from './acquire.js'
 import { adopt, type AdoptOptions } from './adopt.js'
 import { LostAnswer, RefusedByEtcd } from './api/client.js'
-import {
-  bytesOf,
-  type HoldRecord,
-  heldView,
-  idOf,
-  recordOf,
-  revisionOf,
-  type SessionRecord,
-  type EndReasonRecord,
-} from './layout.js'
+import { bytesOf, heldView, idOf, recordOf, revisionOf, type SessionRecord, type EndReasonRecord } from './layout.js'
 import type { KeyValue, Op, TxnRequest, TxnResponse, WatchEventMessage } from './api/messages.js'
 import { type RegisterWrite, writeRegister } from './registers.js'
 import type { PlannedGrant } from './grant-plan.js'
+import type { GuardedOutcome, OwnHold, SessionContext } from './session-context.js'
 import { kvsOf, type Store } from './store.js'
 import { secretHash } from './end-reasons.js'
 
@@ -44,13 +36,6 @@ const DELAY_SLACK_MS = 1_000
 const RETRY_PAUSE_MS = 200
 const CALL_TIMEOUT_MS = 5_000
 const TIMER_MAX_MS = 2 ** 31 - 1
-
-export interface OwnHold {
-  readonly request: string
-  readonly record: HoldRecord
-  /** It came from the queue: others may wait behind it. */
-  hasWaited: boolean
-}
 
 export interface SessionOptions {
   readonly store: Store
@@ -69,7 +54,7 @@ export interface SessionOptions {
  * The key's mod revision is also a barrier. When an answer was lost, the key is written again: whatever was sent before,
  * and has not happened yet, can never happen. Only then is looked what has become of the request.
  */
-export class EtcdSession implements EngineSession {
+export class EtcdSession implements EngineSession, SessionContext {
   readonly id: bigint
   readonly ttlMs: number
   readonly sid: string
@@ -303,7 +288,7 @@ export class EtcdSession implements EngineSession {
     timeoutMs: number,
     build: (wasLost: boolean) => TxnRequest,
     isWanted: () => boolean = () => true,
-  ): Promise<{ inner: TxnResponse; revision: number; wasLost: boolean }> {
+  ): Promise<GuardedOutcome> {
     const { client, layout } = this.store
     const endAt = this.platform.monotonicMs() + timeoutMs
     let wasLost = false

@@ -47,6 +47,7 @@ export interface GrantTxnParts {
 /** The lock state in etcd, for whoever may change it: readings of locks, and the one way in which locks are granted. */
 export class Store {
   readonly layout: Layout
+  readonly #firstEpoch: number
   /** Locks that were taken when they were asked for lately. */
   readonly contended: RecentContention
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
@@ -60,9 +61,10 @@ export class Store {
   constructor(
     readonly client: EtcdClient,
     prefix: string,
-    private readonly firstEpoch: number,
+    firstEpoch: number,
     readonly platform: ClientPlatform,
   ) {
+    this.#firstEpoch = firstEpoch
     this.layout = new Layout(prefix)
     // A service that was never ready reads everything before its first grant.
     client.onReconnect(async (timeoutMs) => {
@@ -128,7 +130,7 @@ export class Store {
         this.client.connected(record.epoch)
         return record.epoch
       }
-      const epoch = record?.epoch ?? this.firstEpoch
+      const epoch = record?.epoch ?? this.#firstEpoch
       const next: EpochRecord = { epoch, cluster: recordCluster(header.clusterId), base: base ?? record?.base ?? 0 }
       // One client wins; then every client reads the record again.
       const compare: Compare =
@@ -171,7 +173,7 @@ export class Store {
   #baseFor(record: EpochRecord | undefined, revision: number): number | undefined {
     const base = baseFor(record?.base ?? 0, revision, this.platform.wallMs(), this.#atLeast)
     if (base !== 'implausible') return base
-    if (record === undefined && this.firstEpoch === 1) {
+    if (record === undefined && this.#firstEpoch === 1) {
       throw new InvalidError(
         `the clock of this machine is implausible, and ${this.client.name} is empty: its tokens would start too low`,
         {
@@ -406,12 +408,15 @@ const CONTENDED_NAMES_MAX = 10_000
 
 /** Names at which somebody was met in the last seconds. A guess that saves time: nothing depends on it. */
 export class RecentContention {
+  readonly #platform: ClientPlatform
   readonly #met = new Map<string, number>()
 
-  constructor(private readonly platform: ClientPlatform) {}
+  constructor(platform: ClientPlatform) {
+    this.#platform = platform
+  }
 
   add(names: readonly string[]): void {
-    const now = this.platform.monotonicMs()
+    const now = this.#platform.monotonicMs()
     for (const name of names) {
       this.#met.delete(name)
       this.#met.set(name, now)
@@ -423,7 +428,7 @@ export class RecentContention {
   }
 
   some(names: readonly string[]): boolean {
-    const now = this.platform.monotonicMs()
+    const now = this.#platform.monotonicMs()
     return names.some((name) => now - (this.#met.get(name) ?? Number.NEGATIVE_INFINITY) < CONTENDED_MS)
   }
 }

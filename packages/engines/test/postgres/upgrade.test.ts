@@ -108,11 +108,11 @@ describeWith('PostgreSQL', 'tables of version 1', () => {
     for (const outcome of await Promise.all(waiting)) expect(outcome).toMatch(/^42/)
     const [{ nonce }] = (await pool.query(`SELECT nonce FROM ${S}.head`)).rows
     for (const call of [
-      append(S, 2, nonce),
-      pool.query(`SELECT * FROM ${S}.since(1, 100)`),
-      pool.query(`SELECT ${S}.compact(1, 100, '')`),
+      () => append(S, 2, nonce),
+      () => pool.query(`SELECT * FROM ${S}.since(1, 100)`),
+      () => pool.query(`SELECT ${S}.compact(1, 100, '')`),
     ]) {
-      await expect(call).rejects.toMatchObject({ code: '42883' })
+      await expect(call()).rejects.toMatchObject({ code: '42883' })
     }
     const { rows } = await pool.query(`SELECT epoch::int, version FROM ${S}.head`)
     expect(rows).toEqual([{ epoch: 1, version: 2 }])

@@ -1,12 +1,12 @@
 import { InvalidError } from '@leasehold/core'
-import type { CasStore } from './object.js'
+import type { CasStore } from './store.js'
 import { platform } from '../common/platform.js'
 
 /**
- * Writes one small object a few times, and refuses a store (or an adapter) that does not keep the condition: some emulators
- * and gateways accept conditional requests and ignore the condition, and with some APIs a refusal is an answer that is
- * easily missed. Run it once per store, at the start of a program or in its tests. The object stays.
- * @throws InvalidError (`mismatch`) that says what the store has done
+ * Checks that a store (or its adapter) honours the condition of a write, by writing one small object a few times. Some
+ * emulators and gateways accept conditional requests and ignore the condition; some APIs report a rejection in a way that an
+ * adapter easily misses. Run it once per store, at the start of a program or in its tests. The object is not deleted.
+ * @throws InvalidError (`mismatch`) that names the violation
  */
 export async function checkCasStore<Version>(
   store: CasStore<Version>,
@@ -16,7 +16,7 @@ export async function checkCasStore<Version>(
   const must = async (what: string, version: Version | null, expected: boolean) => {
     const written = (await store.write(key, bytes(what), version)) !== false
     if (written === expected) return
-    throw broken(key, `${what} was ${written ? 'accepted' : 'refused'}`)
+    throw broken(key, `${what} was ${written ? 'accepted' : 'rejected'}`)
   }
   const versionNow = async () => {
     const found = await store.read(key)
@@ -41,7 +41,7 @@ function broken(key: string, what: string): InvalidError {
     `this store cannot be guarded with compare-and-set: ${what} (object ${JSON.stringify(key)})`,
     {
       code: 'mismatch',
-      hint: 'check that the store knows conditional writes, and that the adapter answers false when one is refused',
+      hint: 'check that the store knows conditional writes, and that the adapter returns false for a rejected one',
     },
   )
 }

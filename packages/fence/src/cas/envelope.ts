@@ -1,27 +1,27 @@
 import { InvalidError, padToken, parseToken } from '@leasehold/core'
 
 /**
- * What a guarded object holds: the value, and in the same bytes the mark. `kind` and `lock` say whose tokens are compared.
- * `write` names the write that put the value there. Every change raises the mark or has a new `write`: no two states of an
- * object have the same bytes, so a version that is made from the bytes (an ETag) never comes back.
+ * The content of a guarded object: the value and, in the same bytes, the mark. `kind` and `lock` name the lock whose tokens
+ * are compared. `write` identifies the write that stored the value. Every change raises the mark or has a new `write`, so no
+ * two states of an object have equal bytes, and a version that is derived from the bytes (an ETag) never repeats.
  */
 export interface Envelope {
-  /** 0 on the bare resource of permits, which only keeps the kind. */
+  /** 0 in the object of the bare resource of permits, which only stores the kind. */
   readonly mark: bigint
   readonly kind: 'lock' | 'slot' | 'permits'
   readonly lock: string
   readonly write: string
-  /** Null: there is no value (it was deleted, or the object only carries a mark). */
+  /** Null if the value was deleted or the object only carries a mark. */
   readonly value: Uint8Array | null
 }
 
 const MAGIC = 'leasehold-envelope/1 '
-/** Longest first line: two names, percent-free JSON escapes included. */
+/** Bound of the first line: two names with JSON escapes. */
 const HEAD_BYTES_MAX = 16_384
 const NEWLINE = 10
 const NO_MARK = '0'.repeat(19)
 
-/** One line of JSON, then the bytes of the value as they are. */
+/** Encodes one line of JSON, followed by the bytes of the value. */
 export function encodeEnvelope(envelope: Envelope): Uint8Array {
   const { mark, kind, lock, write, value } = envelope
   const head = { mark: mark === 0n ? NO_MARK : padToken(mark), kind, lock, write, deleted: value === null }
@@ -32,15 +32,15 @@ export function encodeEnvelope(envelope: Envelope): Uint8Array {
   return bytes
 }
 
-/** Whether bytes begin as an envelope does. */
+/** Whether bytes begin like an envelope. */
 export function isEnvelope(bytes: Uint8Array): boolean {
   for (let i = 0; i < MAGIC.length; i++) if (bytes[i] !== MAGIC.charCodeAt(i)) return false
   return true
 }
 
 /**
- * Reads an object that a guard has written: for readers without a lock, in whatever program.
- * @throws InvalidError (`mismatch`) for bytes that were written around the guard
+ * Decodes an object that a guard has written; for readers without a lock, in any program.
+ * @throws InvalidError (`mismatch`) for bytes that no guard has written
  */
 export function decodeEnvelope(bytes: Uint8Array): Envelope {
   if (!isEnvelope(bytes)) throw foreign('it has no envelope')
@@ -68,6 +68,6 @@ export function decodeEnvelope(bytes: Uint8Array): Envelope {
 function foreign(why: string): InvalidError {
   return new InvalidError(`the object was not written by a guard: ${why}`, {
     code: 'mismatch',
-    hint: 'with { adoptPlain: true } the guard takes such an object over at its first opening',
+    hint: 'with { adoptPlain: true } the guard adopts such an object at its first opening',
   })
 }

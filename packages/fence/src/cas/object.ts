@@ -1,59 +1,35 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
+import { checkedAttempts, pauseAfter } from '../common/attempts.js'
+import { unknownOutcome } from '../common/errors.js'
 import type { GuardOptions } from '../common/guard.js'
-import { describe } from '../common/hold.js'
 import { checkResource, mismatch, staleToken, type Target } from '../common/resource.js'
 import { checkWrites } from '../common/single-target.js'
 import { decodeEnvelope, type Envelope, encodeEnvelope, isEnvelope } from './envelope.js'
-import { isDefinite, isUnsent, read, unknownOutcome } from './errors.js'
+import { isDefinite, isUnsent, read } from './errors.js'
+import type { CasStore, Versioned } from './store.js'
 import { type CasPlatform, platform } from '../common/platform.js'
 
-/** An object as it was read. */
-export interface Versioned<Version> {
-  readonly bytes: Uint8Array
-  /** Whatever the store compares: an ETag, a generation, a revision. */
-  readonly version: Version
-}
-
-/** A store with a conditional write: all that a guard needs of it. */
-export interface CasStore<Version> {
-  /** The object as it is now (never from a cache or an old replica); null when there is none. */
-  read(key: string): Promise<Versioned<Version> | null>
-  /**
-   * Writes the object if its version is still `version`; null: if there is none. Answers the new version when it was written
-   * (or true, where the store does not tell it), and false when the version is another one. Throws UnavailableError when
-   * nothing can have been written, and other typed errors for what is wrong for good; after UnknownOutcomeError and every
-   * untyped error the guard reads again to learn what has happened.
-   */
-  write(key: string, bytes: Uint8Array, version: Version | null): Promise<boolean | { readonly version: Version }>
-}
-
 export interface CasOptions extends GuardOptions {
-  /** How often a change is tried when others change the object at the same time, or answers get lost. Default 10. */
+  /** How often a change is attempted when others change the object concurrently, or answers are lost. Default 10. */
   readonly attempts?: number
-  /** Takes over an object that was written without a guard, at its first opening. Default: such an object is refused. */
+  /** Adopts an object that was written without a guard, at its first opening. Default: such an object is rejected. */
   readonly adoptPlain?: boolean
-  /** For tests and simulations: what the guard uses of the machine. */
+  /** What the guard uses of the machine; for tests and simulations. */
   readonly platform?: Partial<CasPlatform>
 }
 
-export const CAS_ATTEMPTS_DEFAULT = 10
-const ATTEMPTS_MAX = 1_000
-/** The pause before the n-th repetition is random below `min(2^n × PAUSE_FIRST_MS, PAUSE_MAX_MS)`. */
-const PAUSE_FIRST_MS = 10
-const PAUSE_MAX_MS = 1_000
-
-/** What has become of the attempts of one change. */
+/** What is known of the attempts of one change. */
 interface Attempts {
   /** The error of an attempt that may have taken effect. */
   unknown: { readonly error: unknown } | undefined
   /**
-   * An attempt of a write was refused: that of another, or, where the store's client repeats by itself, the repetition of
-   * our own. Only reading can tell.
+   * An attempt of a write was rejected: because of another writer, or, if the store's client retries by itself, because our
+   * own first attempt had succeeded. Only reading the object can tell.
    */
   refused: boolean
 }
 
-/** One object of the store while one hold works on it. */
+/** One object of the store during one unit of work of a hold. */
 export class CasObject<Version> {
   readonly #store: CasStore<Version>
   readonly #target: Target
@@ -61,20 +37,16 @@ export class CasObject<Version> {
   readonly #attempts: number
   readonly #platform: CasPlatform
   readonly #check: () => void
-  /** The content as it was read or written last. */
+  /** The content that was last read or written. */
   #known: Envelope | undefined
-  /** The version of that content, where the store has told it. */
+  /** The version of that content, if the store reported it. */
   #version: { readonly is: Version | null } | undefined
 
   constructor(store: CasStore<Version>, options: CasOptions, target: Target, check: () => void) {
-    const { attempts = CAS_ATTEMPTS_DEFAULT } = options
-    if (!Number.isInteger(attempts) || attempts < 1 || attempts > ATTEMPTS_MAX) {
-      throw new InvalidError(`attempts is a number between 1 and ${ATTEMPTS_MAX}, not ${describe(attempts)}`)
-    }
     this.#store = store
     this.#target = target
     this.#adoptPlain = options.adoptPlain === true
-    this.#attempts = attempts
+    this.#attempts = checkedAttempts(options.attempts)
     this.#platform = { ...platform, ...options.platform }
     this.#check = check
   }
@@ -86,12 +58,12 @@ export class CasObject<Version> {
     return decodeEnvelope(found.bytes).value
   }
 
-  /** What was read or written last. */
+  /** Returns the value that was last read or written. */
   value(): Uint8Array | null {
     return this.#known?.value ?? null
   }
 
-  /** Raises the mark, unless it is there already. */
+  /** Raises the mark, unless it has this token already. */
   async open(): Promise<void> {
     const { token } = this.#target
     await this.#keepKind()
@@ -99,8 +71,8 @@ export class CasObject<Version> {
   }
 
   /**
-   * Writes a value, or null for none. With `as read` only over the value that this object has seen: then two writes of one
-   * hold at the same time do not overwrite each other in silence.
+   * Writes a value, or null for none. With `as read` it replaces only the value that this object has seen, so that two
+   * concurrent writes of one hold do not overwrite each other silently.
    */
   async put(value: Uint8Array | null, over: 'as read' | 'whatever it was'): Promise<void> {
     checkWrites(this.#target)
@@ -113,7 +85,7 @@ export class CasObject<Version> {
     }, write)
   }
 
-  /** The bare resource of permits keeps the kind, and nothing else. */
+  /** For permits, the object of the bare resource stores the kind and nothing else. */
   async #keepKind(): Promise<void> {
     const { kind, resource, lock } = this.#target
     if (kind !== 'slot') return
@@ -131,18 +103,18 @@ export class CasObject<Version> {
       } catch (error) {
         if (isDefinite(error)) throw error
       }
-      await this.#pause(n)
+      await pauseAfter(n, this.#platform)
     }
     throw contended(resource, this.#attempts)
   }
 
   /**
-   * Reads, decides, writes on the condition of what was read; again when somebody else was faster. `decide` answers the new
-   * content, or undefined when everything is as it should be.
+   * Reads the object, decides, and writes on the condition that the version has not changed; repeats this if another writer
+   * was faster. `decide` returns the new content, or undefined if no write is needed.
    *
-   * An attempt whose answer is lost may still take effect, as long as the version has not moved. So reading again is not
-   * enough; but the repetition is on the same version, and only one of the two can be accepted: whichever it was, `write` is
-   * in the object then.
+   * An attempt whose answer is lost may still take effect while the version stays the same, so reading the object is not
+   * enough. The retry is conditional on the same version, so the store accepts only one of the two attempts, and after either
+   * of them the object contains `write`.
    */
   async #change(decide: (now: Envelope, attempts: Attempts) => Envelope | undefined, write?: string): Promise<void> {
     const attempts: Attempts = { unknown: undefined, refused: false }
@@ -154,7 +126,7 @@ export class CasObject<Version> {
       if (next === undefined) return
       if (await this.#send(next, version, attempts)) return
       attempts.refused = write !== undefined
-      if (n < this.#attempts) await this.#pause(n)
+      if (n < this.#attempts) await pauseAfter(n, this.#platform)
     }
     if (attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
     throw contended(this.#target.mark, this.#attempts)
@@ -180,7 +152,7 @@ export class CasObject<Version> {
     return { now, version: this.#version.is }
   }
 
-  /** True when the store has said so. */
+  /** Returns true if the store confirmed the write. */
   async #send(next: Envelope, version: Version | null, attempts: Attempts): Promise<boolean> {
     const { unknown } = attempts
     try {
@@ -207,20 +179,15 @@ export class CasObject<Version> {
     const problem = mismatch(this.#target, now, kind)
     if (problem !== undefined) throw problem
     if (now.mark <= token) return
-    // An earlier attempt of this write may have been accepted, and overwritten by the later holder.
+    // An earlier attempt of this write may have been accepted and then overwritten by the later holder.
     if (isWrite && attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
     throw staleToken(mark, token, now.mark)
-  }
-
-  async #pause(n: number): Promise<void> {
-    const limitMs = Math.min(2 ** n * PAUSE_FIRST_MS, PAUSE_MAX_MS)
-    await this.#platform.pause(this.#platform.random() * limitMs)
   }
 }
 
 function twice({ unknown }: Attempts): Error {
   if (unknown !== undefined) return unknownOutcome(unknown.error)
-  return new InvalidError('this hold writes the object twice at the same time', { hint: 'wait for the first write' })
+  return new InvalidError('this hold writes the object twice concurrently', { hint: 'wait for the first write' })
 }
 
 function contended(key: string, attempts: number): UnavailableError {

@@ -4,31 +4,31 @@ import type { GuardableHold } from './hold.js'
 declare const fenced: unique symbol
 
 /**
- * A transaction whose resources have been opened. Ask for this type where data under a lock is read or written, and the
- * compiler refuses every way around the guard.
+ * A transaction whose resources are open. Functions that read or write data under a lock require this type, so that the
+ * compiler rejects every call that bypasses the guard.
  * @example
  * async function addItem(tx: Fenced<PoolClient>, item: Item) { … }
  */
 export type Fenced<Tx> = Tx & { readonly [fenced]: true }
 
 export interface OpenOptions {
-  /** Of a hold of several locks: the one that protects this resource. Default: all of them, each with its own mark. */
+  /** Which lock of the hold protects this resource. Default: all of them, each with its own mark. */
   readonly lock?: string
 }
 
-/** What every guard can do with a resource under a lock. */
+/** A guard of a resource under a lock. */
 export interface Guard<Tx> {
   /**
-   * Opens (raises the marks first) and runs `body`, both in one transaction. The only way to read or write under a lock
-   * without losing updates: a stale write that arrives after this opening is refused.
+   * Raises the marks, then runs `body`, both in one transaction. A stale write that arrives after the opening is rejected, so
+   * nothing that `body` reads can be overwritten unseen.
    * @throws StaleTokenError, HoldLostError, InvalidError, UnavailableError (nothing written),
-   *   UnknownOutcomeError (the commit was sent and its answer lost), and whatever `body` throws
+   *   UnknownOutcomeError (the commit was sent and its answer is lost), and whatever `body` throws
    */
   with<T>(hold: GuardableHold, body: (tx: Fenced<Tx>) => T | Promise<T>): Promise<T>
   with<T>(hold: GuardableHold, options: OpenOptions, body: (tx: Fenced<Tx>) => T | Promise<T>): Promise<T>
 }
 
-/** Sorts out the two forms of `with`. */
+/** Normalizes the two overloads of `with`. */
 export function bodyOf<Tx, T>(
   optionsOrBody: OpenOptions | ((tx: Fenced<Tx>) => T | Promise<T>),
   body: ((tx: Fenced<Tx>) => T | Promise<T>) | undefined,
@@ -41,15 +41,15 @@ export function bodyOf<Tx, T>(
 
 export interface GuardOptions {
   /**
-   * The name under which the mark is kept: of the lock's scope, not of a row. Default: the lock's name.
-   * Called for each lock that is opened.
+   * Returns the name under which the mark is stored. It names the scope of the lock, not a row. Called once per opened lock.
+   * Default: the lock's name.
    */
   readonly resource?: (hold: GuardableHold, lock: string) => string
-  /** The schema (PostgreSQL) or attached database (SQLite) of the guard's tables. Default: as names resolve. */
+  /** The schema (PostgreSQL) or attached database (SQLite) of the guard's tables. Default: unqualified names. */
   readonly schema?: string
 }
 
-/** What `prune` needs of the client: one short exclusive hold, and the list of all holds. */
+/** What `prune` needs of the client: one short exclusive hold and the list of all holds. */
 export interface PruneLocks {
   acquire(name: string): Promise<GuardableHold & { release(): Promise<unknown> }>
   query(options: { limit: number; cursor?: string }): Promise<{
@@ -59,8 +59,8 @@ export interface PruneLocks {
 }
 
 export interface Pruned {
-  /** Tokens below are refused from now on, whether their resource has a mark or not. */
+  /** Lower tokens are rejected from now on, whether or not their resource has a mark. */
   readonly floor: bigint
-  /** How many marks were deleted. */
+  /** The number of deleted marks. */
   readonly deleted: number
 }

@@ -1,9 +1,8 @@
 import { InvalidError, type Mode, nameProblem, parseToken, type Token } from '@leasehold/core'
-import { observedGuard } from './observe.js'
 
 /**
- * What a guard needs of a hold. The client's `Hold` has it all; a program that got its token from `leasehold run`
- * can write it down by hand.
+ * What a guard needs of a hold. The client's `Hold` satisfies it. A program that got its token from `leasehold run` builds
+ * one with {@link handHeld}.
  * @example
  * const hold = handHeld(process.env.LEASEHOLD_LOCK, process.env.LEASEHOLD_FENCING_TOKEN)
  */
@@ -16,29 +15,29 @@ export interface GuardableHold {
   tokenOf(name: string): bigint
   /** The permit's number, when the lock is a semaphore. */
   slotOf?(name: string): number | undefined
-  /** Mode, token and slot lock by lock. Needed when locks of one hold have different modes. */
+  /** Mode, token and slot of each lock. Needed when the locks of one hold have different modes. */
   readonly locks?: readonly {
     readonly name: string
     readonly mode: Mode
     readonly token: bigint
     readonly slot?: number | undefined
   }[]
-  /** Throws unless the hold is held at this moment. */
+  /** Throws unless the hold is held now. */
   assertHeld(): void
 }
 
-/** One lock of a hold, with everything checked. */
+/** One validated lock of a hold. */
 export interface HeldLock {
   readonly name: string
   readonly token: Token
   readonly mode: 'exclusive' | 'shared' | 'permits'
-  /** Number of the permit; undefined unless `mode` is `permits`. */
+  /** The permit's number; undefined unless `mode` is `permits`. */
   readonly slot: number | undefined
 }
 
 /**
- * The locks of a hold, checked.
- * @throws InvalidError for everything that is no hold, such as an approximate lock, or a token that is a number
+ * Validates a hold and returns its locks.
+ * @throws InvalidError for anything that is not a hold, such as an approximate lock, or a token that is a number
  */
 export function locksOf(hold: GuardableHold): readonly HeldLock[] {
   if (typeof hold !== 'object' || hold === null) throw new InvalidError(`a guard takes a hold, not ${describe(hold)}`)
@@ -72,8 +71,8 @@ function lockOf(hold: GuardableHold, name: string): HeldLock {
 }
 
 /**
- * A hold from a lock's name and its token as text: what `leasehold run` gives to a child process. Only the guard protects:
- * the deadline is kept by whoever keeps the lease.
+ * Builds a hold from a lock's name and its token as text, which is what `leasehold run` passes to a child process. Such a
+ * hold has no local deadline (the process that keeps the lease has it), so only the guard protects.
  * @throws InvalidError
  */
 export function handHeld(name: string | undefined, token: string | bigint | undefined): GuardableHold {
@@ -82,32 +81,7 @@ export function handHeld(name: string | undefined, token: string | bigint | unde
   return { names: [name], mode: 'exclusive', tokenOf: () => parsed, assertHeld() {} }
 }
 
-const HOLD_INTERNALS = Symbol.for('leasehold.hold')
-
-/**
- * Runs a guarded effect so that the hold's `release()` waits for it, where the hold can.
- * Rejects with HoldLostError or NotHolderError if the hold is over or being released: the effect does not begin then.
- */
-export function tracked<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
-  return observedGuard(hold, () => track(hold, effect))
-}
-
-async function track<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
-  const internals = (hold as { [HOLD_INTERNALS]?: { track?(effect: Promise<unknown>): void } } | null)?.[HOLD_INTERNALS]
-  if (typeof internals?.track !== 'function') return await effect()
-  let settle: () => void = () => {}
-  internals.track(
-    new Promise<void>((resolve) => {
-      settle = resolve
-    }),
-  )
-  try {
-    return await effect()
-  } finally {
-    settle()
-  }
-}
-
+/** A short description of a value for error messages. */
 export function describe(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))

@@ -4,7 +4,7 @@ import type { GuardableHold } from './hold.js'
 /** The client's process-wide list of observers, read without importing the client. */
 const OBSERVERS = Symbol.for('leasehold.observers')
 
-/** Tells the client's observers of a guarded effect. Without observers: one look at a list. */
+/** Reports a guarded effect to the client's observers. Without observers it costs one check of a list. */
 export function observedGuard<T>(hold: GuardableHold, effect: () => Promise<T>): Promise<T> {
   const observers = (globalThis as { [OBSERVERS]?: Observer[] })[OBSERVERS]
   return observers === undefined || observers.length === 0 ? effect() : observed([...observers], hold, effect)
@@ -34,6 +34,6 @@ function quietly(call: () => void): void {
   try {
     call()
   } catch (error) {
-    console.error('leasehold: an observer has thrown', error)
+    console.error('leasehold: an observer threw', error)
   }
 }

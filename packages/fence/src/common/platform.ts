@@ -1,15 +1,15 @@
-/** What a guard uses of the machine. Handed in by simulations, which need the same run for the same seed. */
+/** What a guard uses of the machine. Simulations pass their own, so that equal seeds give equal runs. */
 export interface CasPlatform {
   pause(ms: number): Promise<void>
   /** In [0, 1). */
   random(): number
-  /** A new unique text for each call. */
+  /** Returns a new unique string per call. */
   newId(): string
 }
 
 const ID_BYTES = 16
 
-/** The machine that this runs on: Node, Bun, Deno or a browser. */
+/** The real machine: Node, Bun, Deno or a browser. */
 export const platform: CasPlatform = {
   pause: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   random: Math.random,

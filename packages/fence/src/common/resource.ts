@@ -2,33 +2,33 @@ import { InvalidError, StaleTokenError, type Token, utf8Length } from '@leasehol
 import type { GuardOptions, OpenOptions } from './guard.js'
 import { describe, type GuardableHold, type HeldLock, locksOf } from './hold.js'
 
-/** Room for a lock's name and `#slot`. */
+/** Enough for a lock's name and `#slot`. */
 export const RESOURCE_BYTES_MAX = 1_024
 
-/** One mark to be raised. */
+/** One mark to raise. */
 export interface Target {
-  /** Where the mark is kept: the resource, or `resource#slot` for a permit. */
+  /** The key of the mark: the resource, or `resource#slot` for a permit. */
   readonly mark: string
-  /** The bare resource, where the kind is kept. */
+  /** The resource without a slot, which stores the kind. */
   readonly resource: string
   readonly kind: 'lock' | 'slot'
   readonly lock: string
   readonly token: Token
-  /** Shared holds open and read, and never write. */
+  /** False for shared holds, which only open and read. */
   readonly writes: boolean
 }
 
-/** What a hold opens. */
+/** The marks that a hold opens. */
 export interface Opening {
-  /** Sorted by mark, so that two openings never wait for each other in a circle. */
+  /** Sorted by mark, so that two openings cannot deadlock. */
   readonly targets: readonly Target[]
-  /** Only shared holds: nothing may be written. */
+  /** Whether all locks are shared, so that nothing may be written. */
   readonly readOnly: boolean
 }
 
 /**
- * Which marks a hold raises.
- * @throws InvalidError if the hold is none, lacks the lock, or two of its locks share one resource
+ * Returns the marks that a hold raises.
+ * @throws InvalidError if the argument is not a hold, lacks the lock, or two of its locks share one resource
  */
 export function openingOf(hold: GuardableHold, options: GuardOptions, open: OpenOptions = {}): Opening {
   const all = locksOf(hold)
@@ -67,21 +67,21 @@ export function checkResource(resource: unknown): string {
   return resource
 }
 
-/** The refusal of a stale token. Its hint names both reasons that there can be. */
+/** The rejection of a stale token. Its hint names both possible reasons. */
 export function staleToken(resource: string, token: bigint, mark: bigint | undefined): StaleTokenError {
   return new StaleTokenError(resource, token, mark)
 }
 
-/** The refusal of the wrong kind, or of another lock. Undefined when both agree. */
+/** The rejection of a wrong kind or of another lock; undefined if both agree. */
 export function mismatch(
   target: Target,
   stored: { readonly kind: string; readonly lock: string },
   kind: string,
 ): InvalidError | undefined {
   if (stored.kind !== kind) {
-    const words: Record<string, string> = { lock: 'a lock', permits: 'permits', slot: 'a permit of another resource' }
+    const kinds: Record<string, string> = { lock: 'a lock', permits: 'permits', slot: 'a permit of another resource' }
     return new InvalidError(
-      `the resource ${JSON.stringify(target.resource)} is guarded by ${words[stored.kind] ?? stored.kind}, not by ${words[kind] ?? kind}`,
+      `the resource ${JSON.stringify(target.resource)} is guarded by ${kinds[stored.kind] ?? stored.kind}, not by ${kinds[kind] ?? kind}`,
       { code: 'mismatch', hint: 'a resource belongs to one lock of one kind' },
     )
   }
@@ -97,6 +97,7 @@ export function mismatch(
   return undefined
 }
 
+/** The rejection of a write under a shared hold. */
 export function onlyReads(cause?: unknown): InvalidError {
   return new InvalidError('a shared hold can only read', {
     code: 'mismatch',

@@ -4,8 +4,8 @@ import type { GuardableHold } from './hold.js'
 import { onlyReads, openingOf, type Target } from './resource.js'
 
 /**
- * The one mark of a step that can check only one: several would have to live in one object.
- * @throws InvalidError
+ * Returns the mark of a hold for stores that check one mark per write.
+ * @throws InvalidError if the hold has several locks and `open` does not choose one
  */
 export function singleTarget(
   hold: GuardableHold,
@@ -15,7 +15,7 @@ export function singleTarget(
 ): Target {
   const [target, ...more] = openingOf(hold, options, open).targets as [Target, ...Target[]]
   if (more.length > 0) {
-    throw new InvalidError(`a hold of several locks: which one protects this ${what}?`, { hint: 'say { lock }' })
+    throw new InvalidError(`a hold of several locks: which one protects this ${what}?`, { hint: 'pass { lock }' })
   }
   return target
 }

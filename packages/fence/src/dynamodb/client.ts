@@ -1,10 +1,10 @@
-/** One value as the low-level client has it: `{ S: 'text' }`, `{ N: '33' }`. */
+/** A value in the form of the low-level client: `{ S: 'text' }`, `{ N: '33' }`. */
 export type AttributeValue = { readonly S?: string; readonly N?: string } & Readonly<Record<string, unknown>>
 export type Attributes = Readonly<Record<string, AttributeValue>>
 
 /**
- * What a guard uses of `DynamoDB` of `@aws-sdk/client-dynamodb`. The SDK's types of requests are unions of all shapes of a
- * value, which the guard's own requests do not name one by one: hence `never`.
+ * What a guard uses of `DynamoDB` from `@aws-sdk/client-dynamodb`. Parameters are `never` because the SDK's request types are
+ * unions of all shapes of a value.
  */
 export interface DynamoClient {
   getItem(input: { TableName: string; Key: never; ConsistentRead: true }): Promise<{ Item?: unknown }>

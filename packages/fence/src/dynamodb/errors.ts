@@ -1,19 +1,19 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { messageOf } from '../cas/errors.js'
+import { messageOf } from '../common/errors.js'
 import type { Attributes, SdkError } from './client.js'
 
-/** DynamoDB has refused the request, whole, for a reason that passes: nothing of this attempt was written. */
-const PASSING = new Set([
+/** DynamoDB rejected the whole request for a transient reason: the attempt wrote nothing. */
+const TRANSIENT = new Set([
   'TransactionConflictException',
   'ProvisionedThroughputExceededException',
   'ThrottlingException',
   'RequestLimitExceeded',
 ])
 
-/** What an attempt has come to, as far as its error tells. */
+/** The outcome of an attempt, as far as its error reveals it. */
 export type Failure =
   | { readonly kind: 'condition'; readonly item: Attributes | undefined }
-  | { readonly kind: 'passing' }
+  | { readonly kind: 'transient' }
   | { readonly kind: 'definite'; readonly error: unknown }
   | { readonly kind: 'unknown' }
 
@@ -25,20 +25,20 @@ export function failureOf(error: unknown): Failure {
     if (first?.Code === 'ConditionalCheckFailed') return { kind: 'condition', item: first.Item }
     const codes = new Set((CancellationReasons ?? []).map((reason) => reason.Code))
     if (codes.has('ConditionalCheckFailed') || codes.has('ValidationError')) return { kind: 'definite', error }
-    return { kind: 'passing' }
+    return { kind: 'transient' }
   }
-  if (name !== undefined && PASSING.has(name)) return { kind: 'passing' }
+  if (name !== undefined && TRANSIENT.has(name)) return { kind: 'transient' }
   const definite = explain(error, name)
   return definite === undefined ? { kind: 'unknown' } : { kind: 'definite', error: definite }
 }
 
-/** The SDK repeats by itself: an attempt before the last may have taken effect. */
-export function wasRepeated(error: unknown): boolean {
+/** Whether the SDK retried by itself, so that an earlier attempt may have taken effect. */
+export function wasRetried(error: unknown): boolean {
   return ((error as SdkError | null)?.$metadata?.attempts ?? 1) > 1
 }
 
 function explain(error: unknown, name: string | undefined): unknown {
-  const what = `DynamoDB refuses: ${name}: ${messageOf(error)}`
+  const what = `DynamoDB rejects the request: ${name}: ${messageOf(error)}`
   switch (name) {
     case 'ValidationException':
     case 'ItemCollectionSizeLimitExceededException':

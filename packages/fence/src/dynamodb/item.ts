@@ -1,24 +1,25 @@
-import { InvalidError, parseToken, UnavailableError } from '@leasehold/core'
-import { messageOf, unknownOutcome } from '../cas/errors.js'
+import { InvalidError, parseToken } from '@leasehold/core'
+import { checkedAttempts, pauseAfter } from '../common/attempts.js'
+import { unavailable, unknownOutcome } from '../common/errors.js'
 import { type CasPlatform, platform } from '../common/platform.js'
 import type { GuardOptions } from '../common/guard.js'
 import { describe } from '../common/hold.js'
 import { mismatch, staleToken, type Target } from '../common/resource.js'
 import { checkWrites } from '../common/single-target.js'
 import type { Attributes, DynamoClient } from './client.js'
-import { failureOf, wasRepeated } from './errors.js'
+import { failureOf, wasRetried } from './errors.js'
 
 export interface DynamoOptions extends GuardOptions {
   readonly table: string
   /** The primary key of a resource's item: `(resource) => ({ id: { S: resource } })`. */
   readonly key: (resource: string) => Attributes
-  /** How often a change is tried when others are faster, the table is busy, or answers get lost. Default 10. */
+  /** How often a change is attempted when others are faster, the table is throttled, or answers are lost. Default 10. */
   readonly attempts?: number
-  /** For tests and simulations: what the guard uses of the machine. */
+  /** What the guard uses of the machine; for tests and simulations. */
   readonly platform?: Partial<CasPlatform>
 }
 
-/** The parts of an UpdateItem that are the user's. */
+/** The parts of an UpdateItem that the caller provides. */
 export interface DynamoChange {
   readonly UpdateExpression: string
   readonly ConditionExpression?: string
@@ -26,13 +27,10 @@ export interface DynamoChange {
   readonly ExpressionAttributeValues?: Attributes
 }
 
-const ATTEMPTS_DEFAULT = 10
-const ATTEMPTS_MAX = 1_000
-const PAUSE_FIRST_MS = 10
-const PAUSE_MAX_MS = 1_000
 const TRANSACT_ITEMS_MAX = 99
+const NOT_AVAILABLE = 'DynamoDB is not available'
 
-/** Attributes of the guard, in the item that they protect. */
+/** The guard's attributes, in the item that they protect. */
 const TOKEN = 'leasehold_token'
 const LOCK = 'leasehold_lock'
 const KIND = 'leasehold_kind'
@@ -41,10 +39,10 @@ const NAMES = { '#lh_t': TOKEN, '#lh_l': LOCK, '#lh_k': KIND, '#lh_w': WRITE }
 const MINE =
   '(attribute_not_exists(#lh_t) OR #lh_t <= :lh_t) AND (attribute_not_exists(#lh_k) OR (#lh_k = :lh_k AND #lh_l = :lh_l))'
 const RAISE = '#lh_t = :lh_t, #lh_k = :lh_k, #lh_l = :lh_l'
-/** A write is on what this unit has seen: so no late repetition of an earlier write can come after it. */
+/** A write is conditional on the write that this unit has seen, so a delayed retry of an earlier write is rejected. */
 const AS_SEEN = { new: 'attribute_not_exists(#lh_w)', old: '#lh_w = :lh_before' }
 
-/** One item while one hold works on it. */
+/** One item during one unit of work of a hold. */
 export class DynamoItem {
   readonly #dynamo: DynamoClient
   readonly #options: DynamoOptions
@@ -55,14 +53,10 @@ export class DynamoItem {
   #seen: Attributes = {}
 
   constructor(dynamo: DynamoClient, options: DynamoOptions, target: Target, check: () => void) {
-    const { attempts = ATTEMPTS_DEFAULT } = options
-    if (!Number.isInteger(attempts) || attempts < 1 || attempts > ATTEMPTS_MAX) {
-      throw new InvalidError(`attempts is a number between 1 and ${ATTEMPTS_MAX}, not ${describe(attempts)}`)
-    }
     this.#dynamo = dynamo
     this.#options = options
     this.#target = target
-    this.#attempts = attempts
+    this.#attempts = checkedAttempts(options.attempts)
     this.#platform = { ...platform, ...options.platform }
     this.#check = check
   }
@@ -74,7 +68,7 @@ export class DynamoItem {
       return withoutGuard((Item ?? {}) as Attributes, Key)
     } catch (error) {
       const failure = failureOf(error)
-      throw failure.kind === 'definite' ? failure.error : unavailable(error)
+      throw failure.kind === 'definite' ? failure.error : unavailable(NOT_AVAILABLE, error)
     }
   }
 
@@ -152,7 +146,7 @@ export class DynamoItem {
     })
   }
 
-  /** The bare resource of permits keeps the kind, in an item of its own. */
+  /** For permits, an item of the bare resource stores the kind. */
   async #keepKind(resource: string, lock: string): Promise<void> {
     const input = {
       TableName: this.#options.table,
@@ -202,8 +196,8 @@ export class DynamoItem {
   }
 
   /**
-   * Sends, and sends again. A repetition of a write that has taken effect is refused, because `before` is not there any more,
-   * and is known by its id.
+   * Sends a change, with retries. A retry of a write that has taken effect fails its condition on `before`, and is recognized
+   * by its id.
    */
   async #try(write: string | undefined, send: () => Promise<void>, kind?: string): Promise<void> {
     let unknown: { readonly error: unknown } | undefined
@@ -215,7 +209,7 @@ export class DynamoItem {
         return
       } catch (error) {
         last = error
-        if (write !== undefined && wasRepeated(error)) unknown ??= { error }
+        if (write !== undefined && wasRetried(error)) unknown ??= { error }
         const failure = failureOf(error)
         if (failure.kind === 'definite') throw unknown === undefined ? failure.error : unknownOutcome(unknown.error)
         if (failure.kind === 'condition') {
@@ -225,9 +219,9 @@ export class DynamoItem {
         }
         if (failure.kind === 'unknown' && write !== undefined) unknown = { error }
       }
-      if (n < this.#attempts) await this.#pause(n)
+      if (n < this.#attempts) await pauseAfter(n, this.#platform)
     }
-    throw unknown === undefined ? unavailable(last) : unknownOutcome(unknown.error)
+    throw unknown === undefined ? unavailable(NOT_AVAILABLE, last) : unknownOutcome(unknown.error)
   }
 
   #checkHeld(unknown: { readonly error: unknown } | undefined): void {
@@ -258,21 +252,16 @@ export class DynamoItem {
     const stale = item?.[TOKEN]?.N === undefined ? 0n : parseToken(item[TOKEN].N)
     if (stale > token) return staleToken(mark, token, stale)
     if (item?.[WRITE]?.S !== this.#seen[WRITE]?.S) {
-      return new InvalidError('this hold changes the item twice at the same time', {
+      return new InvalidError('this hold changes the item twice concurrently', {
         cause: error,
         hint: 'wait for the first change',
       })
     }
     return error
   }
-
-  async #pause(n: number): Promise<void> {
-    const limitMs = Math.min(2 ** n * PAUSE_FIRST_MS, PAUSE_MAX_MS)
-    await this.#platform.pause(this.#platform.random() * limitMs)
-  }
 }
 
-/** DynamoDB refuses values that no expression uses. A put raises the mark by its item, not by an expression. */
+/** Drops values that no expression uses, which DynamoDB rejects: a put raises the mark by its item, not by an expression. */
 function used(input: { ConditionExpression: string; ExpressionAttributeValues: Attributes }): Attributes {
   const all = Object.entries(input.ExpressionAttributeValues)
   return Object.fromEntries(all.filter(([name]) => new RegExp(`${name}\\b`).test(input.ConditionExpression)))
@@ -282,7 +271,7 @@ function without<T extends Record<string, string>>(names: T, left: readonly stri
   return Object.fromEntries(Object.entries(names).filter(([name]) => !left.includes(name)))
 }
 
-/** Adds assignments to an update expression, which has at most one SET. */
+/** Adds assignments to the SET clause of an update expression, of which there is at most one. */
 function withSet(expression: string, assignments: string): string {
   if (typeof expression !== 'string') throw new InvalidError(`an UpdateExpression is text, not ${describe(expression)}`)
   const set = /(?<![#:\w.])SET\s+/i.exec(expression)
@@ -300,15 +289,8 @@ function checkUnreserved(names: Readonly<Record<string, unknown>>): void {
   }
 }
 
-/** An item of nothing but key and mark is none. */
+/** The item without the guard's attributes; null if only its key is left. */
 function withoutGuard(item: Attributes, key: Attributes): Attributes | null {
   const { [TOKEN]: _token, [LOCK]: _lock, [KIND]: _kind, [WRITE]: _write, ...rest } = item
   return Object.keys(rest).some((name) => !(name in key)) ? rest : null
-}
-
-function unavailable(cause: unknown): UnavailableError {
-  return new UnavailableError(`DynamoDB is not available: ${messageOf(cause)}`, {
-    cause,
-    hint: 'nothing was written; the same call may succeed later',
-  })
 }

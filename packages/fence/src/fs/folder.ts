@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import * as nodeFs from 'node:fs/promises'
 import { join } from 'node:path'
-import { InvalidError, StorageError } from '@leasehold/core'
+import { codeOf, explain, ignoreMissing } from './errors.js'
 
 /** What the guard uses of `node:fs/promises`. */
 export type FileSystem = Pick<typeof nodeFs, 'open' | 'link' | 'unlink' | 'readdir' | 'readFile'>
 
 /**
- * One file of the guard, named `NAME.TOKEN.WHAT`. `open`: a hold with this token was here. `base`: which version its holder
- * starts from. A number: a version, the n-th that this hold has written.
+ * One file of the guard, named `NAME.TOKEN.WHAT`. `open` is the mark of a hold with this token. `base` names the version from
+ * which this hold starts. A number n is the n-th version that this hold has written.
  */
 export interface Entry {
   readonly name: string
@@ -17,15 +17,15 @@ export interface Entry {
 }
 
 const ENTRY = /^(\d{19})\.(open|base|\d{6})$/
-/** A file that is being written, or that a crash has left. */
+/** A file that is being written, or that a crash has left behind. */
 const UNFINISHED = /^(\d{19})\.(?:open|base|\d{6})\.tmp-[0-9a-f]+$/
 
-/** The files of one guarded path. Whatever is there is complete: files appear under their name by `link`, or not at all. */
+/** The files of one guarded path. Every file is complete, because `link` creates it under its final name. */
 export class Folder {
   readonly #folder: string
   readonly #prefix: string
   readonly #fs: FileSystem
-  #settled: string | undefined
+  #synced: string | undefined
 
   constructor(folder: string, prefix: string, fs: FileSystem) {
     this.#folder = folder
@@ -33,7 +33,7 @@ export class Folder {
     this.#fs = fs
   }
 
-  /** Every file that was there when the call began, and perhaps some that came meanwhile. */
+  /** Returns every file that existed when the call began, and possibly some that were created since. */
   async list(): Promise<Entry[]> {
     const names = await this.#fs.readdir(this.#folder)
     const entries: Entry[] = []
@@ -48,7 +48,7 @@ export class Folder {
     return entries
   }
 
-  /** Names of files below a token that were never finished. Whoever still writes one is late. */
+  /** Returns the names of unfinished files below a token. A process that still writes one has lost its hold. */
   async unfinishedBelow(token: bigint): Promise<string[]> {
     const names = await this.#fs.readdir(this.#folder)
     const own = names.filter((full) => full.startsWith(this.#prefix)).map((full) => full.slice(this.#prefix.length))
@@ -62,7 +62,7 @@ export class Folder {
     return this.#fs.readFile(this.#path(name))
   }
 
-  /** Creates a file with its bytes, durably; false if there is one of that name already. */
+  /** Creates a file durably; returns false if it exists. */
   async create(name: string, bytes: Uint8Array): Promise<boolean> {
     const temporary = this.#path(`${name}.tmp-${randomBytes(8).toString('hex')}`)
     try {
@@ -76,8 +76,8 @@ export class Folder {
   }
 
   /**
-   * Creates a file under its own name at once, durably, where links are not to be had; false if there is one already. Others may
-   * see it unfinished: it must not count before something else names it.
+   * Creates a file durably without a link, for file systems that have none; returns false if it exists. Other processes may see
+   * it unfinished, so it must not count before something else refers to it.
    */
   async createPlain(name: string, bytes: Uint8Array): Promise<boolean> {
     try {
@@ -91,13 +91,13 @@ export class Folder {
   }
 
   /**
-   * Makes the names durable that are there already: the process that made them may have been killed before its sync. Once for each
-   * `name`, since what this process creates itself is durable.
+   * Syncs the folder, because another process may have created `name` and been killed before its sync. Does so once per `name`:
+   * files that this process creates are durable already.
    */
-  async settle(name: string): Promise<void> {
-    if (this.#settled === name) return
+  async syncOnce(name: string): Promise<void> {
+    if (this.#synced === name) return
     await this.#syncFolder()
-    this.#settled = name
+    this.#synced = name
   }
 
   async remove(names: readonly string[]): Promise<void> {
@@ -136,29 +136,5 @@ export class Folder {
 
   #path(name: string): string {
     return join(this.#folder, this.#prefix + name)
-  }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return (error as { code?: string } | null)?.code
-}
-
-function ignoreMissing(error: unknown): void {
-  if (codeOf(error) !== 'ENOENT') throw error
-}
-
-function explain(error: unknown): unknown {
-  const message = error instanceof Error ? error.message : String(error)
-  switch (codeOf(error)) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-    case 'EIO':
-      return new StorageError(`the file cannot be written: ${message}`, { cause: error })
-    case 'EPERM':
-    case 'ENOTSUP':
-    case 'ENOSYS':
-      return new InvalidError(`the guard needs a file system with hard links: ${message}`, { cause: error })
-    default:
-      return error
   }
 }

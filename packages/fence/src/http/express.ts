@@ -1,5 +1,5 @@
 import type { Fenced, Guard } from '../common/guard.js'
-import { problemOf } from '../http.js'
+import { problemOf } from './errors.js'
 import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What a fenced route uses of Express's `Request`. */
@@ -20,8 +20,8 @@ export interface ExpressResponse {
 }
 
 /**
- * A handler for Express whose transaction checks the caller's token: 428 without one, 412 for a stale one. What the handler
- * returns is sent as JSON after the commit (204 for undefined); other errors go to `next`.
+ * A handler for Express whose transaction checks the caller's token: 428 without one, 412 for a stale one. The return
+ * value is sent as JSON after the commit (204 for undefined). Other errors are passed to `next`.
  * @example
  * app.put('/items/:id', fenced(fence(pool), { lock: (request) => `item/${request.params.id}` }, async (tx, request) => {
  *   await tx.query('UPDATE items SET n = $1 WHERE id = $2', [request.body.n, request.params.id])

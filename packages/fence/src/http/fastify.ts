@@ -1,5 +1,5 @@
 import type { Fenced, Guard } from '../common/guard.js'
-import { answerOf, checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
+import { responseOf, checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What a fenced route uses of Fastify's request. */
 export interface FastifyRequestLike {
@@ -17,8 +17,8 @@ export interface FastifyReplyLike {
 }
 
 /**
- * A handler for Fastify whose transaction checks the caller's token: 428 without one, 412 for a stale one. What the handler
- * returns is sent after the commit (204 for undefined); other errors go to Fastify's error handler.
+ * A handler for Fastify whose transaction checks the caller's token: 428 without one, 412 for a stale one. The return
+ * value is sent after the commit (204 for undefined). Other errors are passed to Fastify's error handler.
  * @example
  * app.put('/items/:id', fenced(fence(pool), { lock: (request) => `item/${request.params.id}` }, async (tx, request) => {
  *   await tx.query('UPDATE items SET n = $1 WHERE id = $2', [request.body.n, request.params.id])
@@ -40,7 +40,7 @@ export function fenced<Tx, Request extends FastifyRequestLike = FastifyRequestLi
       if (body === undefined) return reply.code(204).send()
       return body
     } catch (error) {
-      const { status, contentType, body } = answerOf(error)
+      const { status, contentType, body } = responseOf(error)
       if (reply.sent) throw error
       return reply.code(status).type(contentType).send(JSON.stringify(body))
     }

@@ -1,5 +1,5 @@
 import type { Fenced, Guard } from '../common/guard.js'
-import { answerOf, checkRoute, type FencedRoute, runFenced } from './route.js'
+import { responseOf, checkRoute, type FencedRoute, runFenced } from './route.js'
 
 /** What a fenced route uses of Hono's context. */
 export interface HonoContext {
@@ -7,8 +7,8 @@ export interface HonoContext {
 }
 
 /**
- * A handler for Hono whose transaction checks the caller's token: 428 without one, 412 for a stale one. The Response that the
- * handler returns leaves after the commit; other values are sent as JSON (204 for undefined); other errors are rethrown.
+ * A handler for Hono whose transaction checks the caller's token: 428 without one, 412 for a stale one. A returned
+ * Response is sent after the commit; other values are sent as JSON (204 for undefined). Other errors are rethrown.
  * @example
  * app.put('/items/:id', fenced(fence(pool), { lock: (c) => `item/${c.req.param('id')}` }, async (tx, c) => {
  *   await tx.query('UPDATE items SET n = n + 1 WHERE id = $1', [c.req.param('id')])
@@ -28,7 +28,7 @@ export function fenced<Tx, Context extends HonoContext = HonoContext>(
       if (answer instanceof Response) return answer
       return answer === undefined ? new Response(null, { status: 204 }) : Response.json(answer)
     } catch (error) {
-      const { status, contentType, body } = answerOf(error)
+      const { status, contentType, body } = responseOf(error)
       return new Response(JSON.stringify(body), { status, headers: { 'content-type': contentType } })
     }
   }

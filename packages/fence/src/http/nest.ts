@@ -1,6 +1,6 @@
 import { InvalidError } from '@leasehold/core'
 import type { Fenced, Guard } from '../common/guard.js'
-import { problemOf } from '../http.js'
+import { problemOf } from './errors.js'
 import { checkRoute, type FencedRoute, runFenced, sentTooEarly } from './route.js'
 
 /** What the interceptor uses of Nest's `ExecutionContext`, `CallHandler` and `HttpException`. */
@@ -32,14 +32,14 @@ interface NestResponse {
 const transactions = new WeakMap<object, unknown>()
 
 /**
- * The transaction in which a handler runs under {@link FencingInterceptor}.
- * @throws InvalidError outside of one
+ * Returns the transaction in which {@link FencingInterceptor} runs the handler of a request.
+ * @throws InvalidError outside of such a handler
  */
 export function fencedTx<Tx>(request: object): Fenced<Tx> {
   const tx = transactions.get(request)
   if (tx === undefined) {
-    throw new InvalidError('this request runs in no guarded transaction', {
-      hint: '@UseInterceptors(new FencingInterceptor(guard, …)) on the route, and no work after it has ended',
+    throw new InvalidError('this request does not run in a guarded transaction', {
+      hint: 'put @UseInterceptors(new FencingInterceptor(guard, …)) on the route, and do no work after the handler has returned',
     })
   }
   return tx as Fenced<Tx>
@@ -47,7 +47,7 @@ export function fencedTx<Tx>(request: object): Fenced<Tx> {
 
 /**
  * An interceptor for Nest, on Express or Fastify: the route's handler runs in a transaction that checks the caller's token.
- * 428 without one, 412 for a stale one. The handler asks for its transaction with {@link fencedTx}; what it returns is sent
+ * 428 without one, 412 for a stale one. The handler gets its transaction by {@link fencedTx}; its return value is sent
  * after the commit.
  * @example
  * @Put(':id')
@@ -69,7 +69,7 @@ export class FencingInterceptor<Tx, Request = { readonly params: Readonly<Record
     this.#route = route
   }
 
-  /** Answers a list of one value: Nest takes it as a stream of one value, as it takes an Observable. */
+  /** Returns an array of one value, which Nest accepts as a stream of one value, like an Observable. */
   async intercept(context: NestContext, next: NestHandler): Promise<never> {
     const http = context.switchToHttp()
     const request = http.getRequest() as NestRequest
@@ -97,7 +97,7 @@ export class FencingInterceptor<Tx, Request = { readonly params: Readonly<Record
   }
 }
 
-/** The last value of the handler's stream. */
+/** Returns the last value of the handler's stream. */
 function lastOf(next: NestHandler): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let last: unknown

@@ -1,12 +1,13 @@
 import { InvalidError } from '@leasehold/core'
 import type { Fenced, Guard } from '../common/guard.js'
-import { FencingRequiredError, type HeadersLike, holdOfRequest, type Problem, problemOf } from '../http.js'
+import { FencingRequiredError, type Problem, problemOf } from './errors.js'
+import { type HeadersLike, holdOfRequest } from './header.js'
 
 /** Which lock fences a route. */
 export interface FencedRoute<Request> {
   /**
-   * The lock that protects what this request touches. The caller's token for this lock is checked, whatever other tokens it
-   * sends: otherwise a token of any lock would open the door.
+   * Returns the lock that protects what this request writes. Only the caller's token for this lock counts: otherwise a token
+   * of any lock would be accepted.
    */
   readonly lock: (request: Request) => string
 }
@@ -30,15 +31,15 @@ export async function runFenced<Tx, T>(
   return await guard.with(hold, { lock }, handler)
 }
 
-/** An answer that was sent before the commit may tell of something that was never written. */
+/** The rejection of a response that was sent before the commit, which may report a write that never happened. */
 export function sentTooEarly(): InvalidError {
-  return new InvalidError('the handler has answered before the transaction was committed, so it was rolled back', {
-    hint: 'return the answer from the handler: it is sent after the commit',
+  return new InvalidError('the handler sent its response before the commit, so the transaction was rolled back', {
+    hint: 'return the response from the handler: it is sent after the commit',
   })
 }
 
-/** What to answer to an error; rethrows what is not of the guard. */
-export function answerOf(error: unknown): Problem {
+/** Returns the response for an error of a guard; rethrows other errors. */
+export function responseOf(error: unknown): Problem {
   const problem = problemOf(error)
   if (problem === undefined) throw error
   return problem

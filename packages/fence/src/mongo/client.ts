@@ -1,8 +1,8 @@
 export type Fields = Readonly<Record<string, unknown>>
 
 /**
- * What a guard uses of a `Collection` of the driver `mongodb`. Filters and updates are typed there by the collection's schema,
- * which the guard does not know: hence `never`.
+ * What a guard uses of a `Collection` of the driver `mongodb`. Parameters are `never` because the driver types filters and
+ * updates by the collection's schema, which the guard does not know.
  */
 export interface MongoCollection {
   readonly collectionName: string

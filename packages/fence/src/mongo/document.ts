@@ -1,7 +1,7 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
-import { messageOf, unknownOutcome } from '../cas/errors.js'
+import { checkedAttempts, pauseAfter } from '../common/attempts.js'
 import { type CasPlatform, platform } from '../common/platform.js'
-import { MissingRowError } from '../common/errors.js'
+import { MissingRowError, messageOf, unavailable, unknownOutcome } from '../common/errors.js'
 import type { GuardOptions } from '../common/guard.js'
 import { describe } from '../common/hold.js'
 import { mismatch, staleToken, type Target } from '../common/resource.js'
@@ -12,16 +12,11 @@ import { failureOf, isTransient } from './errors.js'
 export interface MongoOptions extends GuardOptions {
   /** The `_id` of a resource's document. Default: the resource. */
   readonly id?: (resource: string) => unknown
-  /** How often a change is tried when others are faster, the primary changes, or answers get lost. Default 10. */
+  /** How often a change is attempted when others are faster, the primary changes, or answers are lost. Default 10. */
   readonly attempts?: number
-  /** For tests and simulations: what the guard uses of the machine. */
+  /** What the guard uses of the machine; for tests and simulations. */
   readonly platform?: Partial<CasPlatform>
 }
-
-const ATTEMPTS_DEFAULT = 10
-const ATTEMPTS_MAX = 1_000
-const PAUSE_FIRST_MS = 10
-const PAUSE_MAX_MS = 1_000
 
 /** The guard's field, in the document that it protects. */
 const FIELD = 'leasehold'
@@ -35,7 +30,7 @@ interface Marked {
 }
 type Unknown = { readonly error: unknown } | undefined
 
-/** One document while one hold works on it. */
+/** One document during one unit of work of a hold. */
 export class MongoDocument {
   readonly #collection: MongoCollection
   readonly #options: MongoOptions
@@ -46,14 +41,10 @@ export class MongoDocument {
   #seen: Fields = {}
 
   constructor(collection: MongoCollection, options: MongoOptions, target: Target, check: () => void) {
-    const { attempts = ATTEMPTS_DEFAULT } = options
-    if (!Number.isInteger(attempts) || attempts < 1 || attempts > ATTEMPTS_MAX) {
-      throw new InvalidError(`attempts is a number between 1 and ${ATTEMPTS_MAX}, not ${describe(attempts)}`)
-    }
     this.#collection = collection
     this.#options = options
     this.#target = target
-    this.#attempts = attempts
+    this.#attempts = checkedAttempts(options.attempts)
     this.#platform = { ...platform, ...options.platform }
     this.#check = check
   }
@@ -119,7 +110,7 @@ export class MongoDocument {
     await this.replace({})
   }
 
-  /** The bare resource of permits keeps the kind, in a document of its own. */
+  /** For permits, a document of the bare resource stores the kind. */
   async #keepKind(resource: string, lock: string): Promise<void> {
     const kind = 'permits'
     const filter = { _id: idOf(this.#options, resource), ...ownedBy(kind, lock) }
@@ -131,7 +122,7 @@ export class MongoDocument {
     this.#seen = seen
   }
 
-  /** The stored mark is not above the token, and the document is not another lock's. */
+  /** Matches if the stored mark is not above the token and the document does not belong to another lock. */
   #mine() {
     const { kind, lock, token } = this.#target
     const mark = `${FIELD}.mark`
@@ -139,7 +130,7 @@ export class MongoDocument {
     return { $and: [passes, ownedBy(kind, lock)] }
   }
 
-  /** A write is on what this unit has seen: so no late repetition of an earlier write can come after it. */
+  /** A write is conditional on the write that this unit has seen, so a delayed retry of an earlier write matches nothing. */
   #write() {
     checkWrites(this.#target)
     const { kind, lock, mark, token } = this.#target
@@ -149,7 +140,7 @@ export class MongoDocument {
     return { filter, write, guard: { mark: token, kind, lock, write } }
   }
 
-  /** Sends, and sends again. A repetition of a write that has taken effect finds nothing, and is known by its id. */
+  /** Sends a change, with retries. A retry of a write that has taken effect matches nothing, and is recognized by its id. */
   async #try(
     write: string | undefined,
     resource: string,
@@ -170,7 +161,7 @@ export class MongoDocument {
         }
         refused = true
       } catch (error) {
-        // The transaction is aborted: who has begun it begins it anew.
+        // The transaction is aborted: its owner retries it.
         if (session !== undefined && isTransient(error)) throw error
         last = error
         const failure = failureOf(error)
@@ -179,14 +170,14 @@ export class MongoDocument {
         refused = failure.kind === 'exists'
       }
       if (refused && (await this.#look(write, resource, kind, unknown))) return
-      // In a transaction a refused insertion has aborted everything.
+      // A rejected insertion has aborted the whole transaction.
       if (session !== undefined) throw contended(resource, last)
-      if (n < this.#attempts) await this.#pause(n)
+      if (n < this.#attempts) await pauseAfter(n, this.#platform)
     }
     throw unknown === undefined ? contended(resource, last) : unknownOutcome(unknown.error)
   }
 
-  /** Finds out why nothing was found. True: this write has taken effect before. False: the reason is gone. */
+  /** Determines why nothing matched: true if this write had taken effect before, false if the reason is gone. */
   async #look(write: string | undefined, resource: string, kind: string, unknown: Unknown): Promise<boolean> {
     const { mark, token } = this.#target
     const id = idOf(this.#options, resource)
@@ -212,7 +203,7 @@ export class MongoDocument {
     if (write === undefined) return false
     if (found === null) throw new MissingRowError(this.#collection.collectionName, `_id ${String(id)}`)
     if (stored.write === markedOf(this.#seen).write) return false
-    throw new InvalidError('this hold changes the document twice at the same time', {
+    throw new InvalidError('this hold changes the document twice concurrently', {
       hint: 'wait for the first change',
     })
   }
@@ -223,11 +214,6 @@ export class MongoDocument {
     } catch (error) {
       throw unknown === undefined ? error : unknownOutcome(error)
     }
-  }
-
-  async #pause(n: number): Promise<void> {
-    const limitMs = Math.min(2 ** n * PAUSE_FIRST_MS, PAUSE_MAX_MS)
-    await this.#platform.pause(this.#platform.random() * limitMs)
   }
 }
 
@@ -248,7 +234,7 @@ function checkField(field: string): void {
     throw new InvalidError(`the field ${FIELD} belongs to the guard`)
 }
 
-/** A document of nothing but `_id` and mark is none. */
+/** The document without the guard's field; null if only `_id` is left. */
 function withoutGuard(document: Fields): Fields | null {
   const { [FIELD]: _guard, ...rest } = document
   return Object.keys(rest).some((field) => field !== '_id') ? rest : null
@@ -257,14 +243,11 @@ function withoutGuard(document: Fields): Fields | null {
 function explain(error: unknown): unknown {
   const failure = failureOf(error)
   if (failure.kind === 'definite') return failure.error
-  return new UnavailableError(`MongoDB is not available: ${messageOf(error)}`, {
-    cause: error,
-    hint: 'nothing was written; the same call may succeed later',
-  })
+  return unavailable('MongoDB is not available', error)
 }
 
 function contended(resource: string, cause: unknown): UnavailableError {
-  const why = cause === undefined ? 'others were always faster' : messageOf(cause)
+  const why = cause === undefined ? 'other writers were faster in every attempt' : messageOf(cause)
   return new UnavailableError(`the document of ${JSON.stringify(resource)} could not be changed: ${why}`, {
     cause,
     hint: 'nothing was written; the same call may succeed later',

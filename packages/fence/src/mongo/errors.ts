@@ -1,19 +1,20 @@
 import { AccessError, InvalidError } from '@leasehold/core'
-import { messageOf } from '../cas/errors.js'
+import { messageOf } from '../common/errors.js'
 import type { DriverError } from './client.js'
 
 const DUPLICATE_KEY = 11_000
 const WRITE_CONFLICT = 112
-/** Unauthorized, AuthenticationFailed. */
+/** Unauthorized. */
 const FORBIDDEN = 13
+/** AuthenticationFailed. */
 const NOT_AUTHENTICATED = 18
 
-/** What an attempt has come to, as far as its error tells. */
+/** The outcome of an attempt, as far as its error reveals it. */
 export type Failure =
-  /** The filter found nothing, and the insertion of an upsert found the document. */
+  /** An upsert matched no document, and its insertion found that the document exists. */
   | { readonly kind: 'exists' }
-  /** Nothing of this attempt was written. */
-  | { readonly kind: 'passing' }
+  /** The attempt wrote nothing. */
+  | { readonly kind: 'transient' }
   | { readonly kind: 'definite'; readonly error: unknown }
   | { readonly kind: 'unknown' }
 
@@ -21,14 +22,14 @@ export function failureOf(error: unknown): Failure {
   const { name, code, keyPattern } = (error ?? {}) as DriverError
   if (code === DUPLICATE_KEY) {
     if (keyPattern === undefined || '_id' in keyPattern) return { kind: 'exists' }
-    const why = `a unique index refuses the document: ${messageOf(error)}`
-    const hint = 'opening creates a document without fields when there is none: make the index partial or sparse'
+    const why = `a unique index rejects the document: ${messageOf(error)}`
+    const hint = 'opening creates a document without fields if there is none: make the index partial or sparse'
     return { kind: 'definite', error: new InvalidError(why, { cause: error, hint }) }
   }
-  if (code === WRITE_CONFLICT || name === 'MongoServerSelectionError') return { kind: 'passing' }
+  if (code === WRITE_CONFLICT || name === 'MongoServerSelectionError') return { kind: 'transient' }
   if (code === FORBIDDEN || code === NOT_AUTHENTICATED) {
     const kind = code === FORBIDDEN ? 'forbidden' : 'unauthenticated'
-    const refused = new AccessError(`MongoDB refuses: ${messageOf(error)}`, { code: kind, cause: error })
+    const refused = new AccessError(`MongoDB rejects the request: ${messageOf(error)}`, { code: kind, cause: error })
     return { kind: 'definite', error: refused }
   }
   if (name === 'MongoServerError' && !hasLabel(error, 'RetryableWriteError')) return { kind: 'definite', error }
@@ -38,7 +39,7 @@ export function failureOf(error: unknown): Failure {
   return { kind: 'unknown' }
 }
 
-/** The whole transaction has to be begun anew, by whoever has begun it. */
+/** Whether the caller must retry the whole transaction. */
 export function isTransient(error: unknown): boolean {
   return hasLabel(error, 'TransientTransactionError')
 }

@@ -1,21 +1,15 @@
-import {
-  AccessError,
-  InvalidError,
-  LeaseholdError,
-  StorageError,
-  UnavailableError,
-  UnknownOutcomeError,
-} from '@leasehold/core'
+import { AccessError, InvalidError, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
+import { unknownOutcome } from '../common/errors.js'
 import { mismatch, staleToken, type Target } from '../common/resource.js'
 
 const LOST_CONNECTION =
   /connection is closed|ECONN|EPIPE|ETIMEDOUT|command timed out|max retries per request|stream isn't writeable|socket closed/i
 /** Nothing was sent. */
 const NEVER_SENT = /isn't writeable|ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH/i
-/** The server answers, and does nothing: it starts, is a replica now, or its cluster is not whole. */
+/** The server rejected the command without effect: it is loading, is a replica now, or its cluster is incomplete. */
 const NOT_NOW = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|NOREPLICAS|MOVED|ASK)\b/
 
-/** Gives errors of the guard's scripts, of the server and of the connection their types; errors of other scripts pass. */
+/** Maps errors of the guard's scripts, the server and the connection to typed errors. Errors of other scripts pass unchanged. */
 export function explain(error: unknown, target: Target, writes: boolean): unknown {
   if (error instanceof LeaseholdError) return error
   const message = error instanceof Error ? error.message : String(error)
@@ -29,7 +23,7 @@ function ofScript(error: unknown, message: string, target: Target): unknown {
     return new InvalidError(`the key of ${JSON.stringify(target.mark)} has a TTL: its mark would expire`, {
       code: 'mismatch',
       cause: error,
-      hint: 'PERSIST the key, and let nothing set a TTL on it: a mark that is gone lets old holders in',
+      hint: 'PERSIST the key and never set a TTL on it: without the mark, old holders can write again',
     })
   }
   const other = /LEASEHOLDMISMATCH (\S+) (.*)/s.exec(message)
@@ -41,12 +35,13 @@ function ofScript(error: unknown, message: string, target: Target): unknown {
 
 function ofServer(error: unknown, message: string): unknown {
   if (NOT_NOW.test(message)) {
-    return new UnavailableError(`Redis does not take the command now: ${message}`, { cause: error })
+    return new UnavailableError(`Redis does not accept the command now: ${message}`, { cause: error })
   }
-  if (/^(NOAUTH|WRONGPASS)\b/.test(message)) return new AccessError(`Redis refuses: ${message}`, { cause: error })
+  if (/^(NOAUTH|WRONGPASS)\b/.test(message))
+    return new AccessError(`Redis rejects the command: ${message}`, { cause: error })
   if (/^NOPERM\b/.test(message)) {
-    const hint = 'where EVAL is forbidden, have the functions loaded and use { functions: true }'
-    return new AccessError(`Redis refuses: ${message}`, { code: 'forbidden', cause: error, hint })
+    const hint = 'where EVAL is forbidden, load the functions and use { functions: true }'
+    return new AccessError(`Redis rejects the command: ${message}`, { code: 'forbidden', cause: error, hint })
   }
   if (/^(OOM|MISCONF)\b/.test(message)) {
     return new StorageError(`Redis cannot write: ${message}`, { cause: error, hint: 'nothing was written' })
@@ -67,12 +62,9 @@ function ofServer(error: unknown, message: string): unknown {
 
 function ofConnection(error: unknown, message: string, writes: boolean): unknown {
   if (!LOST_CONNECTION.test(message)) return undefined
-  // A write may have arrived although its answer did not.
+  // The write may have arrived even though its answer did not.
   if (!writes || NEVER_SENT.test(message)) {
-    return new UnavailableError(`Redis is not there: ${message}`, { cause: error, hint: 'nothing was written' })
+    return new UnavailableError(`Redis is not reachable: ${message}`, { cause: error, hint: 'nothing was written' })
   }
-  return new UnknownOutcomeError('the write was sent and its answer is lost: it may or may not have taken effect', {
-    cause: error,
-    hint: 'give the unit of work up, or repeat it under a new hold',
-  })
+  return unknownOutcome(error)
 }

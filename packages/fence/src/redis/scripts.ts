@@ -1,6 +1,7 @@
 /**
- * KEYS[1]: the resource's hash. ARGV: token as 19 digits, kind, lock. 19 digits compare as text as they do as numbers; Lua's own
- * numbers are doubles and would not. A mark that expires would let old holders in again: a hash with a TTL is refused.
+ * Checks and raises the mark. KEYS[1]: the resource's hash. ARGV: token as 19 digits, kind, lock. Strings of 19 digits compare
+ * like numbers; Lua's own numbers are doubles and lose digits. A hash with a TTL is rejected, because without its mark old
+ * holders could write again.
  */
 export const CHECK = `
 local state = redis.call('HMGET', KEYS[1], 'mark', 'kind', 'lock')
@@ -12,7 +13,7 @@ if redis.call('PTTL', KEYS[1]) >= 0 then return redis.error_reply('LEASEHOLDEXPI
 if state[1] ~= ARGV[1] then redis.call('HSET', KEYS[1], 'mark', ARGV[1], 'kind', ARGV[2], 'lock', ARGV[3]) end
 `
 
-/** What a guard does in one step, by name. ARGV[4] is the value. */
+/** The guard's atomic steps, by name. ARGV[4] is the value. */
 export const SCRIPTS = {
   open: `${CHECK} return 'OK'`,
   get: `${CHECK} return redis.call('HGET', KEYS[1], 'value')`,
@@ -28,7 +29,7 @@ return 'OK'`,
 } as const
 export type ScriptName = keyof typeof SCRIPTS
 
-/** Library and functions carry a version: two releases of this package can share one Redis. */
+/** Library and functions carry a version, so that two releases of this package can share one Redis. */
 const LIBRARY = 'leasehold_1'
 
 export function functionOf(name: ScriptName): string {
@@ -36,7 +37,7 @@ export function functionOf(name: ScriptName): string {
 }
 
 /**
- * The same steps as functions of Redis 7 or Valkey, for servers that forbid EVAL: an operator loads them once, with
+ * Returns the same steps as functions of Redis 7 or Valkey, for servers that forbid EVAL. An operator loads them once with
  * `redis-cli -x FUNCTION LOAD REPLACE < leasehold.lua`.
  */
 export function redisLibrary(): string {

@@ -3,11 +3,11 @@ import { InvalidError } from '@leasehold/core'
 export interface RedisWarning {
   readonly setting: string
   readonly value: string
-  /** What can happen to a mark. */
+  /** How a mark can be lost. */
   readonly why: string
 }
 
-/** What can let Redis forget a mark that it has acknowledged, as far as the server tells. */
+/** Returns the settings that can make Redis lose an acknowledged mark, as far as the server reports them. */
 export async function warningsOf(
   call: (command: string, ...args: string[]) => Promise<unknown>,
 ): Promise<RedisWarning[]> {
@@ -19,19 +19,19 @@ export async function warningsOf(
   }
   const aof = info.get('aof_enabled')
   if (aof !== '1') {
-    const why = 'what was acknowledged since the last snapshot is lost in a crash: use appendonly yes'
+    const why = 'a crash loses the writes since the last snapshot: use appendonly yes'
     warnings.push({ setting: 'appendonly', value: aof === '0' ? 'no' : 'unknown', why })
   } else {
     const fsync = await configOf(call, 'appendfsync')
     if (fsync !== 'always') {
-      const why = 'what was acknowledged in the last moments is lost in a power cut: use appendfsync always'
+      const why = 'a power cut loses the last acknowledged writes: use appendfsync always'
       warnings.push({ setting: 'appendfsync', value: fsync, why })
     }
   }
   if (info.get('role') === 'slave') {
     warnings.push({ setting: 'role', value: 'replica', why: 'a guard needs the primary' })
   } else if (Number(info.get('connected_slaves') ?? 0) > 0) {
-    const why = 'replicas follow later: after a failover to one of them the newest marks are missing'
+    const why = 'replication is asynchronous: after a failover the newest marks are missing'
     warnings.push({ setting: 'connected_slaves', value: String(info.get('connected_slaves')), why })
   }
   return warnings
@@ -50,7 +50,7 @@ function fieldsOf(info: string): Map<string, string> {
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }
 
-/** Managed servers forbid CONFIG: then nobody knows. */
+/** Reads a setting; `unknown` where a managed server forbids CONFIG. */
 async function configOf(call: (command: string, ...args: string[]) => Promise<unknown>, name: string): Promise<string> {
   try {
     const answer = await call('CONFIG', 'GET', name)

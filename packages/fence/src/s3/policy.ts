@@ -2,16 +2,16 @@ import { InvalidError } from '@leasehold/core'
 
 export interface BucketPolicyOptions {
   readonly bucket: string
-  /** Keys that begin so are protected. Default: all of the bucket. */
+  /** Prefix of the protected keys. Default: the whole bucket. */
   readonly prefix?: string
   /** `aws`, or `aws-cn`, `aws-us-gov`. */
   readonly partition?: string
 }
 
 /**
- * The text of a bucket policy that refuses writers without a condition, whoever they are, and deletions: an unconditional
- * PutObject would overwrite the mark, a deletion would lose it. Parts of multipart uploads carry no condition; their
- * completion does. Under such a policy S3 takes no CopyObject.
+ * Returns a bucket policy that denies every principal writes without a condition, and deletions: an unconditional PutObject
+ * would overwrite the mark, a deletion would lose it. Parts of multipart uploads carry no condition; their completion does.
+ * Under such a policy S3 rejects CopyObject.
  * Source: Amazon S3 User Guide, "Enforce conditional writes on Amazon S3 buckets".
  */
 export function bucketPolicy(options: BucketPolicyOptions): string {

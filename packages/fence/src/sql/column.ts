@@ -9,22 +9,22 @@ import { bigintOf, type Row, type Steps } from './steps.js'
 /** The columns that the form `column` adds to a table. */
 export const TOKEN_COLUMN = 'leasehold_token'
 export const LOCK_COLUMN = 'leasehold_lock'
-/** Where an update answers only how many rows it has changed: changes with every accepted one. */
+/** Changes with every accepted update, for databases whose updates return only the number of changed rows. */
 export const WRITES_COLUMN = 'leasehold_writes'
 
 /** One row that carries its own mark. */
 export interface RowChange {
   /** `table` or `schema.table`. */
   readonly table: string
-  /** Column → value that finds the row: its key. */
+  /** The row's key: column → value. */
   readonly where: Readonly<Record<string, unknown>>
-  /** Column → new value. Without any, the row is only opened: its mark is raised, and the row is returned. */
+  /** Column → new value. Without `set`, the row is only opened: its mark is raised and the row is returned. */
   readonly set?: Readonly<Record<string, unknown>>
 }
 
 /**
- * Changes one row under its own mark, in one statement: accepted if the row's mark is not above the token.
- * Answers the row as it is now, without the guard's columns; nothing after a change where updates answer no rows.
+ * Changes one row under its own mark, in one statement, which is accepted if the row's mark is not above the token.
+ * Returns the new row without the guard's columns; undefined after a change if the database's updates return no rows.
  * @throws StaleTokenError, MissingRowError, InvalidError (`mismatch`)
  */
 export function* columnSteps(
@@ -70,12 +70,12 @@ function* onlyRow(
 }
 
 function tooMany(found: number): InvalidError {
-  return new InvalidError(`a fenced update is for one row, and found ${found}`, {
-    hint: 'find the row by its key, and roll this transaction back',
+  return new InvalidError(`a fenced update changes one row, but found ${found}`, {
+    hint: 'address the row by its key, and roll this transaction back',
   })
 }
 
-/** The row behind an opening, where updates answer no rows: what it says holds only while the mark is still ours. */
+/** Reads the row after an opening, where updates return no rows. It is valid only if the mark is still ours. */
 function* readBack(dialect: Dialect, target: Target, change: RowChange): Steps<Record<string, unknown>> {
   const table = raw(tableName(change.table, undefined, dialect.quote))
   const mark = raw(`${dialect.asText(TOKEN_COLUMN)} AS leasehold_mark`)
@@ -85,7 +85,7 @@ function* readBack(dialect: Dialect, target: Target, change: RowChange): Steps<R
   return withoutGuard(rest)
 }
 
-/** Finds out, for the message only, why no row was changed. */
+/** Determines, for the error message only, why no row was changed. */
 function* refuse(dialect: Dialect, target: Target, change: RowChange): Steps<never> {
   const table = raw(tableName(change.table, undefined, dialect.quote))
   const lock = text(dialect, target.lock)
@@ -103,7 +103,7 @@ function* refuse(dialect: Dialect, target: Target, change: RowChange): Steps<nev
 
 function conditionOf(dialect: Dialect, change: RowChange): Statement {
   const where = Object.entries(change.where ?? {})
-  if (where.length === 0) throw new InvalidError('a fenced update finds its row by at least one column')
+  if (where.length === 0) throw new InvalidError('a fenced update needs at least one column in `where`')
   return joined(
     where.map(([column, value]) => sql`${raw(identifier(column, dialect.quote))} = ${valueOf(value)}`),
     ' AND ',
@@ -121,7 +121,7 @@ function withoutGuard(row: Row): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).filter(([column]) => !GUARD_COLUMNS.includes(column)))
 }
 
-/** A value of the caller's, as it is: the driver binds it. */
+/** A value of the caller, which the driver binds. */
 function valueOf(value: unknown): Statement {
   return { parts: ['', ''], values: [value] }
 }
@@ -134,7 +134,7 @@ function text(dialect: Dialect, value: string): Statement {
   return cast(dialect.asText('\0'), value)
 }
 
-/** An expression with one place, `\0`, for a value. */
+/** An expression with one placeholder, `\0`, for a value. */
 function cast(expression: string, value: string): Statement {
   return { parts: expression.split('\0'), values: [value] }
 }

@@ -2,61 +2,62 @@ import type { Target } from '../common/resource.js'
 import type { Quote } from './names.js'
 import type { Statement } from './statement.js'
 
-/** How the SQL core talks to one kind of database. Every token is written and read as decimal text. */
+/** The SQL of one kind of database. Tokens are written and read as decimal text. */
 export interface Dialect {
   readonly name: 'pg' | 'mysql' | 'sqlite'
   readonly quote: Quote
-  /** The n-th value of a statement, counted from 1. */
+  /** The placeholder of the n-th value of a statement, counted from 1. */
   placeholder(n: number): string
-  /** A string as text that is safe in a statement, whatever the session's settings are. */
+  /** Quotes a string so that it is safe in a statement under any settings of the session. */
   literal(value: string): string
   asInteger(expression: string): string
   asText(expression: string): string
   /**
-   * First statement in somebody else's transaction: reads the floor as `floor`, and keeps `prune` away until the commit.
-   * Also leaves `token` and `resources` in the transaction where triggers can see them.
+   * The first statement in a transaction of the caller: reads the floor as `floor`, and blocks `prune` until the commit.
+   * Also stores `token` and `resources` in the transaction, where triggers read them.
    */
   floor(proof: WriteProof): Statement
   /**
-   * Keeps `prune` away until the commit, without a snapshot: to be run right behind BEGIN. Undefined where BEGIN, or the
-   * next statement, does it. After it one statement can do the work of `floor` and `raise`: {@link Dialect.raiseLocked}.
+   * Blocks `prune` until the commit without taking a snapshot; runs right after BEGIN. Undefined where BEGIN or the next
+   * statement does this. After it, {@link Dialect.raiseLocked} does the work of `floor` and `raise` in one statement.
    */
   readonly lockShared: string | undefined
-  /** `floor` and `raise` in one, after `lockShared`: raises nothing below the floor. */
+  /** `floor` and `raise` in one statement, after `lockShared`. Raises nothing below the floor. */
   raiseLocked(proof: WriteProof, targets: readonly Target[]): Statement
-  /** Raises the marks where the rule allows it. Answers one row `resource` for each that was raised. */
+  /** Raises the marks that may be raised. Returns one row `resource` per raised mark. */
   raise(targets: readonly Target[]): Statement
-  /** Whether the raising statements answer no rows, and take one target each: what they did has to be read back. */
+  /** Whether the raising statements return no rows and take one target each, so that their effect must be read back. */
   readonly readsBack: boolean
   /** Reads marks as `resource`, `token`, `kind`, `lock`. After `raise` they are locked by this transaction. */
   read(marks: readonly string[]): Statement
-  /** The same for one mark in a transaction that can only read: nobody raises it until the commit. Where `readOnly` is missing. */
+  /** Reads one mark in a read-only transaction and locks it until the commit; for dialects without `readOnly`. */
   readShared?(mark: string): Statement
-  /** Reads a bare resource as `kind`, `lock`. Only `prune` deletes it, which the floor keeps away until the commit. */
+  /** Reads a bare resource as `kind`, `lock`. Only `prune` deletes it, and the floor blocks `prune` until the commit. */
   kind(resource: string): Statement
-  /** Says that a resource is guarded by permits, unless something is said already. */
+  /** Records that permits guard a resource, unless a kind is recorded already. */
   setKind(resource: string, lock: string): Statement
-  /** Refuses all writes of the rest of this transaction; undefined where the adapter does it. */
+  /** Makes the rest of the transaction read-only; undefined where the adapter does this. */
   readonly readOnly: string | undefined
-  /** Keeps all checks away until the commit. Undefined where BEGIN, or `readFloor`, does it. */
+  /** Blocks all checks until the commit; undefined where BEGIN or `readFloor` does this. */
   readonly lockExclusive: string | undefined
-  /** Reads the floor as `floor`; for `prune`, and for the message of a refusal. */
+  /** Reads the floor as `floor`, for `prune` and for error messages. */
   readFloor(): Statement
   setFloor(floor: string): Statement
-  /** Deletes marks of permits below the floor, then kinds that no permit's mark needs any more. */
+  /** Deletes marks of permits below the floor. */
   pruneSlots(floor: string): Statement
+  /** Deletes kinds that no mark of a permit needs. */
   pruneKinds(): Statement
-  /** Deletes at most `limit` marks of locks below the floor, if it can without waiting for those that are being raised. */
+  /** Deletes at most `limit` marks of locks below the floor; where possible it skips marks that are being raised. */
   pruneMarks(floor: string, limit: number): Statement
 }
 
-/** What triggers check: the token that writes, and the resources that it may write, as JSON. */
+/** What triggers check: the writer's token, and as JSON the resources that it may write. */
 export interface WriteProof {
   readonly token: string
   readonly resources: string
 }
 
-/** Deleted rows: a row `resource` for each, or one row with their number, as drivers without RETURNING tell it. */
+/** Returns the number of deleted rows, from one row per deletion or, for drivers without RETURNING, from one row with the count. */
 export function countOf(rows: readonly Readonly<Record<string, unknown>>[]): number {
   const affected = rows[0]?.affected
   return typeof affected === 'number' ? affected : rows.length

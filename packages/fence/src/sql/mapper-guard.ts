@@ -1,10 +1,11 @@
 import { InvalidError } from '@leasehold/core'
 import { bodyOf, type Fenced, type Guard, type GuardOptions, type OpenOptions } from '../common/guard.js'
-import { type GuardableHold, tracked } from '../common/hold.js'
+import type { GuardableHold } from '../common/hold.js'
+import { tracked } from '../common/tracked.js'
 import * as mysqlErrors from './mysql/errors.js'
 import { isInside } from './mysql/transaction.js'
 import * as pgErrors from './postgres/errors.js'
-import { unknownOutcome } from './postgres/transaction.js'
+import { unknownOutcome } from '../common/errors.js'
 import { type Opening, openingOf } from '../common/resource.js'
 import type { Dialect } from './dialect.js'
 import { mysqlDialect } from './mysql/dialect.js'
@@ -16,39 +17,39 @@ import { type Row, runSteps } from './steps.js'
 
 /** Options of the guards on top of a query builder or an ORM. */
 export interface MapperGuardOptions extends GuardOptions {
-  /** The database behind it. Default `pg`. */
+  /** The mapper's database. Default `pg`. */
   readonly database?: 'pg' | 'mysql'
-  /** How often `with` begins a transaction in all when the server asks to repeat it. Default 10. */
+  /** How often `with` attempts a transaction in all after serialization failures and deadlocks. Default 10. */
   readonly attempts?: number
 }
 
-/** A guard in the transactions of a query builder or an ORM. Marks are pruned by the guard of the database itself. */
+/** A guard in the transactions of a query builder or an ORM. The database's own guard prunes the marks. */
 export interface MapperGuard<Tx, AnyTx> extends Guard<Tx> {
   /**
-   * Opens inside a transaction of yours; call it as its first statement. When it refuses, let the error out, so that the
-   * transaction is rolled back. `release()` does not know of your transaction: release after its end.
+   * Opens inside a transaction of yours; call it as its first statement. If it rejects, let the error propagate, so that the
+   * transaction is rolled back. `release()` does not wait for your transaction: release after it has ended.
    */
   enter<T extends AnyTx>(tx: T, hold: GuardableHold, options?: OpenOptions): Promise<Fenced<T>>
-  /** Only raises the marks, durably: writes of earlier holds are refused from now on. */
+  /** Raises the marks durably: writes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
 }
 
-/** What is different from one mapper to the next. */
+/** What differs between mappers. */
 export interface Mapper<Tx> {
-  /** Runs one statement without values. `reads`: it answers rows. */
+  /** Runs one statement without values. `reads`: it returns rows. */
   run(tx: Tx, text: string, reads: boolean): Promise<unknown>
   isTransaction(tx: Tx): boolean
-  /** Runs `body` in a new transaction: commits what it answers, rolls back when it rejects. */
+  /** Runs `body` in a new transaction: commits when it resolves, rolls back when it rejects. */
   begin<T>(body: (tx: Tx) => Promise<T>): Promise<T>
-  /** The error of the driver in one of the mapper. Default: the error itself. */
+  /** Returns the driver's error inside one of the mapper. Default: the error itself. */
   driverError?(error: unknown): unknown
 }
 
 const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
 
 /**
- * Mappers commit what their callback answers, also when a statement of it has failed, and its error was caught: the commit is
- * a rollback then, and no mapper says so.
+ * Fails if the transaction has failed or ended. Mappers commit after a failed statement whose error was caught; the commit is a
+ * rollback then, and no mapper reports it.
  */
 const STILL_INSIDE = { pg: sql`${raw(PG_STILL_INSIDE)}`, mysql: sql`DO 0` } as const
 
@@ -74,31 +75,11 @@ export function mapperGuard<Tx extends AnyTx, AnyTx>(
       try {
         await mapper.run(tx, POISON, false)
       } catch {
-        // That is what it is for.
+        // The statement is meant to fail.
       }
     },
   }
 
-  const unit = async <T>(opening: Opening, hold: GuardableHold, body: (tx: Tx) => T | Promise<T>): Promise<T> => {
-    let committing = false
-    try {
-      return await mapper.begin(async (tx) => {
-        committing = false
-        const run = (statement: Statement) => driver.run(tx, statement)
-        if (dialect.lockShared !== undefined) await run(sql`${raw(dialect.lockShared)}`)
-        await runSteps(openLockedSteps(dialect, opening), run)
-        const value = await body(tx)
-        const [answer] = await run(STILL_INSIDE[database])
-        if (answer?.inside === false) throw endedInside()
-        hold.assertHeld()
-        committing = true
-        return value
-      })
-    } catch (error) {
-      if (committing && errors.isUnavailable(driverError(error))) throw unknownOutcome(error)
-      throw error
-    }
-  }
   const guarded = <T>(hold: GuardableHold, open: OpenOptions, body: (tx: Tx) => T | Promise<T>): Promise<T> =>
     tracked(hold, async () => {
       const opening = openingOf(hold, options, open)
@@ -108,7 +89,7 @@ export function mapperGuard<Tx extends AnyTx, AnyTx>(
         (error) => errors.isRetryable(driverError(error)),
         async () => {
           hold.assertHeld()
-          return await unit(opening, hold, body)
+          return await unit({ mapper, driver, errors, database }, opening, hold, body)
         },
       ).catch((error: unknown) => {
         throw driver.explain(error, opening)
@@ -132,13 +113,48 @@ export function mapperGuard<Tx extends AnyTx, AnyTx>(
   }
 }
 
+interface Parts<Tx> {
+  readonly mapper: Mapper<Tx>
+  readonly driver: EnterDriver<Tx>
+  readonly errors: typeof pgErrors | typeof mysqlErrors
+  readonly database: 'pg' | 'mysql'
+}
+
+/** Runs one transaction of the mapper: opens, runs `body`, checks that the transaction is still open, commits. */
+async function unit<Tx, T>(
+  { mapper, driver, errors, database }: Parts<Tx>,
+  opening: Opening,
+  hold: GuardableHold,
+  body: (tx: Tx) => T | Promise<T>,
+): Promise<T> {
+  const { dialect } = driver
+  let committing = false
+  try {
+    return await mapper.begin(async (tx) => {
+      committing = false
+      const run = (statement: Statement) => driver.run(tx, statement)
+      if (dialect.lockShared !== undefined) await run(sql`${raw(dialect.lockShared)}`)
+      await runSteps(openLockedSteps(dialect, opening), run)
+      const value = await body(tx)
+      const [answer] = await run(STILL_INSIDE[database])
+      if (answer?.inside === false) throw endedInside()
+      hold.assertHeld()
+      committing = true
+      return value
+    })
+  } catch (error) {
+    if (committing && errors.isUnavailable(mapper.driverError?.(error) ?? error)) throw unknownOutcome(error)
+    throw error
+  }
+}
+
 async function runOf<Tx>(mapper: Mapper<Tx>, dialect: Dialect, tx: Tx, statement: Statement): Promise<readonly Row[]> {
   const text = inlined(statement, dialect.literal)
   const reads = /^SELECT\b|\bRETURNING\b/.test(text)
   return rowsOf(dialect, await mapper.run(tx, text, reads))
 }
 
-/** Drivers answer rows, an object with rows, a pair of rows and fields, or what was affected; mappers hand that on. */
+/** Normalizes what drivers return: rows, an object with rows, a pair of rows and fields, or a count of affected rows. */
 function rowsOf(dialect: Dialect, answer: unknown): readonly Row[] {
   const one = dialect.name === 'mysql' && Array.isArray(answer) && isAnswer(answer[0]) ? (answer[0] as unknown) : answer
   if (Array.isArray(one)) return one as Row[]
@@ -154,7 +170,7 @@ function rowsOf(dialect: Dialect, answer: unknown): readonly Row[] {
   return rows ?? []
 }
 
-/** The first of a pair: the rows of a query, or the header of a change. */
+/** Whether a value is the first of a pair: the rows of a query, or the header of a change. */
 function isAnswer(value: unknown): boolean {
   return Array.isArray(value) || (typeof value === 'object' && value !== null && 'affectedRows' in value)
 }

@@ -3,12 +3,12 @@ import { InvalidError, nameProblem } from '@leasehold/core'
 export const GUARD_TABLE = 'leasehold_guard'
 export const FLOOR_TABLE = 'leasehold_guard_floor'
 
-/** PostgreSQL cuts longer ones; MySQL refuses names of more than 64. */
+/** PostgreSQL truncates longer names; MySQL rejects names of more than 64 characters. */
 const IDENTIFIER_LENGTH_MAX = 63
 
 export type Quote = '"' | '`'
 
-/** A quoted identifier. @throws InvalidError */
+/** Quotes an identifier. @throws InvalidError */
 export function identifier(name: unknown, quote: Quote = '"'): string {
   if (typeof name !== 'string' || name.length > IDENTIFIER_LENGTH_MAX || nameProblem(name) !== undefined) {
     throw new InvalidError(`not a name of a table, column or schema: ${JSON.stringify(name)}`)
@@ -16,7 +16,7 @@ export function identifier(name: unknown, quote: Quote = '"'): string {
   return `${quote}${name.replaceAll(quote, quote + quote)}${quote}`
 }
 
-/** `schema.table`, quoted; a table's name may itself be written `schema.table`. */
+/** Quotes a table's name with its schema. The name itself may be `schema.table`. */
 export function tableName(table: string, schema?: string, quote: Quote = '"'): string {
   if (schema !== undefined) return `${identifier(schema, quote)}.${identifier(table, quote)}`
   if (typeof table !== 'string') return identifier(table, quote)

@@ -5,14 +5,14 @@ import { raw, type Statement, sql } from './statement.js'
 import { bigintOf, type Row, type Steps } from './steps.js'
 
 /**
- * Opens resources in a running transaction of somebody else's: checks the floor, then the kind, then raises the marks, before
- * anything is read or written. The marks stay locked until the commit, and roll back with it.
+ * Opens resources in a transaction of the caller, before anything is read or written: checks the floor, then the kind, then
+ * raises the marks. The marks stay locked until the commit, and a rollback undoes them.
  * @throws StaleTokenError, InvalidError (`mismatch`)
  */
 export function* openSteps(dialect: Dialect, opening: Opening): Steps<void> {
   const { targets } = opening
   checkFloor(targets, yield dialect.floor(writeProof(opening)))
-  for (const target of targets) if (target.kind === 'slot') yield* holdKind(dialect, target)
+  for (const target of targets) if (target.kind === 'slot') yield* ensureKind(dialect, target)
   if (dialect.readsBack) yield* raiseOneByOne(dialect, targets, (target) => dialect.raise([target]))
   else {
     const raised = yield dialect.raise(targets)
@@ -23,32 +23,32 @@ export function* openSteps(dialect: Dialect, opening: Opening): Steps<void> {
 }
 
 /**
- * The same in a transaction that the guard has begun itself, with `lockShared` right behind: `prune` is away already, and
- * everything that is read is newer than that. One statement less.
+ * Opens resources in a transaction that the guard has begun, followed by `lockShared`. This needs one statement less, because
+ * `prune` is blocked already and everything read is newer than that.
  */
 export function* openLockedSteps(dialect: Dialect, opening: Opening): Steps<void> {
   const { targets } = opening
-  for (const target of targets) if (target.kind === 'slot') yield* holdKind(dialect, target)
+  for (const target of targets) if (target.kind === 'slot') yield* ensureKind(dialect, target)
   const proof = writeProof(opening)
   if (dialect.readsBack) yield* raiseOneByOne(dialect, targets, (target) => dialect.raiseLocked(proof, [target]))
   else yield* checkRaised(dialect, opening, yield dialect.raiseLocked(proof, targets))
   yield* setReadOnly(dialect, opening)
 }
 
-/** What one statement, `raiseLocked`, does for an opening; undefined if the opening needs more than that. */
+/** Returns the one statement that opens everything; undefined if the opening needs more than one. */
 export function raiseAtOnce(dialect: Dialect, opening: Opening): Statement | undefined {
   const needsMore = dialect.readsBack || opening.targets.some((target) => target.kind === 'slot')
   return needsMore ? undefined : dialect.raiseLocked(writeProof(opening), opening.targets)
 }
 
-/** The decision about what `raiseLocked` has answered. */
+/** Checks the rows that `raiseLocked` has returned. */
 export function* checkRaised(dialect: Dialect, { targets }: Opening, raised: readonly Row[]): Steps<void> {
   if (raised.length === targets.length) return
   checkFloor(targets, yield dialect.readFloor())
   yield* refuse(dialect, targets, raised)
 }
 
-/** Locks marks that were raised in an earlier transaction, and refuses if a later holder has raised one since. */
+/** Locks marks that an earlier transaction has raised, and rejects if a later hold has raised one since. */
 export function* recheckSteps(dialect: Dialect, { targets }: Opening): Steps<void> {
   for (const target of targets) {
     const [row] = yield dialect.readShared?.(target.mark) ?? dialect.read([target.mark])
@@ -58,16 +58,17 @@ export function* recheckSteps(dialect: Dialect, { targets }: Opening): Steps<voi
   }
 }
 
+/** Makes the rest of the transaction read-only for shared holds. */
 export function* setReadOnly(dialect: Dialect, opening: Opening): Steps<void> {
   if (opening.readOnly && dialect.readOnly !== undefined) yield sql`${raw(dialect.readOnly)}`
 }
 
-/** Rows that were changed by an accepted opening of a resource that has a mark; see the dialect of MySQL. */
+/** The number of rows that MySQL reports for an accepted opening of a resource that has a mark. */
 const AFFECTED_BY_UPDATE = 2
 
 const NO_PROOF = { token: '', resources: '{}' }
 
-/** Where upserts answer no rows: each mark by a statement, and a look at it unless the number of rows says enough. */
+/** Raises one mark per statement where upserts return no rows, and reads it back unless the row count suffices. */
 function* raiseOneByOne(
   dialect: Dialect,
   targets: readonly Target[],
@@ -86,7 +87,7 @@ function* raiseOneByOne(
   }
 }
 
-/** What triggers check: the token that writes, and the resources that it may write. Nothing for readers. */
+/** What triggers check: the writer's token and the resources that it may write; empty for readers. */
 function writeProof({ targets }: Opening): { token: string; resources: string } {
   const writers = targets.filter((target) => target.writes)
   const resources = Object.fromEntries(writers.map(({ mark, token }) => [mark, token.toString()]))
@@ -96,7 +97,7 @@ function writeProof({ targets }: Opening): { token: string; resources: string } 
 function checkFloor(targets: readonly Target[], rows: readonly Row[]): void {
   const row = rows[0]
   if (row === undefined) {
-    throw new InvalidError("the guard's floor is missing: the migration has not run to its end", {
+    throw new InvalidError("the guard's floor is missing: the migration did not complete", {
       hint: 'run the migration that `leasehold guard sql` prints',
     })
   }
@@ -104,8 +105,8 @@ function checkFloor(targets: readonly Target[], rows: readonly Row[]): void {
   for (const { mark, token } of targets) if (token < floor) throw staleToken(mark, token, floor)
 }
 
-/** A permit's resource is marked as one. */
-function* holdKind(dialect: Dialect, target: Target): Steps<void> {
+/** Records and checks that permits guard the resource. */
+function* ensureKind(dialect: Dialect, target: Target): Steps<void> {
   let rows = yield dialect.kind(target.resource)
   if (rows.length === 0) {
     yield dialect.setKind(target.resource, target.lock)
@@ -117,7 +118,7 @@ function* holdKind(dialect: Dialect, target: Target): Steps<void> {
   if (problem !== undefined) throw problem
 }
 
-/** Finds out, for the message only, why a mark was not raised. */
+/** Determines, for the error message only, why a mark was not raised. */
 function* refuse(dialect: Dialect, targets: readonly Target[], raised: readonly Row[]): Steps<never> {
   const done = new Set(raised.map((row) => row.resource))
   const refused = targets.filter((target) => !done.has(target.mark))
@@ -139,20 +140,23 @@ function refusal(target: Target, row: Row | undefined): LeaseholdError | undefin
   return problem ?? staleToken(target.mark, target.token, bigintOf(row.token))
 }
 
-/** A setting that is local to the transaction is gone by now if there is no transaction. */
+/** Checks that a transaction is open: without one, the setting that is local to it is gone by now. */
 function checkInside(raised: readonly Row[]): void {
   if (!raised.every((row) => typeof row.inside === 'string' && row.inside !== '')) throw outside()
 }
 
-/** The body of a unit has ended the unit's transaction: what came later was not guarded. */
+/** The body of a unit has ended its transaction, so later statements were not guarded. */
 export function endedInside(cause?: unknown): InvalidError {
-  return new InvalidError('a statement has ended the guarded transaction: what came before it is committed or undone', {
-    cause,
-    hint: 'no BEGIN, COMMIT, ROLLBACK or DDL that commits inside a guarded transaction; savepoints are fine',
-  })
+  return new InvalidError(
+    'a statement has ended the guarded transaction: earlier statements are committed or rolled back',
+    {
+      cause,
+      hint: 'no BEGIN, COMMIT, ROLLBACK or DDL that commits inside a guarded transaction; savepoints are fine',
+    },
+  )
 }
 
-/** The refusal to open without a transaction: the mark would be raised, and nothing would hold it for what comes next. */
+/** The rejection of an opening without a transaction, which would not hold the mark for the following statements. */
 export function outside(): InvalidError {
   return new InvalidError('a resource can only be opened inside a transaction, and none is open on this connection', {
     hint: 'call enter(tx, hold) after BEGIN, with the connection of the transaction',

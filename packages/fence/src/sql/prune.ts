@@ -3,17 +3,17 @@ import type { PruneLocks } from '../common/guard.js'
 import { countOf, type Dialect } from './dialect.js'
 import { bigintOf, type Steps } from './steps.js'
 
-/** Marks deleted in one transaction. */
+/** How many marks one transaction deletes. */
 export const PRUNE_BATCH_ROWS = 10_000
 const QUERY_PAGE_ROWS = 1_000
-/** Pages of holds that are read before giving up: a million holds. */
+/** How many pages of holds are read at most: a million holds. */
 const QUERY_PAGES_MAX = 1_000
-/** The lock under which marks are pruned, so that its token is above that of every hold that is listed. */
+/** The lock under which marks are pruned. Its token is above that of every listed hold. */
 export const PRUNE_LOCK = 'leasehold/guard-prune'
 
 /**
- * The oldest token that is alive: of all holds, and of the hold that is taken here. Every later grant has a greater one.
- * The client must see all holds that use the guard: no namespace, no narrower rights.
+ * Returns the lowest token of all present holds, including one that is acquired here. Every later grant has a higher one.
+ * The client must see all holds that use the guard: without a namespace, with full rights.
  */
 export async function oldestLiveToken(locks: PruneLocks): Promise<bigint> {
   const own = await locks.acquire(PRUNE_LOCK)
@@ -35,13 +35,13 @@ export async function oldestLiveToken(locks: PruneLocks): Promise<bigint> {
 }
 
 /**
- * Raises the floor, in a transaction of its own that has begun with `lockExclusive`: from its commit on, every token below is refused, and whoever read the old
- * floor has finished. Marks of permits go in the same step, since a kind may only be forgotten while nobody checks it.
- * Answers the floor and the number of deleted rows.
+ * Raises the floor in a transaction of its own that begins with `lockExclusive`. From its commit on every lower token is rejected,
+ * and every transaction that read the old floor has ended. Marks of permits are deleted in the same transaction, because a kind may
+ * only be deleted while no check reads it. Returns the floor and the number of deleted rows.
  */
 export function* raiseFloorSteps(dialect: Dialect, floor: bigint): Steps<{ floor: bigint; deleted: number }> {
   const [row] = yield dialect.readFloor()
-  if (row === undefined) throw new InvalidError("the guard's floor is missing: the migration has not run to its end")
+  if (row === undefined) throw new InvalidError("the guard's floor is missing: the migration did not complete")
   const old = bigintOf(row.floor)
   const raised = floor > old ? floor : old
   yield dialect.setFloor(raised.toString())
@@ -50,7 +50,7 @@ export function* raiseFloorSteps(dialect: Dialect, floor: bigint): Steps<{ floor
   return { floor: raised, deleted: countOf(slots) }
 }
 
-/** Deletes one batch of marks below a floor that is committed. Answers how many. */
+/** Deletes one batch of marks below a committed floor. Returns their number. */
 export function* pruneMarksSteps(dialect: Dialect, floor: bigint): Steps<number> {
   const rows = yield dialect.pruneMarks(floor.toString(), PRUNE_BATCH_ROWS)
   return countOf(rows)

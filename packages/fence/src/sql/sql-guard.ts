@@ -8,7 +8,8 @@ import {
   type Pruned,
   type PruneLocks,
 } from '../common/guard.js'
-import { type GuardableHold, tracked } from '../common/hold.js'
+import type { GuardableHold } from '../common/hold.js'
+import { tracked } from '../common/tracked.js'
 import { type Opening, openingOf, type Target } from '../common/resource.js'
 import { columnSteps, type RowChange } from './column.js'
 import type { Dialect } from './dialect.js'
@@ -18,48 +19,49 @@ import { type Row, runSteps, type Steps } from './steps.js'
 import type { Statement } from './statement.js'
 
 export interface SqlGuardOptions extends GuardOptions {
-  /** How often a transaction is begun in all when the server asks to repeat it: serialization failure, deadlock. Default 10. */
+  /** How often a transaction is attempted in all after serialization failures and deadlocks. Default 10. */
   readonly attempts?: number
 }
 
 /** A guard of resources in a SQL database: one mark per resource in the table `leasehold_guard`. */
 export interface SqlGuard<Client, AnyTx> extends Guard<Client> {
   /**
-   * Opens inside a transaction of yours; call it as its first statement. When it refuses, that transaction can only be
-   * rolled back. `release()` does not know of your transaction: release after its end.
+   * Opens inside a transaction of yours; call it as its first statement. If it rejects, the transaction can only be rolled back.
+   * `release()` does not wait for your transaction: release after it has ended.
    */
   enter<Tx extends AnyTx>(tx: Tx, hold: GuardableHold, options?: OpenOptions): Promise<Fenced<Tx>>
-  /** Only raises the marks, durably: writes of earlier holds are refused from now on. */
+  /** Raises the marks durably: writes of earlier holds are rejected from now on. */
   open(hold: GuardableHold, options?: OpenOptions): Promise<void>
   /**
-   * Deletes marks that no living hold needs, and refuses all tokens below the oldest living one from then on.
-   * `locks` must see all holds of the service: a client without a namespace and with full rights. One guard table belongs
-   * to one lock service.
+   * Deletes marks that no present hold needs, and rejects all tokens below that of the oldest present hold from then on.
+   * `locks` must see all holds of the service: a client without a namespace and with full rights. A guard table belongs to one
+   * lock service.
    */
   prune(locks: PruneLocks): Promise<Pruned>
-  /** As `prune`, with a floor that you know: no hold with a lower token lives. */
+  /** Like `prune`, with a floor that you know: no present hold has a lower token. */
   raiseFloor(floor: bigint): Promise<Pruned>
 }
 
-/** What the SQL guard needs of a driver that answers later. */
+/** What the SQL guard needs of an asynchronous driver. */
 export interface SqlDriver<Tx> {
   readonly dialect: Dialect
   run(tx: Tx, statement: Statement): Promise<readonly Row[]>
   /**
-   * One transaction of the guard's own: begins, opens, runs `body`, commits. `check` runs right before the transaction
-   * begins and right before it is committed. A lost connection is UnavailableError before the commit, and UnknownOutcomeError after it was sent.
+   * Runs one transaction of the guard's own: begins, opens, runs `body`, commits. `check` runs right before the transaction
+   * begins and right before it commits. A lost connection is UnavailableError before the commit is sent, and
+   * UnknownOutcomeError afterwards.
    */
   unit<T>(opening: Opening, check: () => void, body: (tx: Tx) => T | Promise<T>): Promise<T>
-  /** A transaction of `prune`. `alone`: it keeps checks away, and waits for them for {@link PRUNE_LOCK_TIMEOUT_MS} at most. */
+  /** Runs a transaction of `prune`. With `alone` it blocks checks, and waits for running ones for at most {@link PRUNE_LOCK_TIMEOUT_MS}. */
   maintain<T>(alone: boolean, steps: () => Steps<T>): Promise<T>
-  /** Makes a refused transaction of the caller's fail for good, even if the caller swallows the refusal. */
+  /** Makes the caller's transaction fail even if the caller swallows the rejection. */
   poison(tx: Tx): Promise<void>
   isRetryable(error: unknown): boolean
-  /** Gives the errors of the driver their types; others pass as they are. */
+  /** Maps errors of the driver to typed errors. Others pass unchanged. */
   explain(error: unknown, opening?: Opening): unknown
 }
 
-/** How long `prune` waits for running units; new ones wait behind it meanwhile. */
+/** How long `prune` waits for running units. New ones queue behind it. */
 export const PRUNE_LOCK_TIMEOUT_MS = 1_000
 const ATTEMPTS_DEFAULT = 10
 const ATTEMPTS_MAX = 100
@@ -117,7 +119,7 @@ export function sqlGuard<Tx extends AnyTx, AnyTx>(
 /** What `enter` needs of a driver, or of a mapper on top of one. */
 export type EnterDriver<Tx> = Pick<SqlDriver<Tx>, 'dialect' | 'run' | 'poison' | 'explain'>
 
-/** Opens inside a transaction of the caller's. */
+/** Opens inside a transaction of the caller. */
 export async function enterWith<Tx>(
   driver: EnterDriver<Tx>,
   options: GuardOptions,
@@ -127,13 +129,10 @@ export async function enterWith<Tx>(
 ): Promise<Fenced<Tx>> {
   const opening = openingOf(hold, options, open)
   if (opening.readOnly && driver.dialect.readOnly === undefined) {
-    throw new InvalidError(
-      'a shared hold can only read, and this database cannot hold a transaction of yours to that',
-      {
-        code: 'mismatch',
-        hint: 'use guard.with(hold, …)',
-      },
-    )
+    throw new InvalidError('a shared hold can only read, and this database cannot make your transaction read-only', {
+      code: 'mismatch',
+      hint: 'use guard.with(hold, …)',
+    })
   }
   hold.assertHeld()
   try {
@@ -148,13 +147,13 @@ export async function enterWith<Tx>(
 /** A shared hold needs a transaction that the database keeps from writing. @throws InvalidError */
 export function assertCanRead(dialect: Dialect, opening: Opening): void {
   if (!opening.readOnly || dialect.readOnly !== undefined) return
-  throw new InvalidError('a shared hold can only read, and this database cannot hold a transaction of yours to that', {
+  throw new InvalidError('a shared hold can only read, and this database cannot make your transaction read-only', {
     code: 'mismatch',
     hint: "use guard.with(hold, …) of the database's own guard",
   })
 }
 
-/** The column form over a driver that answers later; `lost` says that a write was sent and its answer is lost. */
+/** The column form over an asynchronous driver. `lost` returns the error for a write whose answer is lost. */
 export function fencedUpdateWith<Tx>(
   driver: Pick<SqlDriver<Tx>, 'dialect' | 'run' | 'explain'> & { lost(error: unknown): Error | undefined },
   tx: Tx,
@@ -177,7 +176,7 @@ export function fencedUpdateWith<Tx>(
 export function onlyTarget({ targets }: Opening): Target {
   const [target, ...more] = targets as [Target, ...Target[]]
   if (more.length > 0)
-    throw new InvalidError('a hold of several locks: which one protects this row?', { hint: 'say { lock }' })
+    throw new InvalidError('a hold of several locks: which one protects this row?', { hint: 'pass { lock }' })
   return target
 }
 
@@ -186,7 +185,7 @@ function checkedAttempts(attempts = ATTEMPTS_DEFAULT): number {
   throw new InvalidError(`attempts is a number from 1 to ${ATTEMPTS_MAX}, not ${attempts}`)
 }
 
-/** Begins anew what the server asks to repeat, a bounded number of times. */
+/** Retries transactions that the server asks to retry, a bounded number of times. */
 export async function repeated<T>(
   attempts: number | undefined,
   isRetryable: (error: unknown) => boolean,

@@ -1,11 +1,11 @@
-/** A piece of SQL that is not a value: a quoted name, a part of a statement. */
+/** A piece of SQL that is not a value, such as a quoted name. */
 export interface Fragment {
   readonly fragment: string
 }
 
-/** A statement of the SQL core. Values are strings; tokens are decimal text: no driver turns them into doubles. */
+/** A statement with its values. Tokens are decimal text, so that no driver converts them to doubles. */
 export interface Statement {
-  /** One more than `values`: what stands before, between and behind them. */
+  /** The text before, between and after the values: one more than `values`. */
   readonly parts: readonly string[]
   readonly values: readonly unknown[]
 }
@@ -13,7 +13,7 @@ export interface Statement {
 export const raw = (fragment: string): Fragment => ({ fragment })
 
 /**
- * Writes a statement down: fragments and statements are put in as they are, everything else is a value.
+ * Builds a statement: fragments and statements are inserted as text, strings become values.
  * @example
  * sql`SELECT token FROM ${raw('"guard"')} WHERE resource = ${name}`
  */
@@ -38,25 +38,25 @@ export function sql(texts: TemplateStringsArray, ...holes: readonly (Fragment | 
   return { parts, values }
 }
 
-/** Several statements or values of one list, with a separator. */
+/** Joins statements with a separator. */
 export function joined(statements: readonly Statement[], separator: string): Statement {
   return statements.reduce((left, right) => sql`${left}${raw(separator)}${right}`)
 }
 
-/** The text with placeholders; `placeholder` is asked for the n-th value, counted from 1. */
+/** Returns the text with placeholders; `placeholder` gets the number of each value, counted from 1. */
 export function bound(statement: Statement, placeholder: (n: number) => string): string {
   return statement.parts.reduce((text, part, i) => text + placeholder(i) + part)
 }
 
 /**
- * The text with its values written into it, for drivers and mappers whose placeholders differ, and for several statements
- * in one message. `literal` must write any string down safely.
+ * Returns the text with its values inlined, for drivers and mappers whose placeholders differ, and for several statements in
+ * one message. `literal` must quote any string safely.
  */
 export function inlined(statement: Statement, literal: (value: string) => string): string {
   return statement.parts.reduce((text, part, i) => text + literal(String(statement.values[i - 1])) + part)
 }
 
-/** Printable ASCII without quote, backslash and question mark: safe between quotes whatever the session's settings are, and for mappers. */
+/** Printable ASCII without quote, backslash and question mark: safe between quotes under any settings of the session, and for mappers. */
 const PLAIN = /^[ !"#-&(->@-[\]-~]*$/
 
 export function isPlain(value: string): boolean {

@@ -3,15 +3,15 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 const gates = new AsyncLocalStorage<() => Promise<void>>()
 
 /**
- * A place where a process may be stopped for as long as the test kit likes. Outside of the test kit it does nothing.
- * Put it between the steps of a resource of yours, or wrap its driver with {@link pausing}.
+ * A point at which the test kit may stop a process. Outside of the test kit it does nothing.
+ * Call it between the steps of your resource, or wrap its driver with {@link pausing}.
  */
 export async function pausePoint(): Promise<void> {
   await gates.getStore()?.()
 }
 
 /**
- * The same driver, pool or client, with a pause point before each call that answers with a promise.
+ * Wraps a driver, pool or client with a pause point before each call that returns a promise.
  * @example
  * const pool = pausing(new Pool())
  */
@@ -29,23 +29,23 @@ export function pausing<T extends object>(target: T): T {
   })
 }
 
-/** Methods of drivers that answer with a promise. */
+/** Methods of drivers that return a promise. */
 const PAUSING = new Set(
   'query execute connect begin commit get set eval call put send open link unlink readdir readFile writeFile rename'.split(
     ' ',
   ),
 )
 
-/** What `connect` answers is a client that pauses, too. */
+/** Wraps the client that `connect` returns. */
 function wrapped(answer: unknown): unknown {
   const isClient = typeof answer === 'object' && answer !== null && 'query' in answer && 'release' in answer
   return isClient ? pausing(answer) : answer
 }
 
-/** Runs an operation that is stopped at its n-th pause point, counted from 1, until `resume`. */
+/** An operation that stops at its n-th pause point, counted from 1, until `resume`. */
 export class Stopped<T> {
   readonly result: Promise<T>
-  /** Resolves when the operation has come to its n-th pause point. */
+  /** Resolves when the operation has reached its n-th pause point. */
   readonly reached: Promise<void>
   resume: () => void = () => {}
 

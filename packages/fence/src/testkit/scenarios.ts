@@ -12,15 +12,15 @@ export interface Scenario {
 }
 
 const STAGGER_STEPS = 12
-/** Pause points of one write that are tried. */
+/** Bound of the pause points of one write. */
 const PAUSE_POINTS_MAX = 20
-/** After that long a holder counts as blocked by the one that is stopped. */
+/** After this time a holder counts as blocked by the stopped one. */
 const BLOCKED_MS = 50
 const STORM_ROUNDS = 30
 const STORM_HOLDERS = 4
 const DOUBLE_EXACT_MAX = 2n ** 53n
 
-/** In this order: small tokens first, since marks only grow. */
+/** The scenarios in order of their tokens, because marks only grow. */
 export const SCENARIOS: readonly Scenario[] = [
   {
     id: 'repeat',
@@ -31,13 +31,13 @@ export const SCENARIOS: readonly Scenario[] = [
       await stage.write(hold, seen + 1)
       await stage.open(hold)
       await stage.write(hold, seen + 2)
-      if ((await stage.read(hold)) !== seen + 2) throw new Finding('a write was acknowledged and is not there')
+      if ((await stage.read(hold)) !== seen + 2) throw new Finding('an acknowledged write is missing')
       await stage.expectValue(seen + 2)
     },
   },
   {
     id: 'digits',
-    title: 'tokens of different length are compared as numbers: 9 and 10, 99 and 100',
+    title: 'tokens of different lengths are compared as numbers: 9 and 10, 99 and 100',
     skip: (stage) => (stage.last >= 98n ? 'the tokens of this run begin above 99' : undefined),
     async run(stage) {
       for (const short of [9n, 99n]) {
@@ -48,12 +48,12 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'A1',
-    title: 'a pause between the reading and the writing, longer than the lease',
+    title: 'a pause between read and write that outlasts the lease',
     run: (stage) => late(stage, stage.grant(), stage.grant()),
   },
   {
     id: 'A2',
-    title: 'a write that the network has kept for 90 seconds, while two others held the lock',
+    title: 'a write that the network delays for 90 seconds while two others hold the lock',
     async run(stage) {
       const [first, second, third] = [stage.grant(), stage.grant(), stage.grant()]
       const seen = await stage.begin(first)
@@ -69,7 +69,7 @@ export const SCENARIOS: readonly Scenario[] = [
     title: 'a pause inside the write, between any check and the effect',
     async run(stage) {
       await stoppedAtEachPoint(stage)
-      // And pauses that can be had from outside: the next holder begins k turns after the late write has begun.
+      // Also pauses without pause points: the next holder begins k turns after the late write has begun.
       const probe = stage.grant()
       const value = await stage.begin(probe)
       const length = await turnsOf(() => stage.write(probe, value))
@@ -80,7 +80,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'A4',
-    title: 'a late write that arrives before the first write of the next holder, who has read already',
+    title: 'a late write that arrives between the read and the first write of the next holder',
     async run(stage) {
       const [first, second] = [stage.grant(), stage.grant()]
       const seen = await stage.begin(first)
@@ -92,7 +92,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'A6',
-    title: 'work that takes longer than the lease: the hold is lost in the middle',
+    title: 'work that outlasts the lease: the hold is lost in the middle',
     async run(stage) {
       const [first, second] = [stage.grant(), stage.grant()]
       const seen = await stage.begin(first)
@@ -104,7 +104,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'A10',
-    title: 'what checks the token is killed and comes back',
+    title: 'the process that checks the token is killed and restarted',
     skip: (stage) => (stage.resource.restart === undefined ? 'no restart() was given' : undefined),
     async run(stage) {
       const [first, second] = [stage.grant(), stage.grant()]
@@ -117,7 +117,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'removed',
-    title: 'the mark outlives what was deleted',
+    title: 'the mark survives the deletion of the data',
     skip: (stage) => (stage.resource.remove === undefined ? 'no remove() was given' : undefined),
     async run(stage) {
       const [first, second] = [stage.grant(), stage.grant()]
@@ -134,22 +134,22 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     id: 'storm',
-    title: 'several holders at once, all late: no acknowledged unit is lost',
+    title: 'several concurrent late holders: no acknowledged unit is lost',
     run: storm,
   },
   {
     id: 'double',
-    title: 'tokens are compared with all their digits: 2^53 and 2^53 + 1, up to 2^63 - 1',
+    title: 'tokens are compared exactly: 2^53 and 2^53 + 1, up to 2^63 - 1',
     skip: (stage) => (stage.last >= DOUBLE_EXACT_MAX - 1n ? 'the tokens of this run begin above 2^53' : undefined),
     async run(stage) {
       await late(stage, stage.grant(DOUBLE_EXACT_MAX), stage.grant(DOUBLE_EXACT_MAX + 1n))
-      // Leaves room above for expectValue.
+      // Leaves higher tokens for expectValue.
       await late(stage, stage.grant(TOKEN_MAX - 4n), stage.grant(TOKEN_MAX - 3n))
     },
   },
 ]
 
-/** The first reads and is late; the second opens, reads and writes; then the first writes. */
+/** The first hold reads; the second opens, reads and writes; then the first writes late. */
 async function late(stage: Stage, first: StageHold, second: StageHold): Promise<void> {
   const seen = await stage.begin(first)
   const fresh = await stage.begin(second)
@@ -158,7 +158,7 @@ async function late(stage: Stage, first: StageHold, second: StageHold): Promise<
   await stage.expectValue(seen + 1)
 }
 
-/** A late write and the whole unit of the next holder, `offset` turns apart. */
+/** Runs a late write and the whole unit of the next holder, `offset` turns apart. */
 async function overlapping(stage: Stage, offset: number): Promise<void> {
   const [first, second] = [stage.grant(), stage.grant()]
   const seen = await stage.begin(first)
@@ -170,7 +170,7 @@ async function overlapping(stage: Stage, offset: number): Promise<void> {
   await stage.expectValue(seen + (accepted ? 2 : 1))
 }
 
-/** A late write is stopped at its n-th pause point while the next holder works, for every n. */
+/** Stops a late write at its n-th pause point while the next holder works, for every n. */
 async function stoppedAtEachPoint(stage: Stage): Promise<void> {
   for (let n = 1; n <= PAUSE_POINTS_MAX; n++) {
     const [first, second] = [stage.grant(), stage.grant()]
@@ -182,7 +182,7 @@ async function stoppedAtEachPoint(stage: Stage): Promise<void> {
     )
     const outcome = await Promise.race([writing.reached.then(() => 'stopped' as const), ended])
     const next = nextUnit(stage, second)
-    // The next holder may have to wait for what the stopped write has locked.
+    // The next holder may block on locks of the stopped write.
     for (const end = performance.now() + BLOCKED_MS; !(await isSettled(next)) && performance.now() < end; );
     writing.resume()
     const accepted = await writing.result
@@ -219,7 +219,7 @@ async function storm(stage: Stage, seed: number): Promise<void> {
     const after = await stage.begin(stage.grant())
     if (after !== value + acknowledged) {
       throw new Finding(
-        `${acknowledged} units were acknowledged, and the value went from ${value} to ${after} (round ${round}, seed ${seed})`,
+        `${acknowledged} units were acknowledged, but the value went from ${value} to ${after} (round ${round}, seed ${seed})`,
       )
     }
     value = after

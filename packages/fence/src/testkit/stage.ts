@@ -1,30 +1,30 @@
 import { HoldLostError, InvalidError, LeaseholdError, type Token } from '@leasehold/core'
 import type { GuardableHold } from '../common/hold.js'
 
-/** Your resource, as the test kit uses it. It keeps one number, which is 0 or anything else at the beginning. */
+/** Your resource, as the test kit uses it. It stores one number, with any initial value. */
 export interface FencedResource {
-  /** Opens the resource under a hold: raises its mark. */
+  /** Opens the resource under a hold, which raises its mark. */
   open(hold: GuardableHold): Promise<unknown>
   /** Reads the number. */
   read(hold: GuardableHold): Promise<number>
-  /** Writes the number. Must reject with a StaleTokenError, and write nothing, when a later token has been seen. */
+  /** Writes the number. Must write nothing and reject with a StaleTokenError if the resource has seen a later token. */
   write(hold: GuardableHold, value: number): Promise<unknown>
   /** Deletes what was written. A later `write` may create it again. */
   remove?(hold: GuardableHold): Promise<unknown>
-  /** Kills and restarts whatever checks the token. */
+  /** Kills and restarts the process that checks the token. */
   restart?(): Promise<unknown>
-  /** Says whether an error is the refusal of a stale token. Default: its code is `stale-token`. */
+  /** Whether an error is the rejection of a stale token. Default: its code is `stale-token`. */
   isStale?(error: unknown): boolean
 }
 
 /** A hold of the test kit. */
 export interface StageHold extends GuardableHold {
   readonly token: Token
-  /** From now on its local deadline has passed. */
+  /** Makes the local deadline pass. */
   lose(): void
 }
 
-/** What a scenario found wrong with the resource. */
+/** A fault of the resource that a scenario has found. */
 export class Finding extends InvalidError {
   static override readonly errorClass: string = 'FencingFinding'
   constructor(message: string, cause?: unknown) {
@@ -32,7 +32,7 @@ export class Finding extends InvalidError {
   }
 }
 
-/** Grants holds in the order in which a lock service would, and calls the resource for them. */
+/** Grants holds in the order of a lock service, and calls the resource under them. */
 export class Stage {
   readonly resource: FencedResource
   readonly #lock: string
@@ -48,7 +48,7 @@ export class Stage {
     return this.#last
   }
 
-  /** The next hold of the lock; its token is the next one, or `token`, which must be greater than all before. */
+  /** Grants the next hold. Its token is the next one, or `token`, which must be above all earlier ones. */
   grant(token: bigint = this.#last + 1n): StageHold {
     if (token <= this.#last) throw new InvalidError(`token ${token} is not above ${this.#last}`)
     this.#last = token
@@ -62,7 +62,10 @@ export class Stage {
       tokenOf: () => token,
       assertHeld() {
         if (lost)
-          throw new HoldLostError('deadline', `the hold with token ${token} is lost: the test kit let its lease pass`)
+          throw new HoldLostError(
+            'deadline',
+            `the hold with token ${token} is lost: the test kit has let its lease expire`,
+          )
       },
       lose() {
         lost = true
@@ -77,7 +80,7 @@ export class Stage {
   async read(hold: StageHold): Promise<number> {
     const value: unknown = await this.#must(`read with token ${hold.token}`, this.resource.read(hold))
     if (typeof value !== 'number' || !Number.isSafeInteger(value)) {
-      throw new Finding(`read answers a whole number, not ${typeof value === 'number' ? value : typeof value}`)
+      throw new Finding(`read must return an integer, not ${typeof value === 'number' ? value : typeof value}`)
     }
     return value
   }
@@ -92,30 +95,30 @@ export class Stage {
     return await this.read(hold)
   }
 
-  /** A write that must be refused. */
+  /** Attempts a write that must be rejected. */
   async refused(hold: StageHold, value: number, seen: bigint): Promise<void> {
     if (await this.attempt(() => this.resource.write(hold, value))) {
       throw new Finding(`a write with token ${hold.token} was accepted after the resource had seen ${seen}`)
     }
   }
 
-  /** Whether an operation was accepted; false when it was refused as stale or its hold was lost. */
+  /** Returns whether an operation was accepted; false if it was rejected as stale or its hold was lost. */
   async attempt(operation: () => Promise<unknown>): Promise<boolean> {
     try {
       await operation()
       return true
     } catch (error) {
-      if (this.isRefusal(error)) return false
-      throw new Finding(`an error that is no refusal of a stale token: ${String(error)}`, error)
+      if (this.isRejection(error)) return false
+      throw new Finding(`an error other than the rejection of a stale token: ${String(error)}`, error)
     }
   }
 
   async expectValue(expected: number): Promise<void> {
     const value = await this.begin(this.grant())
-    if (value !== expected) throw new Finding(`the value is ${value}, and ${expected} was acknowledged`)
+    if (value !== expected) throw new Finding(`the value is ${value}, but ${expected} was acknowledged`)
   }
 
-  isRefusal(error: unknown): boolean {
+  isRejection(error: unknown): boolean {
     if (error instanceof LeaseholdError && error.code === 'lost') return true
     if (this.resource.isStale !== undefined) return this.resource.isStale(error)
     return error instanceof LeaseholdError && error.code === 'stale-token'
@@ -125,7 +128,8 @@ export class Stage {
     try {
       return await operation
     } catch (error) {
-      if (this.isRefusal(error)) throw new Finding(`a rightful holder was refused: ${what}: ${String(error)}`, error)
+      if (this.isRejection(error))
+        throw new Finding(`the present holder was rejected: ${what}: ${String(error)}`, error)
       throw new Finding(`${what} failed: ${String(error)}`, error)
     }
   }

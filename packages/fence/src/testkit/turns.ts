@@ -1,4 +1,4 @@
-/** One turn of the event loop: whatever is ready runs first. Delays of the test kit are counted in turns, never slept. */
+/** Waits for one turn of the event loop, so that everything ready runs first. The test kit counts delays in turns and never sleeps. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
@@ -7,7 +7,7 @@ export async function turns(count: number): Promise<void> {
   for (let i = 0; i < count; i++) await turn()
 }
 
-/** How many turns an operation takes. */
+/** Returns how many turns an operation takes. */
 export async function turnsOf(operation: () => Promise<unknown>): Promise<number> {
   const running = operation()
   let count = 0
@@ -16,7 +16,7 @@ export async function turnsOf(operation: () => Promise<unknown>): Promise<number
   return count
 }
 
-/** Whether a promise has settled by the end of this turn. Never rejects. */
+/** Returns whether a promise has settled by the end of this turn. Never rejects. */
 export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return await Promise.race([
     promise.then(
@@ -27,7 +27,7 @@ export async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   ])
 }
 
-/** A generator of pseudo-random numbers in [0, 1), so that a run can be repeated (mulberry32). */
+/** Returns a reproducible generator of pseudo-random numbers in [0, 1) (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -3,7 +3,7 @@ import type { FileSystem } from '../../src/fs/folder.js'
 
 export class Crash extends Error {}
 
-/** A file system whose process dies at its n-th call, before or after that call has taken effect. Nothing works afterwards. */
+/** A file system whose process dies at its n-th call, before or after that call has taken effect. All later calls fail. */
 export function crashingAt(n: number, when: 'before' | 'after'): FileSystem & { readonly calls: number } {
   let calls = 0
   const step = async <T>(call: () => Promise<T>): Promise<T> => {

@@ -2,14 +2,14 @@ import { UnavailableError } from '@leasehold/core'
 import type { CasStore } from '../../src/cas.js'
 import { pausePoint } from '../../src/testkit.js'
 
-/** What can happen to one write on its way. */
+/** The fate of one write. */
 export const FATES = ['fine', 'unsent', 'lost before', 'lost after', 'arrives late'] as const
 export type Fate = (typeof FATES)[number]
 
-/** A store of objects in memory with versions that are never used twice; `fate` decides about each write. */
+/** A store of objects in memory with unique versions; `fate` decides the outcome of each write. */
 export class FaultyStore implements CasStore<number> {
   readonly objects = new Map<string, { bytes: Uint8Array; version: number }>()
-  /** Writes that have been sent, and have not arrived yet. */
+  /** Writes that were sent and have not arrived yet. */
   readonly underway: (() => void)[] = []
   fate: () => Fate = () => 'fine'
   readFails: () => boolean = () => false

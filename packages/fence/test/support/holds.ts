@@ -2,12 +2,12 @@ import { HoldLostError, type Mode } from '@leasehold/core'
 import type { GuardableHold } from '../../src/common/hold.js'
 
 export interface TestHold extends GuardableHold {
-  /** From now on `assertHeld` throws. */
+  /** Makes `assertHeld` throw. */
   lose(): void
   readonly checks: number
 }
 
-/** A hold with a given token: all that a guard gets to see of a service. */
+/** A hold with a given token: all that a guard sees of a service. */
 export function holdOf(token: bigint, name = 'billing/invoice-42', mode: Mode = 'exclusive', slot?: number): TestHold {
   return holdOfLocks([{ name, mode, token, ...(slot === undefined ? {} : { slot }) }])
 }

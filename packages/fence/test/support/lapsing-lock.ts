@@ -1,6 +1,6 @@
 /**
- * A lock whose grants lapse after a fixed time, held or not: the next waiter is granted then, with a greater token.
- * Its holders may be late, as holders of every lease may be.
+ * A lock whose grants expire after a fixed time, held or not. Then the next waiter is granted, with a higher token. Its holders may be
+ * late, like the holders of any lease.
  */
 export class LapsingLock {
   #token = 0n
@@ -30,7 +30,7 @@ export class LapsingLock {
   }
 }
 
-/** A small generator with a seed (xorshift32): numbers in [0, 1). */
+/** A small seeded generator of numbers in [0, 1) (xorshift32). */
 export function randomOf(seed: number): () => number {
   let x = seed >>> 0 || 1
   return () => {
@@ -42,7 +42,7 @@ export function randomOf(seed: number): () => number {
   }
 }
 
-/** Mostly nothing, sometimes far more than the lease. */
+/** A pause: mostly none, sometimes much longer than the lease. */
 export async function stumble(random: () => number, leaseMs: number): Promise<void> {
   const dice = random()
   if (dice < 0.6) return

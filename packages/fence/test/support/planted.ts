@@ -13,7 +13,7 @@ interface Stored {
   mark: bigint
 }
 
-/** A store that keeps value and mark, one access at a time; what a fault does wrong is said by its name. */
+/** A store of value and mark, with one access at a time. The name of a fault describes the error. */
 export function planted(fault: Fault | 'none'): FencedResource {
   const stored: Stored = { value: 0, mark: 0n }
   const beside = { mark: 0n }

@@ -1,4 +1,4 @@
-import { planOf, runPlan } from '@leasehold/lab/explore/index'
+import { planOf, runPlan } from '@leasehold/lab/fuzz/index'
 import { runScenario, scenarioOf } from '@leasehold/lab/scenarios/index'
 import { render } from 'preact'
 import { App } from './view/app.js'

@@ -1,4 +1,4 @@
-import { type GrantedOnce, grantOrder } from '../scenarios/checks/index.js'
+import { type GrantedOnce, grantOrder } from '../scenarios/rules/index.js'
 import type { HeldBy, LockClient, LockSystem } from '../scenarios/system.js'
 import { type Label, type Process, RpcClient, serveRpc, type World } from '../world/index.js'
 import { guardableOf } from './tokens.js'

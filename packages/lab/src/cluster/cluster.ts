@@ -8,9 +8,9 @@ import {
   type Replica,
   type StreamHub,
 } from '@leasehold/replica'
-import type { Canonical } from '../checks/committed.js'
-import { ClusterChecks } from '../checks/cluster-checks.js'
-import type { TokenPairs } from '../checks/token-pairs.js'
+import type { Canonical } from '../checkers/committed-log.js'
+import { ClusterCheckers } from '../checkers/cluster-checkers.js'
+import type { TokenPairs } from '../checkers/token-pairs.js'
 import { serveStreams, type StreamObserver } from '../world/bindings/connector.js'
 import { worldWallMs } from '../world/bindings/replica-platform.js'
 import type { MachineOptions } from '../world/machine.js'
@@ -18,7 +18,7 @@ import type { Process } from '../world/process.js'
 import type { World } from '../world/world.js'
 import { Access } from './access.js'
 import { LeaseObserver } from './lease-observer.js'
-import { foundersOf, type MemberSettings, SimulatedMember } from './member.js'
+import { foundersOf, type MemberSettings, SimulatedMember } from './simulated-member.js'
 import { peerNetwork } from './peer-network.js'
 import { restoreTo } from './restore.js'
 
@@ -62,7 +62,7 @@ export const LAB_SETTINGS: MemberSettings = {
 /** Members that form one service, with everything that is checked about them at every step. */
 export class Cluster {
   readonly members = new Map<string, SimulatedMember>()
-  readonly checks: ClusterChecks
+  readonly checks: ClusterCheckers
   /** Who may do what; at first everybody everything. */
   readonly access = new Access()
   readonly epoch: number
@@ -77,7 +77,7 @@ export class Cluster {
     const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry, pairs } = options
     this.epoch = epoch
     this.record = this.mint(names)
-    this.checks = new ClusterChecks({
+    this.checks = new ClusterCheckers({
       nowMs: () => world.nowUs / 1000,
       epoch,
       founding: this.foundingState(),

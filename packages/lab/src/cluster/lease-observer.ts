@@ -1,5 +1,5 @@
 import type { ClientMessage, ServerMessage, SessionId } from '@leasehold/core'
-import type { SessionChecks } from '../checks/sessions.js'
+import type { SessionChecker } from '../checkers/session-checker.js'
 
 interface Asked {
   readonly session: SessionId | undefined
@@ -14,7 +14,7 @@ export class LeaseObserver {
   private readonly asked = new Map<number, Asked>()
 
   constructor(
-    private readonly checks: SessionChecks,
+    private readonly checks: SessionChecker,
     private readonly nowMs: () => number,
   ) {}
 

@@ -1,6 +1,6 @@
 import { type Network, type PeekedMessage, peekMessage } from '@leasehold/replica'
 import type { Process } from '../world/process.js'
-import type { SimulatedMember } from './member.js'
+import type { SimulatedMember } from './simulated-member.js'
 
 const PORT = 'members'
 

@@ -1,6 +1,6 @@
 import { LEVEL_MAX, LockState, type Serial } from '@leasehold/core'
 import { encodeMeta, type BootstrapCluster, SnapshotStore, writeIdentity } from '@leasehold/replica'
-import type { SimulatedMember } from './member.js'
+import type { SimulatedMember } from './simulated-member.js'
 
 const US_PER_MS = 1000
 

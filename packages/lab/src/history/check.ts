@@ -6,7 +6,7 @@ import type { Model } from './model.js'
 import type { Operation } from './operation.js'
 import { Placement } from './placement.js'
 import { Search, type SearchLimits, type SearchResult } from './search.js'
-import { Timeline } from './timeline.js'
+import { EntryList } from './entry-list.js'
 import { Transitions } from './transitions.js'
 
 export const DEFAULT_BUDGET_MS = 1_500
@@ -54,7 +54,7 @@ export interface UndecidedPartition {
 
 interface Partition {
   readonly key: string
-  readonly timeline: Timeline
+  readonly entries: EntryList
   readonly transitions: Transitions
 }
 
@@ -90,7 +90,7 @@ export function checkHistory(model: Model, history: readonly Operation[], option
     for (const { one, result } of results) {
       if (result?.verdict !== 'unknown') continue
       pending.push(one)
-      undecided.push({ key: one.key, operations: one.timeline.operations.length, reason: result.reason })
+      undecided.push({ key: one.key, operations: one.entries.operations.length, reason: result.reason })
     }
   }
   return { verdict: undecided.length === 0 ? 'linearizable' : 'unknown', ...summary, undecided, steps }
@@ -107,7 +107,7 @@ function judge(partition: Partition, options: CheckOptions, share: number): Sear
 }
 
 function search(
-  { timeline: { operations }, transitions }: Partition,
+  { entries: { operations }, transitions }: Partition,
   keysFor: (words: number) => KeyStore,
   options: CheckOptions,
   share: number,
@@ -121,12 +121,12 @@ function search(
     maxStates: maxConfigurations,
     isTimeUp: () => now !== undefined && now() - start >= budgetMs,
   }
-  // A search leaves its timeline as far as it got: each starts from a fresh one.
-  const timeline = new Timeline(operations)
-  const placement = new Placement(timeline)
+  // A search leaves its entries as far as it got: each starts from a fresh one.
+  const entries = new EntryList(operations)
+  const placement = new Placement(entries)
   const keys = keysFor(placement.required.length)
   const cache = new ConfigurationCache(keys, placement.optional.length, maxConfigurations)
-  return new Search(timeline, transitions, placement, cache).run(limits)
+  return new Search(entries, transitions, placement, cache).run(limits)
 }
 
 /** Leaves out what did not happen or cannot matter, gives operations the model's names and refuses what it cannot judge. */
@@ -166,7 +166,7 @@ function partition(model: Model, operations: readonly Operation[]): Partition[] 
     else group.push(operation)
   }
   return [...groups].map(([key, group]) => {
-    const timeline = new Timeline(model.relevant?.(group) ?? group)
-    return { key, timeline, transitions: new Transitions(model, timeline.operations) }
+    const entries = new EntryList(model.relevant?.(group) ?? group)
+    return { key, entries, transitions: new Transitions(model, entries.operations) }
   })
 }

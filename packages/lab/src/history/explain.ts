@@ -1,7 +1,7 @@
 import type { Model } from './model.js'
 import type { Operation } from './operation.js'
 import type { Blockade } from './search.js'
-import type { Timeline } from './timeline.js'
+import type { EntryList } from './entry-list.js'
 import type { Transitions } from './transitions.js'
 
 /** An operation in words, with where it stands. */
@@ -33,7 +33,7 @@ export interface Explanation {
 
 interface Judged {
   readonly key: string
-  readonly timeline: Timeline
+  readonly entries: EntryList
   readonly transitions: Transitions
 }
 
@@ -41,18 +41,18 @@ const MAX_OPEN = 12
 const MAX_TEXT = 160
 
 /** Puts a blockade into words. */
-export function explain(model: Model, { key, timeline, transitions }: Judged, blockade: Blockade): Explanation {
-  const told = (index: number) => tell(model, timeline.operations[index] as Operation)
-  const end = timeline.returnOf[blockade.operation] as number
+export function explain(model: Model, { key, entries, transitions }: Judged, blockade: Blockade): Explanation {
+  const told = (index: number) => tell(model, entries.operations[index] as Operation)
+  const end = entries.returnOf[blockade.operation] as number
   const parts = {
     key,
-    prefix: timeline.callOf.reduce((count, call) => (call < end ? count + 1 : count), 0),
+    prefix: entries.callOf.reduce((count, call) => (call < end ? count + 1 : count), 0),
     stuck: told(blockade.operation),
     states: blockade.states.map((state) => shorten(transitions.text(state))),
     recent: blockade.recent.map(told),
     open: blockade.open.slice(0, MAX_OPEN).map(told),
   }
-  return { ...parts, text: render(parts, timeline.operations.length, blockade.open.length) }
+  return { ...parts, text: render(parts, entries.operations.length, blockade.open.length) }
 }
 
 function render(parts: Omit<Explanation, 'text'>, operations: number, open: number): string {

@@ -1,5 +1,5 @@
 import type { PlacedOperations } from './cache.js'
-import type { Timeline } from './timeline.js'
+import type { EntryList } from './entry-list.js'
 import { type ZobristKeys, zobristKeys } from './zobrist.js'
 
 /** The set of placed operations as bits, required and optional ones apart, with the hash of the required ones. */
@@ -13,8 +13,8 @@ export class Placement implements PlacedOperations {
   private readonly bits: Int32Array
   private readonly keys: ZobristKeys
 
-  constructor(private readonly timeline: Timeline) {
-    const { operations } = timeline
+  constructor(private readonly entries: EntryList) {
+    const { operations } = entries
     const openEnded: number[] = []
     this.bits = Int32Array.from(operations, ({ outcome }, i) => {
       if (outcome === 'unknown') return openEnded.push(i) - 1
@@ -47,7 +47,7 @@ export class Placement implements PlacedOperations {
   }
 
   private setOf(operation: number): Int32Array {
-    return this.timeline.isRequired(operation) ? this.required : this.optional
+    return this.entries.isRequired(operation) ? this.required : this.optional
   }
 }
 

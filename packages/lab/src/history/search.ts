@@ -1,6 +1,6 @@
 import type { ConfigurationCache } from './cache.js'
 import type { Placement } from './placement.js'
-import { NO_NODE, type Timeline } from './timeline.js'
+import { NO_NODE, type EntryList } from './entry-list.js'
 import type { Transitions } from './transitions.js'
 
 /** When to give up. */
@@ -61,19 +61,19 @@ export class Search {
   private blocked: Blockade | undefined
 
   constructor(
-    private readonly timeline: Timeline,
+    private readonly entries: EntryList,
     private readonly transitions: Transitions,
     private readonly placement: Placement,
     private readonly cache: ConfigurationCache,
   ) {
-    const count = timeline.operations.length
-    this.twin = twins(timeline, transitions)
+    const count = entries.operations.length
+    this.twin = twins(entries, transitions)
     this.stack = new Int32Array(count)
     this.stackStates = new Int32Array(count)
     this.stackChoices = new Int32Array(count)
     this.state = transitions.initial
-    this.node = timeline.first
-    for (let i = 0; i < count; i++) if (timeline.isRequired(i)) this.left++
+    this.node = entries.first
+    for (let i = 0; i < count; i++) if (entries.isRequired(i)) this.left++
   }
 
   /** Runs to the end or to a limit. To be called once. */
@@ -86,7 +86,7 @@ export class Search {
       const placed = operation === undefined ? 'stuck' : this.place(operation)
       if (placed === 'full') return { verdict: 'unknown', steps, reason: 'memory' }
       if (placed === 'placed') {
-        this.node = this.timeline.first
+        this.node = this.entries.first
         this.openIndex = 0
         this.choice = 0
       } else if (placed === 'impossible') {
@@ -107,10 +107,10 @@ export class Search {
 
   /** The operation to try now; none if all that are called before the first return were tried. */
   private candidate(): number | undefined {
-    if (!this.timeline.isReturn(this.node)) return this.timeline.operationAt[this.node] as number
+    if (!this.entries.isReturn(this.node)) return this.entries.operationAt[this.node] as number
     for (; this.openIndex < this.placement.openEnded.length; this.openIndex++, this.choice = 0) {
       const operation = this.placement.openEnded[this.openIndex] as number
-      if ((this.timeline.callOf[operation] as number) > this.node) return undefined
+      if ((this.entries.callOf[operation] as number) > this.node) return undefined
       const twin = this.twin[operation] as number
       if (!this.placement.has(operation) && (twin < 0 || this.placement.has(twin))) return operation
     }
@@ -119,8 +119,8 @@ export class Search {
 
   private advance(): void {
     this.choice = 0
-    if (this.timeline.isReturn(this.node)) this.openIndex++
-    else this.node = this.timeline.next[this.node] as number
+    if (this.entries.isReturn(this.node)) this.openIndex++
+    else this.node = this.entries.next[this.node] as number
   }
 
   /** Places an operation by its first possible outcome from the current choice on that leads to something not seen before. */
@@ -128,7 +128,7 @@ export class Search {
     const kind = this.transitions.kinds[operation] as number
     const outcomes = this.transitions.next(this.state, kind)
     const changesNothing = outcomes.length === 1 && outcomes[0] === this.state
-    if (changesNothing && !this.timeline.isRequired(operation)) return 'impossible'
+    if (changesNothing && !this.entries.isRequired(operation)) return 'impossible'
     const isForGood = changesNothing && this.transitions.isReadOnly(kind)
     for (let i = this.choice; i < outcomes.length; i++) {
       const next = outcomes[i] as number
@@ -148,8 +148,8 @@ export class Search {
 
   /** Whether the placement on top only spent an operation: this one would lead to the same state without it. */
   private isDetour(operation: number, kind: number, next: number): boolean {
-    if (this.depth === 0 || this.timeline.isRequired(operation)) return false
-    if (this.timeline.isRequired(this.stack[this.depth - 1] as number)) return false
+    if (this.depth === 0 || this.entries.isRequired(operation)) return false
+    if (this.entries.isRequired(this.stack[this.depth - 1] as number)) return false
     return this.transitions.next(this.stackStates[this.depth - 1] as number, kind).includes(next)
   }
 
@@ -159,8 +159,8 @@ export class Search {
     this.stackChoices[this.depth] = choice
     this.depth++
     this.state = next
-    if (!this.timeline.isRequired(operation)) return
-    this.timeline.lift(operation)
+    if (!this.entries.isRequired(operation)) return
+    this.entries.lift(operation)
     this.left--
   }
 
@@ -170,16 +170,16 @@ export class Search {
       this.depth--
       const operation = this.stack[this.depth] as number
       const choice = this.stackChoices[this.depth] as number
-      const isRequired = this.timeline.isRequired(operation)
+      const isRequired = this.entries.isRequired(operation)
       this.state = this.stackStates[this.depth] as number
       this.placement.flip(operation)
       if (isRequired) {
-        this.timeline.putBack(operation)
+        this.entries.putBack(operation)
         this.left++
       }
       if (choice === FOR_GOOD) continue
       this.choice = choice + 1
-      this.node = isRequired ? (this.timeline.callOf[operation] as number) : this.timeline.firstReturn
+      this.node = isRequired ? (this.entries.callOf[operation] as number) : this.entries.firstReturn
       this.openIndex = isRequired ? 0 : this.placement.openIndexOf(operation)
       return true
     }
@@ -197,10 +197,10 @@ export class Search {
   }
 
   private blockadeAt(node: number): Blockade {
-    const operation = this.timeline.operationAt[node] as number
+    const operation = this.entries.operationAt[node] as number
     const open: number[] = []
-    for (let i = 0; i < this.timeline.operations.length; i++) {
-      if ((this.timeline.callOf[i] as number) > node) break
+    for (let i = 0; i < this.entries.operations.length; i++) {
+      if ((this.entries.callOf[i] as number) > node) break
       if (i !== operation && !this.placement.has(i)) open.push(i)
     }
     const recent = [...this.stack.subarray(Math.max(0, this.depth - MAX_RECENT), this.depth)]
@@ -209,11 +209,11 @@ export class Search {
 }
 
 /** For each operation of unknown outcome the one of the same kind called before it, or -1. */
-function twins(timeline: Timeline, transitions: Transitions): Int32Array {
-  const twin = new Int32Array(timeline.operations.length).fill(-1)
+function twins(entries: EntryList, transitions: Transitions): Int32Array {
+  const twin = new Int32Array(entries.operations.length).fill(-1)
   const last = new Int32Array(transitions.kindCount).fill(-1)
   for (const [i, kind] of transitions.kinds.entries()) {
-    if (timeline.isRequired(i)) continue
+    if (entries.isRequired(i)) continue
     twin[i] = last[kind] as number
     last[kind] = i
   }

@@ -1,5 +1,5 @@
 import { InvalidError } from '@leasehold/core'
-import { EXPLORED } from './explored.js'
+import { EXPLORED } from './fuzz-scenario.js'
 import type { Scenario } from './format.js'
 import { SYSTEM_KINDS } from './systems/index.js'
 

@@ -1,7 +1,7 @@
 import { fencingHeader } from '@leasehold/fence/http'
 import { type Process, RESOURCE_PORT, type ResourceAnswer, type ResourceQuestion, RpcClient } from '../world/index.js'
 import type { Step, UnitOutcome } from './format.js'
-import type { HoldBook, HoldRecord } from './holds.js'
+import type { HoldBook, HoldRecord } from './hold-book.js'
 import type { HeldBy, LockClient } from './system.js'
 
 export interface ProgramContext {

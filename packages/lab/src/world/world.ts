@@ -1,4 +1,4 @@
-import { Heap, type Planned } from './heap.js'
+import { Heap } from '@leasehold/core'
 import { hop } from './hop.js'
 import { Machine, type MachineOptions } from './machine.js'
 import { Network } from './network/network.js'
@@ -15,7 +15,10 @@ export interface WorldOptions {
 }
 
 /** What will happen, and can still be taken back by `cancelled`. */
-export interface PlannedEvent extends Planned {
+export interface PlannedEvent {
+  readonly atUs: number
+  /** The order in which events of the same time were planned. */
+  readonly sequence: number
   /** Whom it is about, and what it is, as 32-bit hashes for the trace. */
   readonly who: number
   readonly kind: number
@@ -39,6 +42,10 @@ export function cancel(event: PlannedEvent): void {
 
 function nothing(): void {}
 
+function isSooner(a: PlannedEvent, b: PlannedEvent): boolean {
+  return a.atUs < b.atUs || (a.atUs === b.atUs && a.sequence < b.sequence)
+}
+
 /** Events without time passing: something runs in circles. */
 const EVENTS_AT_ONCE_MAX = 2_000_000
 
@@ -61,7 +68,7 @@ export class World {
   readonly uncaughtErrors: Uncaught[] = []
   readonly #machines = new Map<string, Machine>()
   readonly #streams = new Map<string, RandomStream>()
-  readonly #heap = new Heap<PlannedEvent>()
+  readonly #heap = new Heap<PlannedEvent>(isSooner)
   readonly #onEvent: ((event: PlannedEvent) => void) | undefined
   readonly #afterEvent = new Set<() => void>()
   #nowUs = 0

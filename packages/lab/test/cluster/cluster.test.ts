@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { SimulatedClient } from '../../src/cluster/client.js'
+import { SimulatedClient } from '../../src/cluster/simulated-client.js'
 import { Cluster } from '../../src/cluster/cluster.js'
 import { World } from '../../src/world/index.js'
 

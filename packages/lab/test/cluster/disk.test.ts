@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type DiskHost, SimulatedDisk } from '../../src/cluster/disk/disk.js'
-import { QUIET_DISK } from '../../src/cluster/disk/faults.js'
+import { QUIET_DISK } from '../../src/cluster/disk/disk-faults.js'
 import { Inode, SECTOR } from '../../src/cluster/disk/inode.js'
 import type { DiskFile } from '@leasehold/replica'
 import { DiskFullError } from '@leasehold/replica'

@@ -1,11 +1,12 @@
-import { checkHistory, HistoryRecorder, modelNamed, type Operation, type RecordedOperation } from '@leasehold/lab'
+import { checkHistory, modelNamed, type Operation } from '@leasehold/lab'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { HistoryRecorder, type RecordedOperation } from '../../../../tools/history/src/recorder.js'
 import { ConfigurationCache } from '../../src/history/cache.js'
 import { ExactKeys, HashedKeys, type KeyStore } from '../../src/history/key-store.js'
 import { Placement } from '../../src/history/placement.js'
 import { Search } from '../../src/history/search.js'
-import { Timeline } from '../../src/history/timeline.js'
+import { EntryList } from '../../src/history/entry-list.js'
 import { Transitions } from '../../src/history/transitions.js'
 import { arbitraryHistory } from './generate.js'
 
@@ -245,12 +246,12 @@ describe('caches', () => {
     fc.assert(
       fc.property(arbitraryHistory('register', 24), (history) => {
         const happened = history.filter(({ outcome, key }) => outcome !== 'fail' && key === '')
-        const transitions = new Transitions(register, new Timeline(happened).operations)
+        const transitions = new Transitions(register, new EntryList(happened).operations)
         const run = (keysFor: (words: number) => KeyStore) => {
-          const timeline = new Timeline(happened)
-          const placement = new Placement(timeline)
+          const entries = new EntryList(happened)
+          const placement = new Placement(entries)
           const cache = new ConfigurationCache(keysFor(placement.required.length), placement.optional.length, 1e6)
-          return new Search(timeline, transitions, placement, cache).run(limits)
+          return new Search(entries, transitions, placement, cache).run(limits)
         }
         expect(run(() => new HashedKeys(1e6))).toEqual(run((words) => new ExactKeys(words, 1e8)))
       }),

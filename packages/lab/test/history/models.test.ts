@@ -1,6 +1,6 @@
 import { checkHistory, type ModelName, modelNamed, type ModelOptions } from '@leasehold/lab'
 import { describe, expect, it } from 'vitest'
-import { parseJsonl } from '../../src/history/formats/parse-jsonl.js'
+import { parseJsonl } from '../../../../tools/history/src/formats/parse-jsonl.js'
 
 /**
  * Short histories: one line per event, `process type op details`, where details are `name=value`.

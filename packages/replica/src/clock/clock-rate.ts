@@ -25,30 +25,30 @@ interface Window {
  * their holders expect it; one that is slow ends them late, which is safe, and cannot be told from one that was paused.
  */
 export class ClockRate {
-  private term: Term = 0
-  private window: Window | undefined
-  private previous: Window | undefined
-  private fastWindows = 0
-  private reported = false
+  #term: Term = 0
+  #window: Window | undefined
+  #previous: Window | undefined
+  #fastWindows = 0
+  #reported = false
 
   /**
    * Entries of the leader of `term` have arrived at `nowMs`, by this member's monotonic clock. Returns by how many percent
    * its clock runs faster, once for each term; undefined: nothing to tell.
    */
   note(term: Term, entries: readonly Entry[], nowMs: number): number | undefined {
-    if (term !== this.term) this.startTerm(term)
+    if (term !== this.#term) this.#startTerm(term)
     const entry = entries.at(-1)
     // Older ones come when this member catches up: they are late by any time.
-    if (this.reported || entry?.kind !== 'normal' || entry.term !== term || entry.data.length === 0) return undefined
+    if (this.#reported || entry?.kind !== 'normal' || entry.term !== term || entry.data.length === 0) return undefined
     // The stamp is the first field of an encoded entry.
     const ahead = nowMs - new Reader(entry.data).varuint()
     const percent =
-      this.window && nowMs - this.window.startMs >= RATE_WINDOW_MS ? this.closeWindow(this.window) : undefined
-    this.window ??= { startMs: nowMs, samples: 0, leastMs: Number.POSITIVE_INFINITY, leastAtMs: nowMs }
-    this.window.samples++
-    if (ahead < this.window.leastMs) {
-      this.window.leastMs = ahead
-      this.window.leastAtMs = nowMs
+      this.#window && nowMs - this.#window.startMs >= RATE_WINDOW_MS ? this.#closeWindow(this.#window) : undefined
+    this.#window ??= { startMs: nowMs, samples: 0, leastMs: Number.POSITIVE_INFINITY, leastAtMs: nowMs }
+    this.#window.samples++
+    if (ahead < this.#window.leastMs) {
+      this.#window.leastMs = ahead
+      this.#window.leastAtMs = nowMs
     }
     return percent
   }
@@ -60,26 +60,26 @@ export class ClockRate {
     log.warn('the clock of the leader runs faster than the one here: sessions may end too early', { percent, term })
   }
 
-  private startTerm(term: Term): void {
-    this.term = term
-    this.window = undefined
-    this.previous = undefined
-    this.fastWindows = 0
-    this.reported = false
+  #startTerm(term: Term): void {
+    this.#term = term
+    this.#window = undefined
+    this.#previous = undefined
+    this.#fastWindows = 0
+    this.#reported = false
   }
 
-  private closeWindow(window: Window): number | undefined {
-    this.window = undefined
+  #closeWindow(window: Window): number | undefined {
+    this.#window = undefined
     if (window.samples < RATE_SAMPLES_MIN) return undefined
-    const { previous } = this
-    this.previous = window
+    const previous = this.#previous
+    this.#previous = window
     if (!previous) return undefined
     const passed = Math.max(RATE_WINDOW_MS, window.leastAtMs - previous.leastAtMs)
     const gained = (previous.leastMs - window.leastMs) / passed
     // Twice as fast and more is no clock: this member is catching up, or its machine was suspended.
-    this.fastWindows = gained > RATE_TOLERANCE && gained < 1 ? this.fastWindows + 1 : 0
-    if (this.fastWindows < RATE_WINDOWS) return undefined
-    this.reported = true
+    this.#fastWindows = gained > RATE_TOLERANCE && gained < 1 ? this.#fastWindows + 1 : 0
+    if (this.#fastWindows < RATE_WINDOWS) return undefined
+    this.#reported = true
     return Math.round(gained * 100)
   }
 }

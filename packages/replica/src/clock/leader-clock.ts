@@ -1,5 +1,4 @@
-import type { Millis } from '@leasehold/core'
-import { assert } from '../assert.js'
+import { assert, type Millis } from '@leasehold/core'
 
 /** A stamp runs ahead of the applied cluster time by at most this much: without a quorum no time passes. */
 export const STAMP_AHEAD_MAX_MS = 2000
@@ -11,32 +10,30 @@ export const PAUSE_TICKS_MAX = 2
  * then. Read at every tick and at every closing of an entry.
  */
 export class LeaderClock {
-  private value: number
-  private reading: number
+  readonly #tickMs: number
+  #value: number
+  #reading: number
 
   /** `base`: the highest stamp in log and snapshot. `monotonicMs`: the machine's clock, now. */
-  constructor(
-    base: number,
-    monotonicMs: number,
-    private readonly tickMs: number,
-  ) {
-    this.value = base
-    this.reading = monotonicMs
+  constructor(base: number, monotonicMs: number, tickMs: number) {
+    this.#tickMs = tickMs
+    this.#value = base
+    this.#reading = monotonicMs
   }
 
   /** Lets time pass up to `monotonicMs`, but not more than the pause cap. */
   read(monotonicMs: number): number {
-    const passed = Math.max(0, monotonicMs - this.reading)
-    this.reading = Math.max(this.reading, monotonicMs)
-    this.value += Math.min(passed, PAUSE_TICKS_MAX * this.tickMs)
-    return this.value
+    const passed = Math.max(0, monotonicMs - this.#reading)
+    this.#reading = Math.max(this.#reading, monotonicMs)
+    this.#value += Math.min(passed, PAUSE_TICKS_MAX * this.#tickMs)
+    return this.#value
   }
 
   /** The stamp of an entry that is closed now. What goes beyond the applied time + 2 s is dropped for good. */
   stamp(monotonicMs: number, appliedMs: number): Millis {
-    const before = this.value
-    this.value = Math.min(this.read(monotonicMs), Math.max(before, appliedMs + STAMP_AHEAD_MAX_MS))
-    assert(this.value >= before, () => `the leader's clock went from ${before} to ${this.value}`)
-    return this.value as Millis
+    const before = this.#value
+    this.#value = Math.min(this.read(monotonicMs), Math.max(before, appliedMs + STAMP_AHEAD_MAX_MS))
+    assert(this.#value >= before, () => `the leader's clock went from ${before} to ${this.#value}`)
+    return this.#value as Millis
   }
 }

@@ -1,4 +1,5 @@
 import {
+  assert,
   decodeEntry,
   type Cursor,
   type Entry as LockEntry,
@@ -9,7 +10,6 @@ import {
 } from '@leasehold/core'
 import type { Entry } from '@leasehold/raft'
 import type { AppliedBatch } from '../member.js'
-import { assert } from '../assert.js'
 import { entryBytes } from '../log/entry-codec.js'
 import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './event-history.js'
 
@@ -23,20 +23,22 @@ export function lockEntryOf(entry: Entry): LockEntry {
 
 /** The lock state of this member, fed with committed entries in log order. State and index are one unit. */
 export class Applier {
+  readonly #historyOptions: EventHistoryOptions
   index: Index
   /** Bytes of the log since the last snapshot. */
   bytesSinceSnapshot = 0
-  private history: EventHistory
+  #history: EventHistory
 
   constructor(
     public state: LockState,
     index: number,
     /** Term of the last applied entry. */
     public term: number,
-    private readonly historyOptions: EventHistoryOptions,
+    historyOptions: EventHistoryOptions,
   ) {
+    this.#historyOptions = historyOptions
     this.index = index as Index
-    this.history = new EventHistory(state.epoch, this.index, historyOptions)
+    this.#history = new EventHistory(state.epoch, this.index, historyOptions)
   }
 
   /** Applies one entry. The results answer its commands, in order. */
@@ -52,7 +54,7 @@ export class Applier {
     this.index = index
     this.term = entry.term
     this.bytesSinceSnapshot += entryBytes(entry)
-    this.history.add(index, events)
+    this.#history.add(index, events)
     return { batch: { index, commands: results.length, pushes, events }, results }
   }
 
@@ -63,10 +65,10 @@ export class Applier {
     this.index = index as Index
     this.term = term
     this.bytesSinceSnapshot = 0
-    this.history = new EventHistory(state.epoch, this.index, this.historyOptions)
+    this.#history = new EventHistory(state.epoch, this.index, this.#historyOptions)
   }
 
   since(from: Cursor): readonly RecordedEvent[] | undefined {
-    return this.history.since(from)
+    return this.#history.since(from)
   }
 }

@@ -19,54 +19,54 @@ const EVENT_BYTES = 160
  * from 1, has ordinal n.
  */
 export class EventHistory {
-  private items: RecordedEvent[] = []
-  private sizes: number[] = []
-  private start = 0
-  private bytes = 0
+  readonly #epoch: number
+  readonly #options: EventHistoryOptions
+  #items: RecordedEvent[] = []
+  #sizes: number[] = []
+  #start = 0
+  #bytes = 0
   /** Events up to this cursor are gone. */
-  private floor: { index: number; ordinal: number }
+  #floor: { index: number; ordinal: number }
 
-  constructor(
-    private readonly epoch: number,
-    applied: Index,
-    private readonly options: EventHistoryOptions,
-  ) {
-    this.floor = { index: applied, ordinal: LAST_ORDINAL }
+  constructor(epoch: number, applied: Index, options: EventHistoryOptions) {
+    this.#epoch = epoch
+    this.#options = options
+    this.#floor = { index: applied, ordinal: LAST_ORDINAL }
   }
 
   add(index: Index, events: readonly Event[]): void {
     events.forEach((event, i) => {
       const size = eventBytes(event)
-      this.items.push({ cursor: { epoch: this.epoch, index, ordinal: i + 1 }, event })
-      this.sizes.push(size)
-      this.bytes += size
+      this.#items.push({ cursor: { epoch: this.#epoch, index, ordinal: i + 1 }, event })
+      this.#sizes.push(size)
+      this.#bytes += size
     })
-    while (this.items.length - this.start > this.options.events || this.bytes > this.options.bytes) this.drop()
+    while (this.#items.length - this.#start > this.#options.events || this.#bytes > this.#options.bytes) this.#drop()
   }
 
   /** Events after `from`, oldest first; undefined: some of them are gone. */
   since(from: Cursor): readonly RecordedEvent[] | undefined {
-    if (from.epoch !== this.epoch) return undefined
-    if (isBefore(from, this.floor)) return undefined
-    let low = this.start
-    let high = this.items.length
+    if (from.epoch !== this.#epoch) return undefined
+    if (isBefore(from, this.#floor)) return undefined
+    let low = this.#start
+    let high = this.#items.length
     while (low < high) {
       const middle = (low + high) >>> 1
-      if (isBefore(from, (this.items[middle] as RecordedEvent).cursor)) high = middle
+      if (isBefore(from, (this.#items[middle] as RecordedEvent).cursor)) high = middle
       else low = middle + 1
     }
-    return this.items.slice(low)
+    return this.#items.slice(low)
   }
 
-  private drop(): void {
-    const { cursor } = this.items[this.start] as RecordedEvent
-    this.bytes -= this.sizes[this.start] as number
-    this.floor = { index: cursor.index, ordinal: cursor.ordinal }
-    this.start++
-    if (this.start > 1024 && this.start * 2 > this.items.length) {
-      this.items = this.items.slice(this.start)
-      this.sizes = this.sizes.slice(this.start)
-      this.start = 0
+  #drop(): void {
+    const { cursor } = this.#items[this.#start] as RecordedEvent
+    this.#bytes -= this.#sizes[this.#start] as number
+    this.#floor = { index: cursor.index, ordinal: cursor.ordinal }
+    this.#start++
+    if (this.#start > 1024 && this.#start * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#start)
+      this.#sizes = this.#sizes.slice(this.#start)
+      this.#start = 0
     }
   }
 }

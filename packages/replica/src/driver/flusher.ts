@@ -31,26 +31,29 @@ export interface FlusherOptions {
 
 /** Writes to the log, one flush at a time. What comes up meanwhile goes together into the next: group commit. */
 export class Flusher {
-  private waiting: Flush | undefined
-  private isWriting = false
-  private startedMs = 0
+  readonly #options: FlusherOptions
+  #waiting: Flush | undefined
+  #isWriting = false
+  #startedMs = 0
   /** How long a write takes, in milliseconds. */
-  private averageMs = 0
+  #averageMs = 0
 
-  constructor(private readonly options: FlusherOptions) {}
+  constructor(options: FlusherOptions) {
+    this.#options = options
+  }
 
   /** Nothing is being written, and nothing waits. */
   get isIdle(): boolean {
-    return !this.isWriting && this.waiting === undefined
+    return !this.#isWriting && this.#waiting === undefined
   }
 
   /** How long the write under way has taken, in milliseconds; 0 when there is none. */
   get underWayMs(): number {
-    return this.isWriting ? this.options.clock.monotonicMs() - this.startedMs : 0
+    return this.#isWriting ? this.#options.clock.monotonicMs() - this.#startedMs : 0
   }
 
   add(flush: Flush): void {
-    this.waiting = this.waiting ? merge(this.waiting, flush) : flush
+    this.#waiting = this.#waiting ? merge(this.#waiting, flush) : flush
   }
 
   /**
@@ -58,28 +61,28 @@ export class Flusher {
    * Returns the sequence that is durable now, if the write has been done already. Throws when a blocking write failed.
    */
   start(mayBlock: boolean): number | undefined {
-    const flush = this.waiting
-    if (this.isWriting || !flush) return undefined
-    const { log, clock, blocking, done } = this.options
-    this.waiting = undefined
+    const flush = this.#waiting
+    if (this.#isWriting || !flush) return undefined
+    const { log, clock, blocking, done } = this.#options
+    this.#waiting = undefined
     if (!flush.mustSync) return flush.sequence
     const begun = clock.monotonicMs()
-    if (blocking && mayBlock && this.averageMs < BLOCKING_MS && log.appendSync(flush)) {
-      this.noteDuration(begun)
+    if (blocking && mayBlock && this.#averageMs < BLOCKING_MS && log.appendSync(flush)) {
+      this.#noteDuration(begun)
       return flush.sequence
     }
-    this.isWriting = true
-    this.startedMs = begun
+    this.#isWriting = true
+    this.#startedMs = begun
     log.append(flush, (error) => {
-      this.isWriting = false
-      this.noteDuration(begun)
+      this.#isWriting = false
+      this.#noteDuration(begun)
       done(flush.sequence, error)
     })
     return undefined
   }
 
-  private noteDuration(begun: number): void {
-    this.averageMs += (this.options.clock.monotonicMs() - begun - this.averageMs) * WEIGHT
+  #noteDuration(begun: number): void {
+    this.#averageMs += (this.#options.clock.monotonicMs() - begun - this.#averageMs) * WEIGHT
   }
 }
 

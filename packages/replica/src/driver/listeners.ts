@@ -2,22 +2,25 @@ import type { Logger } from '../platform.js'
 
 /** Listeners of one kind. What one of them throws is logged, and stops neither the others nor the member. */
 export class Listeners<Arguments extends readonly unknown[]> {
-  private readonly all = new Set<(...args: Arguments) => void>()
+  readonly #log: Logger
+  readonly #all = new Set<(...args: Arguments) => void>()
 
-  constructor(private readonly log: Logger) {}
+  constructor(log: Logger) {
+    this.#log = log
+  }
 
   add(listener: (...args: Arguments) => void): () => void {
     const own = (...args: Arguments): void => listener(...args)
-    this.all.add(own)
-    return () => this.all.delete(own)
+    this.#all.add(own)
+    return () => this.#all.delete(own)
   }
 
   call(...args: Arguments): void {
-    for (const listener of this.all) {
+    for (const listener of this.#all) {
       try {
         listener(...args)
       } catch (error) {
-        logFailure(this.log, error)
+        logFailure(this.#log, error)
       }
     }
   }

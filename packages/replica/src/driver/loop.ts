@@ -1,21 +1,19 @@
-import { type Command, type Index, LEVEL_MAX, LockState, type Refused, type Result } from '@leasehold/core'
+import { assert, type Command, type Index, LEVEL_MAX, LockState, type Refused } from '@leasehold/core'
 import { type Effects, type Entry, message, Raft } from '@leasehold/raft'
 import type { AppliedBatch, ReadView } from '../member.js'
-import { assert } from '../assert.js'
 import { changedMembers, type ClusterMeta, decodeMembers, decodeMeta } from '../cluster-meta.js'
 import type { Storage } from '../storage/storage.js'
 import { Applier } from './applier.js'
-import { DeadSessions } from '../leadership/dead-sessions.js'
-import { TermConfiguration } from '../leadership/term-configuration.js'
 import { Flusher } from './flusher.js'
+import { EntryProposer } from '../leadership/entry-proposer.js'
 import { handOverOnHangingDisk } from '../leadership/hanging-disk.js'
-import { LeaderClock } from '../clock/leader-clock.js'
+import { DeferredCalls } from './deferred-calls.js'
 import { GatedMessages } from './gated-messages.js'
 import { runGuarded } from './listeners.js'
 import { type ChangeResult, type MembershipChange, PendingMembershipChanges } from './membership-changes.js'
 import type { ReplicaSettings } from '../replica-options.js'
 import { Peers } from './peers.js'
-import { Proposals, refused } from './proposals.js'
+import { type Answer, refused } from './proposals.js'
 import { Reads } from './reads.js'
 import type { ReceivedSnapshot } from '../snapshots/snapshot-transfer.js'
 import { type Installable, SnapshotManager } from '../snapshots/snapshot-manager.js'
@@ -23,10 +21,7 @@ import { ClockRate } from '../clock/clock-rate.js'
 import { PendingTimestamps } from '../clock/pending-timestamps.js'
 import { StateHashes } from './state-hashes.js'
 import { type ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
-import { Leadership } from '../leadership/leadership.js'
 
-/** Entries that were proposed and are not yet applied. */
-const IN_FLIGHT_MAX = 256
 /** Most bytes of commands in one entry, unless a log file is small. */
 const BATCH_BYTES_MAX = 1024 * 1024
 /** Rounds of effects in one go; more mean that the core never comes to rest. */
@@ -45,38 +40,34 @@ export interface LoopOptions {
 
 /** Carries out what consensus wants: writes, sends, applies, answers. Everything here runs within `guard`. */
 export class Loop {
+  readonly #options: LoopOptions
   readonly raft: Raft
   readonly applier: Applier
-  readonly proposals = new Proposals()
   readonly reads = new Reads()
   readonly batchBytes: number
   meta: ClusterMeta
-  leadership: Leadership | undefined
   /** The member has stopped: nothing is begun any more. */
   halted = false
 
   readonly peers: Peers
 
-  private readonly flusher: Flusher
-  private readonly exporter: StateExporter
-  private readonly snapshots: SnapshotManager
-  private readonly timestamps = new PendingTimestamps()
-  private readonly clockRate = new ClockRate()
-  private readonly hashes = new StateHashes()
-  private readonly termConfiguration: TermConfiguration
-  private readonly gated = new GatedMessages()
-  private readonly changes: PendingMembershipChanges
-  private installable: Installable | undefined
-  private readonly deadSessions = new DeadSessions()
-  /** Consensus has refused the open batch: it is offered again at the next event, not at once. */
-  private refusedBatch = false
-  private isRunning = false
-  private closing = false
-  private cancelScheduledRun: (() => void) | undefined
-  private cancelDueTimer: (() => void) | undefined
-  private deferred: (() => void)[] = []
+  readonly #flusher: Flusher
+  readonly #exporter: StateExporter
+  readonly #snapshots: SnapshotManager
+  readonly timestamps = new PendingTimestamps()
+  readonly #clockRate = new ClockRate()
+  readonly #hashes = new StateHashes()
+  readonly #proposer: EntryProposer
+  readonly #deferred: DeferredCalls
+  readonly #gated = new GatedMessages()
+  readonly #changes: PendingMembershipChanges
+  #installable: Installable | undefined
+  #isRunning = false
+  #closing = false
+  #isRunScheduled = false
 
-  constructor(private readonly options: LoopOptions) {
+  constructor(options: LoopOptions) {
+    this.#options = options
     const { settings, storage, guard } = options
     const { platform } = settings
     const { snapshot, log, identity } = storage
@@ -92,21 +83,21 @@ export class Loop {
       limits: { electionTicks: settings.electionTicks, appendBytesMax: this.batchBytes },
       random: (limit) => platform.random.below(limit),
     })
-    this.changes = new PendingMembershipChanges(this.raft)
-    this.flusher = new Flusher({
+    this.#changes = new PendingMembershipChanges(this.raft)
+    this.#flusher = new Flusher({
       log,
       clock: platform.clock,
       blocking: settings.blockingWrites,
-      done: (sequence, error) => guard(() => this.flushed(sequence, error)),
+      done: (sequence, error) => guard(() => this.#flushed(sequence, error)),
     })
     const { applier } = this
     const slices = { clock: platform.clock, sliceBytes: settings.snapshotSliceBytes, guard }
-    this.exporter = new StateExporter({ ...slices, applier, meta: () => this.meta })
-    this.snapshots = new SnapshotManager({
+    this.#exporter = new StateExporter({ ...slices, applier, meta: () => this.meta })
+    this.#snapshots = new SnapshotManager({
       ...slices,
       storage,
       applier,
-      exporter: this.exporter,
+      exporter: this.#exporter,
       log: platform.log,
       committed: () => this.raft.commit,
       saved: (meta, cut) => {
@@ -117,7 +108,18 @@ export class Loop {
         this.run()
       },
     })
-    this.termConfiguration = new TermConfiguration({ ...platform, self: identity.node, enabled: settings.clockFloors })
+    this.#deferred = new DeferredCalls(platform.log)
+    this.#proposer = new EntryProposer({
+      settings,
+      raft: this.raft,
+      applier,
+      timestamps: this.timestamps,
+      batchBytes: this.batchBytes,
+      members: () => this.meta.members,
+      deferred: this.#deferred,
+      scheduleRun: () => this.scheduleRun(),
+      due: () => guard(() => this.run()),
+    })
     this.peers = this.#createPeers()
     this.peers.setMembers(this.meta.members)
     this.timestamps.note(log.recovered)
@@ -126,7 +128,7 @@ export class Loop {
   }
 
   #createPeers(): Peers {
-    const { settings, storage, guard } = this.options
+    const { settings, storage, guard } = this.#options
     return new Peers({
       settings,
       identity: storage.identity,
@@ -140,18 +142,14 @@ export class Loop {
         this.raft.processEnded(node)
         this.run()
       },
-      exporter: this.exporter,
+      exporter: this.#exporter,
       transferred: (to, done) => {
         this.raft.reportSnapshot(to, done)
         this.run()
       },
-      install: (received) => this.receiveSnapshot(received),
-      hash: (from, index, hash) => this.compare(from, index, hash),
-      level: (from, level) => {
-        this.termConfiguration.announced(from, level)
-        if (this.leadership?.ready)
-          this.configure(this.termConfiguration.raised(this.applier.state.level, this.meta.members))
-      },
+      install: (received) => this.#receiveSnapshot(received),
+      hash: (from, index, hash) => this.#compare(from, index, hash),
+      level: (from, level) => this.#proposer.receiveLevel(from, level),
     })
   }
 
@@ -163,12 +161,23 @@ export class Loop {
 
   /** A write is under way whose end must be awaited. */
   get isWriting(): boolean {
-    return !this.flusher.isIdle || this.snapshots.isBusy || this.peers.isSaving
+    return !this.#flusher.isIdle || this.#snapshots.isBusy || this.peers.isSaving
   }
 
-  /** Commands have no outcome yet. */
+  /** Whether commands have no outcome yet. */
   get isWaiting(): boolean {
-    return this.proposals.count > 0 || (this.leadership?.pending.size ?? 0) > 0
+    return this.#proposer.isWaiting
+  }
+
+  get isLeading(): boolean {
+    return this.#proposer.isLeading
+  }
+
+  /** Adds a command to the open batch, or returns why not. `answer` gets its result. */
+  submit(command: Command, answer: Answer): Refused | undefined {
+    const refusal = this.#proposer.proposals.add(command, answer, this.batchBytes)
+    if (!refusal) this.scheduleRun()
+    return refusal
   }
 
   view(): ReadView<LockState> {
@@ -177,290 +186,213 @@ export class Loop {
 
   /** Writes the state down as it is now, or later, in slices. */
   exportState(request: ExportRequest): void {
-    this.exporter.request(request)
+    this.#exporter.request(request)
   }
 
   /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
   scheduleRun(): void {
-    this.cancelScheduledRun ??= this.options.settings.platform.clock.after(0, () => {
-      this.cancelScheduledRun = undefined
-      if (this.halted) this.runDeferred()
-      this.options.guard(() => this.run())
+    if (this.#isRunScheduled) return
+    this.#isRunScheduled = true
+    this.#options.settings.platform.clock.after(0, () => {
+      this.#isRunScheduled = false
+      if (this.halted) this.#deferred.run()
+      this.#options.guard(() => this.run())
     })
   }
 
   /** Runs `action` after the present call. */
   defer(action: () => void): void {
-    this.deferred.push(action)
+    this.#deferred.add(action)
     this.scheduleRun()
   }
 
   tick(): void {
-    const { settings } = this.options
-    this.leadership?.clock.read(settings.platform.clock.monotonicMs())
+    const { settings } = this.#options
+    this.#proposer.readClock()
     this.raft.tick()
     const electionTimeoutMs = settings.electionTicks * settings.tickMs
-    handOverOnHangingDisk(this.raft, { underWayMs: this.flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
+    handOverOnHangingDisk(this.raft, { underWayMs: this.#flusher.underWayMs, electionTimeoutMs }, settings.platform.log)
     this.peers.tick()
-    if (this.termConfiguration.announces(this.raft.leader, this.applier.state.level))
-      this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
+    if (this.#proposer.announcesLevel()) this.peers.sendLevel(this.raft.leader, LEVEL_MAX)
     if (this.reads.tick(2 * settings.electionTicks)) {
       this.raft.abandonReads()
-      this.rejectReads(refused('no-quorum', 'no quorum confirmed the read'))
+      this.#rejectReads(refused('no-quorum', 'no quorum confirmed the read'))
     }
     this.run()
   }
 
   /** Does what can be done now, and closes the open batch if the disk is free. */
   run(): void {
-    this.closing = true
-    this.advance()
+    this.#closing = true
+    this.#advance()
   }
 
   /** Proposes a change of the membership; `done` runs once it is applied here. */
   change(change: MembershipChange, done: (result: ChangeResult) => void): void {
-    const refusal = this.changes.propose(change, this.meta, done)
+    const refusal = this.#changes.propose(change, this.meta, done)
     if (refusal) this.defer(() => done(refusal))
     else this.scheduleRun()
   }
 
   halt(refusal: Refused): void {
     this.halted = true
-    this.cancelDueTimer?.()
-    this.snapshots.halt()
-    this.endLeadership(refusal)
-    this.exporter.halt()
+    this.#proposer.cancelDueTimer()
+    this.#snapshots.halt()
+    this.#endLeadership(refusal)
+    this.#exporter.halt()
     this.peers.close()
-    this.runDeferred()
+    this.#deferred.run()
   }
 
-  private flushed(sequence: number, error: Error | undefined): void {
+  #flushed(sequence: number, error: Error | undefined): void {
     if (error) throw error
-    this.persisted(sequence)
+    this.#persisted(sequence)
     this.run()
   }
 
-  private advance(): void {
-    if (this.isRunning || this.halted) return
-    this.isRunning = true
+  #advance(): void {
+    if (this.#isRunning || this.halted) return
+    this.#isRunning = true
     let applied = false
     try {
       for (let round = 0, more = true; more; round++) {
         if (round >= ROUNDS_MAX) assert(false, `${round} rounds of effects`)
-        this.closeBatch()
-        this.beginReads()
+        if (this.#closing && this.#flusher.isIdle && this.#proposer.closeBatch()) this.#closing = false
+        this.#beginReads()
         const effects = this.raft.takeEffects()
         for (const out of effects.messages) this.peers.send(out)
-        more = this.flush(effects)
+        more = this.#flush(effects)
         // A write that fails at once, such as a new log file on a disk that takes none, stops the member within this call.
         if (this.halted) return
-        more = this.applyCommitted(effects.committed) || more
+        more = this.#applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
         for (const { context, index } of effects.reads) this.reads.confirm(context, index)
         for (const context of effects.readsLost) more = this.reads.lost(context) || more
-        if (effects.snapshotWanted) this.snapshots.take()
-        more = this.changeRole() || more
-        this.answerReads()
+        if (effects.snapshotWanted) this.#snapshots.take()
+        more = this.#changeRole() || more
+        this.#answerReads()
         if (this.halted) return
       }
     } finally {
-      this.isRunning = false
+      this.#isRunning = false
     }
-    this.closing = false
-    const more = (this.proposals.count > 0 && !this.refusedBatch) || this.reads.canBegin
-    if (this.leadership?.ready && this.flusher.isIdle && this.hasRoom && more) this.scheduleRun()
-    this.runDeferred()
-    this.takeSnapshot()
+    this.#closing = false
+    const more = this.#proposer.hasOpenBatch || this.reads.canBegin
+    if (this.#proposer.isReady && this.#flusher.isIdle && this.#proposer.hasRoom && more) this.scheduleRun()
+    this.#deferred.run()
+    this.#takeSnapshot()
     if (this.halted) return
-    this.armDueTimer()
-    this.options.idle(applied)
+    this.#proposer.armDueTimer()
+    this.#options.idle(applied)
   }
 
-  private answerReads(): void {
-    const { log } = this.options.settings.platform
+  #answerReads(): void {
+    const { log } = this.#options.settings.platform
     for (const reader of this.reads.ready(this.applier.index)) runGuarded(log, () => reader(this.view()))
   }
 
-  private get hasRoom(): boolean {
-    return this.raft.transferee === 0 && (this.leadership?.pending.size ?? 0) < IN_FLIGHT_MAX
-  }
-
-  /** Proposes the open batch, or an empty entry if time must move. */
-  private closeBatch(): void {
-    const { leadership } = this
-    if (!this.closing || !leadership?.ready || !this.flusher.isIdle || !this.hasRoom) return
-    const now = this.options.settings.platform.clock.monotonicMs()
-    const { state } = this.applier
-    if (this.proposals.count === 0 && !leadership.needsStamp(now, state.nextDeadline(), state.hasDeadlines)) return
-    this.closing = false
-    const at = leadership.stamp(now, state.now)
-    const { data, batch } = this.proposals.close(at, this.batchBytes)
-    const index = this.raft.propose([data])
-    this.refusedBatch = index === undefined
-    if (index === undefined) this.proposals.reopen(batch)
-    else leadership.proposed(index as Index, at, batch)
-  }
-
-  private beginReads(): void {
-    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.leadership?.ready)) return
+  #beginReads(): void {
+    if (this.raft.leader === 0 || (this.raft.role === 'leader' && !this.#proposer.isReady)) return
     const context = this.reads.begin()
     if (context === undefined || this.raft.read(context)) return
-    this.rejectReads(this.options.notLeader())
+    this.#rejectReads(this.#options.notLeader())
   }
 
   /** Returns whether something became durable at once. */
-  private flush(effects: Effects): boolean {
+  #flush(effects: Effects): boolean {
     const { persist, gated } = effects
     if (persist) {
       const { sequence, hardState, entries, snapshot, mustSync } = persist
-      if (snapshot) this.install(snapshot.index)
+      if (snapshot) this.#install(snapshot.index)
       this.timestamps.note(entries)
-      const { clock, log } = this.options.settings.platform
-      if (this.raft.role === 'follower') this.clockRate.compare(this.raft.term, entries, clock.monotonicMs(), log)
+      const { clock, log } = this.#options.settings.platform
+      if (this.raft.role === 'follower') this.#clockRate.compare(this.raft.term, entries, clock.monotonicMs(), log)
       const base = snapshot && { index: snapshot.index, term: snapshot.term }
-      this.flusher.add({ sequence, hardState, entries, base, mustSync })
-      this.gated.add(sequence, gated)
+      this.#flusher.add({ sequence, hardState, entries, base, mustSync })
+      this.#gated.add(sequence, gated)
     } else for (const out of gated) this.peers.send(out)
-    const sequence = this.flusher.start(effects.committed.length === 0)
-    if (sequence !== undefined) this.persisted(sequence)
+    const sequence = this.#flusher.start(effects.committed.length === 0)
+    if (sequence !== undefined) this.#persisted(sequence)
     return sequence !== undefined
   }
 
-  private persisted(sequence: number): void {
+  #persisted(sequence: number): void {
     this.raft.persisted(sequence)
-    this.gated.release(sequence, (out) => this.peers.send(out))
+    this.#gated.release(sequence, (out) => this.peers.send(out))
   }
 
-  private applyCommitted(entries: readonly Entry[]): boolean {
+  #applyCommitted(entries: readonly Entry[]): boolean {
     for (const entry of entries) {
       const { batch, results } = this.applier.apply(entry)
       this.timestamps.applied(entry.index)
-      if (entry.kind === 'configuration') this.changeMembers(entry)
-      this.options.onApplied(batch)
-      this.answer(batch.index, results)
-      if (this.leadership && batch.index === this.leadership.opening && entry.term === this.leadership.term)
-        this.becomeReady(this.leadership)
-      if (entry.index % this.options.settings.compareEvery === 0) this.announceHash()
+      if (entry.kind === 'configuration') this.#changeMembers(entry)
+      this.#options.onApplied(batch)
+      if (this.#proposer.applied(entry, results)) this.#closing = true
+      if (entry.index % this.#options.settings.compareEvery === 0) this.#announceHash()
     }
     if (entries.length > 0) this.raft.applied(this.applier.index)
     return entries.length > 0
   }
 
-  private answer(index: Index, results: readonly Result[]): void {
-    const batch = this.leadership?.take(index)
-    if (!batch) return
-    assert(
-      batch.length === results.length,
-      () => `${results.length} results for ${batch.length} commands of entry ${index}`,
-    )
-    const { log } = this.options.settings.platform
-    batch.forEach(({ answer }, i) => runGuarded(log, () => answer(results[i] as Result)))
-  }
-
-  private changeMembers(entry: Extract<Entry, { kind: 'configuration' }>): void {
+  #changeMembers(entry: Extract<Entry, { kind: 'configuration' }>): void {
     const configuration = this.raft.applyConfiguration(entry.change)
     const members = changedMembers(this.meta.members, decodeMembers(entry.change.context), configuration)
     this.meta = { ...this.meta, configuration, members }
     this.peers.setMembers(members)
-    const waiting = this.changes.take(entry.index)
-    if (waiting) this.deferred.push(() => waiting({ kind: 'changed', index: entry.index }))
+    const waiting = this.#changes.take(entry.index)
+    if (waiting) this.#deferred.add(() => waiting({ kind: 'changed', index: entry.index }))
   }
 
   /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
-  private changeRole(): boolean {
-    const { role, term } = this.raft
-    if (this.leadership && (role !== 'leader' || this.leadership.term !== term)) {
-      this.options.settings.platform.log.info('leads no more', { term: this.leadership.term, now: term })
-      this.endLeadership(this.options.notLeader())
+  #changeRole(): boolean {
+    if (this.#proposer.hasLostLeadership) {
+      this.#options.settings.platform.log.info('leads no more', { term: this.#proposer.term, now: this.raft.term })
+      this.#endLeadership(this.#options.notLeader())
     }
-    if (role !== 'leader' || this.leadership) return false
-    const { platform, tickMs } = this.options.settings
-    const base = this.timestamps.highest(this.applier.state.now)
-    const now = platform.clock.monotonicMs()
-    const clock = new LeaderClock(base, now, tickMs)
-    const first = new Proposals()
-    const command = this.termConfiguration.opening(this.applier.state.level, this.meta.members)
-    if (command !== undefined) first.addFirst(command)
-    const opening = this.raft.propose([first.close(clock.stamp(now, base), this.batchBytes).data])
-    assert(opening !== undefined, () => `the leader of term ${term} did not take its first entry`)
-    this.leadership = new Leadership(term, opening as Index, clock, base)
-    this.refusedBatch = false
-    platform.log.info('leads', { term, index: opening })
-    return true
+    return this.#proposer.begin()
   }
 
-  private becomeReady(leadership: Leadership): void {
-    leadership.ready = true
-    this.closing = true
-    if (this.options.settings.endLocalSessions) {
-      for (const command of this.deadSessions.closeCommands(this.applier.state)) this.proposals.addFirst(command)
-    }
-    // In front of everything else that may grant.
-    this.configure(this.termConfiguration.following(this.applier.state.level))
-  }
-
-  private endLeadership(refusal: Refused): void {
-    const { leadership } = this
-    this.leadership = undefined
+  #endLeadership(refusal: Refused): void {
     const hint = 'repeat it with the same request number'
     const lost = refused('unknown-outcome', 'leadership was lost before the outcome was known', hint)
-    for (const batch of leadership?.pending.values() ?? []) {
-      for (const { answer } of batch) this.deferred.push(() => answer(lost))
-    }
-    for (const answer of this.proposals.drain()) this.deferred.push(() => answer(refusal))
-    this.rejectReads(refusal)
-    for (const waiting of this.changes.drain()) this.deferred.push(() => waiting(lost))
+    this.#proposer.end(lost, refusal)
+    this.#rejectReads(refusal)
+    for (const waiting of this.#changes.drain()) this.#deferred.add(() => waiting(lost))
     this.peers.stopTransfers()
   }
 
-  private rejectReads(refusal: Refused): void {
-    for (const reader of this.reads.drain()) this.deferred.push(() => reader({ refused: refusal }))
+  #rejectReads(refusal: Refused): void {
+    for (const reader of this.reads.drain()) this.#deferred.add(() => reader({ refused: refusal }))
   }
 
-  /** A timer for what is due before the next tick. */
-  private armDueTimer(): void {
-    this.cancelDueTimer?.()
-    this.cancelDueTimer = undefined
-    if (!this.leadership?.ready || this.refusedBatch) return
-    const due = this.applier.state.nextDeadline()
-    if (due === undefined || this.leadership.lastStamp >= due) return
-    const { platform, tickMs } = this.options.settings
-    const delay = Math.max(1, due - this.leadership.clock.read(platform.clock.monotonicMs()))
-    if (delay >= tickMs) return
-    this.cancelDueTimer = platform.clock.after(delay, () => {
-      this.cancelDueTimer = undefined
-      this.options.guard(() => this.run())
-    })
-  }
-
-  private takeSnapshot(): void {
-    const { settings, storage } = this.options
+  #takeSnapshot(): void {
+    const { settings, storage } = this.#options
     const full = storage.log.isFull || storage.snapshots.isFull
-    this.snapshots.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
+    this.#snapshots.maybeTake(full ? settings.segmentBytes : settings.snapshotBytes)
   }
 
   /**
    * A snapshot of the leader has arrived: first it becomes durable, then consensus takes it. Its leader may have been replaced
    * meanwhile: what is durable is installed all the same, as a restart would do.
    */
-  private receiveSnapshot(received: ReceivedSnapshot): void {
+  #receiveSnapshot(received: ReceivedSnapshot): void {
     const { from, leaderTerm, index, term, meta } = received
-    this.snapshots.receiveSnapshot(received, (outcome) => {
+    this.#snapshots.receiveSnapshot(received, (outcome) => {
       if (outcome === 'failed') return this.peers.installed('failed')
-      this.installable = outcome === 'known' ? undefined : outcome
+      this.#installable = outcome === 'known' ? undefined : outcome
       const { configuration } = decodeMeta(meta)
       const snapshot = { index, term, configuration }
       this.raft.step(message({ kind: 'snapshot', from, to: this.raft.id, term: leaderTerm, snapshot }))
       this.raft.snapshotArrived(snapshot)
       this.run()
-      this.installable = undefined
+      this.#installable = undefined
       this.peers.installed('done')
     })
   }
 
   /** Consensus takes the leader's snapshot in place of log and state. */
-  private install(index: Index | number): void {
-    const { installable } = this
+  #install(index: Index | number): void {
+    const installable = this.#installable
     assert(
       installable?.received.index === index,
       () => `snapshot ${index} is installed, ${installable?.received.index} has arrived`,
@@ -469,32 +401,18 @@ export class Loop {
     this.meta = installable.meta
     this.timestamps.clear()
     this.peers.setMembers(this.meta.members)
-    this.options.onApplied({ index: index as Index, commands: 0, pushes: [], events: [] })
+    this.#options.onApplied({ index: index as Index, commands: 0, pushes: [], events: [] })
   }
 
-  /** Puts a command of this leader in front of all others. */
-  private configure(command: Command | undefined): void {
-    if (command === undefined) return
-    this.proposals.addFirst(command)
-    this.scheduleRun()
-  }
-
-  private announceHash(): void {
+  #announceHash(): void {
     const { index, state } = this.applier
     const hash = state.hash()
     for (const { node } of this.meta.members) if (node !== this.raft.id) this.peers.sendHash(node, index, hash)
-    this.compare(this.raft.id, index, hash)
+    this.#compare(this.raft.id, index, hash)
   }
 
-  private compare(from: number, index: number, hash: string): void {
-    const problem = this.hashes.note(index, from, hash, this.raft.id, this.raft.configuration.voters)
+  #compare(from: number, index: number, hash: string): void {
+    const problem = this.#hashes.note(index, from, hash, this.raft.id, this.raft.configuration.voters)
     assert(problem === undefined, () => problem as string)
-  }
-
-  private runDeferred(): void {
-    const { deferred } = this
-    if (deferred.length === 0) return
-    this.deferred = []
-    for (const action of deferred) runGuarded(this.options.settings.platform.log, action)
   }
 }

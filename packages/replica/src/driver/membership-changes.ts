@@ -54,37 +54,40 @@ export function planChange(change: MembershipChange, meta: ClusterMeta, isCaught
 
 /** Membership changes that this member has proposed and that are not applied yet. */
 export class PendingMembershipChanges {
-  private readonly waiting = new Map<number, (result: ChangeResult) => void>()
+  readonly #raft: Raft
+  readonly #waiting = new Map<number, (result: ChangeResult) => void>()
 
-  constructor(private readonly raft: Raft) {}
+  constructor(raft: Raft) {
+    this.#raft = raft
+  }
 
   /** Proposes a change; `done` is kept until {@link PendingMembershipChanges.take} or {@link PendingMembershipChanges.drain}. Or why not. */
   propose(change: MembershipChange, meta: ClusterMeta, done: (result: ChangeResult) => void): Refused | undefined {
-    const plan = planChange(change, meta, (node) => this.isCaughtUp(node))
+    const plan = planChange(change, meta, (node) => this.#isCaughtUp(node))
     if ('refused' in plan) return refused('invalid', plan.refused)
-    const outcome = this.raft.proposeConfiguration(plan.change)
+    const outcome = this.#raft.proposeConfiguration(plan.change)
     if ('refused' in outcome) return refused('busy', outcome.refused, 'try again in a moment')
-    this.waiting.set(outcome.index, done)
+    this.#waiting.set(outcome.index, done)
     return undefined
   }
 
   /** The callback of the change at `index`, which is applied now. */
   take(index: number): ((result: ChangeResult) => void) | undefined {
-    const done = this.waiting.get(index)
-    this.waiting.delete(index)
+    const done = this.#waiting.get(index)
+    this.#waiting.delete(index)
     return done
   }
 
   /** All callbacks: leadership is lost. */
   drain(): readonly ((result: ChangeResult) => void)[] {
-    const all = [...this.waiting.values()]
-    this.waiting.clear()
+    const all = [...this.#waiting.values()]
+    this.#waiting.clear()
     return all
   }
 
   /** Whether a peer has (almost) everything: a voter that lags would slow every commit down. */
-  private isCaughtUp(node: NodeId): boolean {
-    const match = this.raft.status.progress.get(node)?.match ?? 0
-    return match > 0 && match + CAUGHT_UP_ENTRIES >= this.raft.commit
+  #isCaughtUp(node: NodeId): boolean {
+    const match = this.#raft.status.progress.get(node)?.match ?? 0
+    return match > 0 && match + CAUGHT_UP_ENTRIES >= this.#raft.commit
   }
 }

@@ -9,17 +9,15 @@ import { AcknowledgedMemory } from '../rollback/acknowledged-memory.js'
 import { AcknowledgedFile } from '../rollback/acknowledged-file.js'
 import type { ReplicaSettings } from '../replica-options.js'
 import { RollbackGuard } from '../rollback/rollback-guard.js'
+import { type ReceivedSnapshot, SnapshotReceiver, SnapshotSender } from '../snapshots/snapshot-transfer.js'
 import {
   type Chunk,
   type ChunkAck,
   readChunk,
   readChunkAck,
-  type ReceivedSnapshot,
-  SnapshotReceiver,
-  SnapshotSender,
   writeChunk,
   writeChunkAck,
-} from '../snapshots/snapshot-transfer.js'
+} from '../wire/snapshot-chunks.js'
 import type { ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
 
 /** A refused frame is logged at most once in so many. */
@@ -51,176 +49,178 @@ export interface PeersOptions {
 
 /** The talk with the other members: frames, lanes, and the transfer of snapshots. */
 export class Peers {
-  private readonly frames: PeerFrames
-  private readonly senders = new Map<NodeId, SnapshotSender>()
+  readonly #options: PeersOptions
+  readonly #frames: PeerFrames
+  readonly #senders = new Map<NodeId, SnapshotSender>()
   /** Peers whose snapshot is being written down. */
-  private readonly requests = new Map<NodeId, ExportRequest>()
-  private readonly receiver = new SnapshotReceiver()
+  readonly #requests = new Map<NodeId, ExportRequest>()
+  readonly #receiver = new SnapshotReceiver()
   readonly memory = new AcknowledgedMemory()
-  private readonly file: AcknowledgedFile
-  private readonly rollbackGuard: RollbackGuard
-  private saveAt: number
-  private installing: ReceivedSnapshot | undefined
-  private refusedFrames = 0
+  readonly #file: AcknowledgedFile
+  readonly #rollbackGuard: RollbackGuard
+  #saveAt: number
+  #installing: ReceivedSnapshot | undefined
+  #refusedFrames = 0
 
-  constructor(private readonly options: PeersOptions) {
+  constructor(options: PeersOptions) {
+    this.#options = options
     const { settings, identity, raft, guard } = options
     const { disk, random, log, network, clock } = settings.platform
     const { memory } = this
-    this.frames = new PeerFrames(identity.cluster, identity.node)
-    this.file = new AcknowledgedFile({ disk, identity, memory, log, guard })
-    this.saveAt = clock.monotonicMs() + SAVE_EVERY_MS
-    this.rollbackGuard = new RollbackGuard({
+    this.#frames = new PeerFrames(identity.cluster, identity.node)
+    this.#file = new AcknowledgedFile({ disk, identity, memory, log, guard })
+    this.#saveAt = clock.monotonicMs() + SAVE_EVERY_MS
+    this.#rollbackGuard = new RollbackGuard({
       ...{ raft, identity, random, log, memory },
       electionTicks: settings.electionTicks,
       send: (to, statement) =>
-        this.sendFrame('statement', to, 'control', (writer) => writeStatement(writer, statement)),
+        this.#sendFrame('statement', to, 'control', (writer) => writeStatement(writer, statement)),
     })
-    network.receive((_from, bytes) => guard(() => this.receive(bytes)))
+    network.receive((_from, bytes) => guard(() => this.#receive(bytes)))
     network.onEnded?.((node) => guard(() => options.ended(node)))
   }
 
   /** A file is being written. */
   get isSaving(): boolean {
-    return this.file.isSaving
+    return this.#file.isSaving
   }
 
   /** Writes down what members have acknowledged. */
   save(): void {
-    const { clock } = this.options.settings.platform
-    this.saveAt = clock.monotonicMs() + SAVE_EVERY_MS
-    this.file.save()
+    const { clock } = this.#options.settings.platform
+    this.#saveAt = clock.monotonicMs() + SAVE_EVERY_MS
+    this.#file.save()
   }
 
   /** Writes nothing any more. */
   close(): void {
-    this.file.close()
+    this.#file.close()
   }
 
   /** A snapshot is being taken in; another one has to wait. */
   get isInstalling(): boolean {
-    return this.installing !== undefined
+    return this.#installing !== undefined
   }
 
   setMembers(members: readonly MemberInfo[]): void {
-    const { identity, settings } = this.options
-    this.rollbackGuard.setMembers(members)
+    const { identity, settings } = this.#options
+    this.#rollbackGuard.setMembers(members)
     const others = members.filter((member) => member.node !== identity.node && member.peer !== '')
     settings.platform.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
-    for (const to of [...this.senders.keys(), ...this.requests.keys()]) {
+    for (const to of [...this.#senders.keys(), ...this.#requests.keys()]) {
       if (others.some((member) => member.node === to)) continue
-      this.stopTransfer(to)
+      this.#stopTransfer(to)
       // It may still be a member, without an address for now: consensus must not wait for a transfer that is gone.
-      this.options.transferred(to, false)
+      this.#options.transferred(to, false)
     }
   }
 
   /** Sends a message of consensus. A snapshot is sent in chunks; meanwhile further requests for it change nothing. */
   send(message: Message): void {
-    if (message.kind === 'snapshot') return this.startTransfer(message)
+    if (message.kind === 'snapshot') return this.#startTransfer(message)
     const bulk = message.kind === 'append' && message.entries.length > 0
-    this.sendFrame('consensus', message.to, bulk ? 'bulk' : 'control', (writer) => writeMessage(writer, message))
+    this.#sendFrame('consensus', message.to, bulk ? 'bulk' : 'control', (writer) => writeMessage(writer, message))
   }
 
   sendHash(to: NodeId, index: number, hash: string): void {
-    this.sendFrame('stateHash', to, 'control', (writer) => {
+    this.#sendFrame('stateHash', to, 'control', (writer) => {
       writer.varuint(index)
       writer.string(hash)
     })
   }
 
   sendLevel(to: NodeId, level: number): void {
-    this.sendFrame('featureLevel', to, 'control', (writer) => writer.varuint(level))
+    this.#sendFrame('featureLevel', to, 'control', (writer) => writer.varuint(level))
   }
 
   tick(): void {
-    for (const [to, sender] of this.senders) if (sender.tick() === 'failed') this.endTransfer(to, false)
-    this.receiver.tick()
-    this.rollbackGuard.tick()
-    if (this.options.settings.platform.clock.monotonicMs() >= this.saveAt) this.save()
+    for (const [to, sender] of this.#senders) if (sender.tick() === 'failed') this.#endTransfer(to, false)
+    this.#receiver.tick()
+    this.#rollbackGuard.tick()
+    if (this.#options.settings.platform.clock.monotonicMs() >= this.#saveAt) this.save()
   }
 
   /** This member no longer leads: nobody waits for its snapshots any more. */
   stopTransfers(): void {
-    for (const to of [...this.senders.keys(), ...this.requests.keys()]) this.stopTransfer(to)
+    for (const to of [...this.#senders.keys(), ...this.#requests.keys()]) this.#stopTransfer(to)
   }
 
-  private stopTransfer(to: NodeId): void {
-    this.senders.delete(to)
-    const request = this.requests.get(to)
-    this.requests.delete(to)
-    if (request) this.options.exporter.cancel(request)
+  #stopTransfer(to: NodeId): void {
+    this.#senders.delete(to)
+    const request = this.#requests.get(to)
+    this.#requests.delete(to)
+    if (request) this.#options.exporter.cancel(request)
   }
 
   /** Answers the snapshot that `install` was called with. */
   installed(result: 'done' | 'failed'): void {
-    const { installing } = this
+    const installing = this.#installing
     if (!installing) return
-    this.installing = undefined
-    this.sendAck(installing.from, this.receiver.finish(installing.transfer, result))
+    this.#installing = undefined
+    this.#sendAck(installing.from, this.#receiver.finish(installing.transfer, result))
   }
 
-  private startTransfer(message: Message): void {
+  #startTransfer(message: Message): void {
     const { to, term } = message
-    if (this.senders.has(to) || this.requests.has(to)) return
+    if (this.#senders.has(to) || this.#requests.has(to)) return
     const send = (chunk: Chunk): void =>
-      this.sendFrame('snapshotChunk', to, 'bulk', (writer) => writeChunk(writer, chunk))
+      this.#sendFrame('snapshotChunk', to, 'bulk', (writer) => writeChunk(writer, chunk))
     const request: ExportRequest = {
       exported: ({ meta, ...content }) => {
-        this.requests.delete(to)
-        const number = this.options.settings.platform.random.below(2 ** 32)
+        this.#requests.delete(to)
+        const number = this.#options.settings.platform.random.below(2 ** 32)
         const whole = { ...content, meta: encodeMeta(meta) }
-        this.senders.set(to, new SnapshotSender(to, number, term, whole, send))
+        this.#senders.set(to, new SnapshotSender(to, number, term, whole, send))
       },
     }
-    this.requests.set(to, request)
-    this.options.exporter.request(request)
+    this.#requests.set(to, request)
+    this.#options.exporter.request(request)
   }
 
-  private endTransfer(to: NodeId, done: boolean): void {
-    this.senders.delete(to)
-    this.options.transferred(to, done)
+  #endTransfer(to: NodeId, done: boolean): void {
+    this.#senders.delete(to)
+    this.#options.transferred(to, done)
   }
 
-  private receive(bytes: Uint8Array): void {
-    const frame = this.frames.decode(bytes)
-    if ('refused' in frame) return this.logRefused(frame.refused)
+  #receive(bytes: Uint8Array): void {
+    const frame = this.#frames.decode(bytes)
+    if ('refused' in frame) return this.#logRefused(frame.refused)
     const { kind, from, body } = frame
     try {
       if (kind === 'consensus') {
-        const message = readMessage(body, from, this.options.identity.node)
-        if (this.rollbackGuard.admits(message)) this.options.step(message)
-      } else if (kind === 'statement') this.rollbackGuard.receive(from, readStatement(body))
-      else if (kind === 'snapshotChunk') this.receiveChunk(from, readChunk(body))
+        const message = readMessage(body, from, this.#options.identity.node)
+        if (this.#rollbackGuard.admits(message)) this.#options.step(message)
+      } else if (kind === 'statement') this.#rollbackGuard.receive(from, readStatement(body))
+      else if (kind === 'snapshotChunk') this.#receiveChunk(from, readChunk(body))
       else if (kind === 'snapshotAck') {
-        const outcome = this.senders.get(from)?.acknowledge(readChunkAck(body))
-        if (outcome) this.endTransfer(from, outcome === 'done')
-      } else if (kind === 'featureLevel') this.options.level(from, body.varuint())
-      else this.options.hash(from, body.varuint(), body.string())
+        const outcome = this.#senders.get(from)?.acknowledge(readChunkAck(body))
+        if (outcome) this.#endTransfer(from, outcome === 'done')
+      } else if (kind === 'featureLevel') this.#options.level(from, body.varuint())
+      else this.#options.hash(from, body.varuint(), body.string())
     } catch (error) {
       if (!(error instanceof CodecError)) throw error
-      this.logRefused(`${kind} of node ${from}: ${error.message}`)
+      this.#logRefused(`${kind} of node ${from}: ${error.message}`)
     }
   }
 
-  private receiveChunk(from: NodeId, chunk: Chunk): void {
-    const { ack, received } = this.receiver.receive(from, chunk, this.isInstalling)
-    if (ack) this.sendAck(from, ack)
+  #receiveChunk(from: NodeId, chunk: Chunk): void {
+    const { ack, received } = this.#receiver.receive(from, chunk, this.isInstalling)
+    if (ack) this.#sendAck(from, ack)
     if (!received) return
-    this.installing = received
-    this.options.install(received)
+    this.#installing = received
+    this.#options.install(received)
   }
 
-  private sendAck(to: NodeId, ack: ChunkAck): void {
-    this.sendFrame('snapshotAck', to, 'control', (writer) => writeChunkAck(writer, ack))
+  #sendAck(to: NodeId, ack: ChunkAck): void {
+    this.#sendFrame('snapshotAck', to, 'control', (writer) => writeChunkAck(writer, ack))
   }
 
-  private sendFrame(kind: PeerKind, to: NodeId, lane: 'control' | 'bulk', write: (writer: Writer) => void): void {
-    this.options.settings.platform.network.send(to, lane, this.frames.encode(kind, to, write))
+  #sendFrame(kind: PeerKind, to: NodeId, lane: 'control' | 'bulk', write: (writer: Writer) => void): void {
+    this.#options.settings.platform.network.send(to, lane, this.#frames.encode(kind, to, write))
   }
 
-  private logRefused(why: string): void {
-    const { log } = this.options.settings.platform
-    if (this.refusedFrames++ % LOG_EVERY === 0) log.warn('a frame was refused', { why, refused: this.refusedFrames })
+  #logRefused(why: string): void {
+    const { log } = this.#options.settings.platform
+    if (this.#refusedFrames++ % LOG_EVERY === 0) log.warn('a frame was refused', { why, refused: this.#refusedFrames })
   }
 }

@@ -57,20 +57,20 @@ function hex128(random: Random): string {
 
 /** The open batch: commands in the order of their arrival, already encoded. */
 export class Proposals {
-  private waiting: Waiting[] = []
-  private bytes = 0
-  private readonly writer = new Writer(4096)
+  #waiting: Waiting[] = []
+  #bytes = 0
+  readonly #writer = new Writer(4096)
 
   get count(): number {
-    return this.waiting.length
+    return this.#waiting.length
   }
 
   /** Takes a command in, or says why not. */
   add(command: Command, answer: Answer, bytesMax: number): Refused | undefined {
-    if (this.waiting.length >= QUEUE_COMMANDS_MAX || this.bytes >= QUEUE_BYTES_MAX) {
+    if (this.#waiting.length >= QUEUE_COMMANDS_MAX || this.#bytes >= QUEUE_BYTES_MAX) {
       return refused(
         'limit',
-        `${this.waiting.length} commands of ${this.bytes} bytes wait already`,
+        `${this.#waiting.length} commands of ${this.#bytes} bytes wait already`,
         'slow down, and try again',
       )
     }
@@ -82,31 +82,31 @@ export class Proposals {
       throw error
     }
     if (bytes.length > bytesMax) return refused('limit', `a command of ${bytes.length} bytes; at most ${bytesMax}`)
-    this.waiting.push({ bytes, answer })
-    this.bytes += bytes.length
+    this.#waiting.push({ bytes, answer })
+    this.#bytes += bytes.length
     return undefined
   }
 
   /** Puts a command of the member itself in front of all others; nobody waits for its result. */
   addFirst(command: Command): void {
     const bytes = encodeCommand(command)
-    this.waiting.unshift({ bytes, answer() {} })
-    this.bytes += bytes.length
+    this.#waiting.unshift({ bytes, answer() {} })
+    this.#bytes += bytes.length
   }
 
   /** Closes a batch of at most `bytesMax`: the entry's bytes, and who waits for which of its results. */
   close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly batch: readonly Waiting[] } {
     let count = 0
     let bytes = 0
-    for (const { bytes: next } of this.waiting) {
+    for (const { bytes: next } of this.#waiting) {
       if (count > 0 && bytes + next.length > bytesMax) break
       bytes += next.length
       count++
     }
-    const batch = count === this.waiting.length ? this.waiting : this.waiting.slice(0, count)
-    this.waiting = count === this.waiting.length ? [] : this.waiting.slice(count)
-    this.bytes -= bytes
-    const { writer } = this
+    const batch = count === this.#waiting.length ? this.#waiting : this.#waiting.slice(0, count)
+    this.#waiting = count === this.#waiting.length ? [] : this.#waiting.slice(count)
+    this.#bytes -= bytes
+    const writer = this.#writer
     writer.reset()
     writer.varuint(at)
     writer.varuint(count)
@@ -116,15 +116,15 @@ export class Proposals {
 
   /** Takes a batch back that consensus did not take. */
   reopen(batch: readonly Waiting[]): void {
-    this.waiting = [...batch, ...this.waiting]
-    for (const command of batch) this.bytes += command.bytes.length
+    this.#waiting = [...batch, ...this.#waiting]
+    for (const command of batch) this.#bytes += command.bytes.length
   }
 
   /** Empties the queue and hands its answers over. */
   drain(): readonly Answer[] {
-    const answers = this.waiting.map((command) => command.answer)
-    this.waiting = []
-    this.bytes = 0
+    const answers = this.#waiting.map((command) => command.answer)
+    this.#waiting = []
+    this.#bytes = 0
     return answers
   }
 }

@@ -8,16 +8,16 @@ const INDEXES_MAX = 8
  * majority, all must.
  */
 export class StateHashes {
-  private readonly reported = new Map<number, Map<NodeId, string>>()
+  readonly #reported = new Map<number, Map<NodeId, string>>()
 
   /** Notes what `node` has at `index`; returns why this member (`self`) must stop, if it must. */
   note(index: number, node: NodeId, hash: string, self: NodeId, voters: readonly NodeId[]): string | undefined {
-    let hashes = this.reported.get(index)
+    let hashes = this.#reported.get(index)
     if (!hashes) {
       hashes = new Map()
-      this.reported.set(index, hashes)
-      for (const old of [...this.reported.keys()].sort((a, b) => a - b).slice(0, -INDEXES_MAX))
-        this.reported.delete(old)
+      this.#reported.set(index, hashes)
+      for (const old of [...this.#reported.keys()].sort((a, b) => a - b).slice(0, -INDEXES_MAX))
+        this.#reported.delete(old)
     }
     hashes.set(node, hash)
     const own = hashes.get(self)

@@ -5,12 +5,17 @@ import type { Command, LockState, SessionId } from '@leasehold/core'
  * else is proposed. What a leader has proposed may be lost with its term, so the list is kept until they are gone.
  */
 export class DeadSessions {
-  private dead: readonly SessionId[] | undefined
+  #dead: readonly SessionId[] | undefined
 
   /** Commands that end those that are left. The first call says which they are: later ones may have living ones beside them. */
   closeCommands(state: LockState): Command[] {
-    this.dead ??= [...state.localSessions()]
-    this.dead = this.dead.filter((session) => state.machine.sessions.has(session))
-    return this.dead.map((session) => ({ kind: 'closeSession', session, by: 'death', reason: 'its process has ended' }))
+    this.#dead ??= [...state.localSessions()]
+    this.#dead = this.#dead.filter((session) => state.machine.sessions.has(session))
+    return this.#dead.map((session) => ({
+      kind: 'closeSession',
+      session,
+      by: 'death',
+      reason: 'its process has ended',
+    }))
   }
 }

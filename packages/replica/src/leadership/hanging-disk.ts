@@ -1,4 +1,4 @@
-import type { NodeId, Raft } from '@leasehold/raft'
+import type { Raft } from '@leasehold/raft'
 import type { Logger } from '../platform.js'
 
 /** A leader whose write takes longer than so many election timeouts hands over: its disk hangs. */
@@ -16,10 +16,7 @@ export interface WriteUnderWay {
  */
 export function handOverOnHangingDisk(raft: Raft, { underWayMs, electionTimeoutMs }: WriteUnderWay, log: Logger): void {
   if (raft.role !== 'leader' || raft.transferee !== 0 || underWayMs < HANG_TIMEOUTS * electionTimeoutMs) return
-  const { progress, configuration } = raft.status
-  const matchOf = (node: NodeId): number => progress.get(node)?.match ?? 0
-  const present = configuration.voters.filter((node) => node !== raft.id && progress.get(node)?.recentlyActive)
-  const [successor] = present.sort((a, b) => matchOf(b) - matchOf(a))
+  const { successor } = raft
   if (successor === undefined) return
   log.warn('the disk hangs: another member is asked to lead', { underWayMs, to: successor, term: raft.term })
   raft.transferLeadership(successor)

@@ -1,6 +1,5 @@
-import type { Reader, Writer } from '@leasehold/core'
+import { assert, type Reader, type Writer } from '@leasehold/core'
 import type { ConfigurationChange, ConfigurationStep, Entry, Index, Term } from '@leasehold/raft'
-import { assert } from '../assert.js'
 
 const NORMAL = 0
 const CONFIGURATION = 1

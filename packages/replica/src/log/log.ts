@@ -1,6 +1,5 @@
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
-import { type StorageError, Writer } from '@leasehold/core'
-import { assert } from '../assert.js'
+import { assert, type StorageError, Writer } from '@leasehold/core'
 import { type Disk, DiskFullError, type DiskFile, type Done, type FolderState } from '../platform.js'
 import { FolderLostError, writeFailed } from '../storage/storage-errors.js'
 import { entryBytes } from './entry-codec.js'
@@ -8,7 +7,8 @@ import { makeDurable } from './durable.js'
 import { encodeFrame, FRAME_HEADER, type FrameBody } from './frame.js'
 import { checkHardState, reconcileSnapshot } from './reconcile.js'
 import { isTailMarker, type TailMarker, tailMarkerOf, readTailMarker } from './tail-marker.js'
-import { type Recovered, recoverLog, type Segment, segmentName, segmentSeed } from './recovery.js'
+import { type Recovered, recoverLog } from './recovery.js'
+import { type Segment, segmentName, segmentSeed } from './segment.js'
 import { SegmentPool } from './segment-pool.js'
 
 export interface LogOptions {
@@ -48,25 +48,27 @@ const SEGMENT_BYTES_MIN = 4096
  * A full disk is no failure while a spare file is left; when none is left, it is.
  */
 export class Log {
+  readonly #disk: Disk
+  readonly #options: LogOptions
   readonly hardState: HardState
   /** What was on the disk at the start, after the snapshot. */
   readonly recovered: readonly Entry[]
   failure: StorageError | undefined
 
-  private readonly pool: SegmentPool
-  private readonly segments: Segment[]
-  private file: DiskFile | undefined
-  private seed = 0
-  private tail: number
-  private sequence: number
-  private lastIndex: Index
-  private pendingBase: { readonly index: Index; readonly term: Term } | undefined
-  private writtenState: HardState
-  private marker: TailMarker | undefined
-  private isAppending = false
-  private isClosed = false
+  readonly #pool: SegmentPool
+  readonly #segments: Segment[]
+  #file: DiskFile | undefined
+  #seed = 0
+  #tail: number
+  #sequence: number
+  #lastIndex: Index
+  #pendingBase: { readonly index: Index; readonly term: Term } | undefined
+  #writtenState: HardState
+  #marker: TailMarker | undefined
+  #isAppending = false
+  #isClosed = false
   /** One frame is made and written at a time. */
-  private readonly writer = new Writer(4096)
+  readonly #writer = new Writer(4096)
 
   /**
    * Reads the log, and makes it ready for writing. `done` may run inside the call, and gets a StorageError on damage
@@ -85,118 +87,119 @@ export class Log {
         log.close()
         return done(log.failure)
       }
-      if (log.file || log.pool.hasReady) {
-        log.pool.prepare()
+      if (log.#file || log.#pool.hasReady) {
+        log.#pool.prepare()
         return done(undefined, log)
       }
-      log.pool.waitForSegment(() => {
-        if (log.pool.hasReady) return done(undefined, log)
+      log.#pool.waitForSegment(() => {
+        if (log.#pool.hasReady) return done(undefined, log)
         log.close()
-        done(log.pool.failure ?? noRoom(disk))
+        done(log.#pool.failure ?? noRoom(disk))
       })
     }
-    log.openMarker(marked)
+    log.#openMarker(marked)
   }
 
-  private constructor(
-    private readonly disk: Disk,
-    private readonly options: LogOptions,
-    recovered: Recovered,
-  ) {
-    this.segments = recovered.segments
-    this.sequence = recovered.nextSequence
-    this.tail = recovered.tail
+  /** For {@link Log.open}. */
+  constructor(disk: Disk, options: LogOptions, recovered: Recovered) {
+    this.#disk = disk
+    this.#options = options
+    this.#segments = recovered.segments
+    this.#sequence = recovered.nextSequence
+    this.#tail = recovered.tail
     const { snapshot } = options
     const joined = reconcileSnapshot(recovered, snapshot)
     this.recovered = joined.entries
-    this.pendingBase = joined.needBase ? snapshot : undefined
-    this.lastIndex = joined.entries.at(-1)?.index ?? snapshot.index
-    this.hardState = this.writtenState = checkHardState(disk, recovered.hardState, snapshot, this.lastIndex)
-    const current = this.segments.at(-1)
+    this.#pendingBase = joined.needBase ? snapshot : undefined
+    this.#lastIndex = joined.entries.at(-1)?.index ?? snapshot.index
+    this.hardState = this.#writtenState = checkHardState(disk, recovered.hardState, snapshot, this.#lastIndex)
+    const current = this.#segments.at(-1)
     if (current) {
-      this.file = disk.open(current.name)
-      this.seed = segmentSeed(options.identity, current)
+      this.#file = disk.open(current.name)
+      this.#seed = segmentSeed(options.identity, current)
       try {
-        makeDurable(disk, recovered, this.file)
+        makeDurable(disk, recovered, this.#file)
       } catch (error) {
-        this.file.close()
+        this.#file.close()
         throw error
       }
     }
     for (const name of recovered.leftovers) disk.remove(name)
-    this.pool = new SegmentPool(disk, { segmentBytes: options.segmentBytes, count: options.spareSegments }, () =>
-      this.poolChanged(),
+    this.#pool = new SegmentPool(disk, { segmentBytes: options.segmentBytes, count: options.spareSegments }, () =>
+      this.#poolChanged(),
     )
   }
 
   /** No room for another spare: what is left must last. */
   get isFull(): boolean {
-    return this.pool.isFull
+    return this.#pool.isFull
   }
 
   /** Makes the mark if there is none yet. On a full disk there is none: then nobody notices a missing file. */
-  private openMarker(then: () => void): void {
-    const { disk, options } = this
-    this.marker = readTailMarker(disk, options.identity)
+  #openMarker(then: () => void): void {
+    const disk = this.#disk
+    const options = this.#options
+    this.#marker = readTailMarker(disk, options.identity)
     const moved = (): void => {
       try {
-        for (const name of disk.list()) if (isTailMarker(name) && name !== this.marker?.name) disk.remove(name)
-        this.moveMarker()
+        for (const name of disk.list()) if (isTailMarker(name) && name !== this.#marker?.name) disk.remove(name)
+        this.#moveMarker()
       } catch (error) {
-        this.fail(writeFailed(disk.path, error))
+        this.#fail(writeFailed(disk.path, error))
       }
       then()
     }
-    if (this.marker) return moved()
+    if (this.#marker) return moved()
     const marker = tailMarkerOf(options.identity, 0, 0)
     disk.create(marker.name, 0, (error, file) => {
       file?.close()
-      if (file) this.marker = marker
-      else if (!(error instanceof DiskFullError)) this.fail(writeFailed(`${disk.path}/${marker.name}`, error))
+      if (file) this.#marker = marker
+      else if (!(error instanceof DiskFullError)) this.#fail(writeFailed(`${disk.path}/${marker.name}`, error))
       moved()
     })
   }
 
   /** Lets the mark follow the newest file, whose name is durable. */
-  private moveMarker(): void {
-    const { marker, disk } = this
-    const newest = this.segments.at(-1)
+  #moveMarker(): void {
+    const marker = this.#marker
+    const disk = this.#disk
+    const newest = this.#segments.at(-1)
     if (!marker || !newest || newest.firstSequence === marker.firstSequence) return
-    const next = tailMarkerOf(this.options.identity, newest.firstSequence, disk.size(newest.name))
+    const next = tailMarkerOf(this.#options.identity, newest.firstSequence, disk.size(newest.name))
     disk.rename(marker.name, next.name)
     disk.syncFolder()
-    this.marker = next
+    this.#marker = next
   }
 
   /** Nothing is under way; after `close`, nothing will be. */
   get isIdle(): boolean {
-    return !this.isAppending && this.pool.isIdle
+    return !this.#isAppending && this.#pool.isIdle
   }
 
   /** Tries again to make the missing spares. */
   prepare(): void {
-    if (!this.isClosed && !this.failure) this.pool.prepare()
+    if (!this.#isClosed && !this.failure) this.#pool.prepare()
   }
 
   /** Most bytes of entries (by {@link entryBytes}) that go into one frame. */
   get frameRoom(): number {
-    return this.options.segmentBytes - FRAME_OVERHEAD
+    return this.#options.segmentBytes - FRAME_OVERHEAD
   }
 
   /** Writes and syncs. `done` gets the error that made the log fail, if it did. */
   append(record: LogRecord, done: Done): void {
-    this.begin()
-    const parts = this.split(record)
+    this.#begin()
+    const parts = this.#split(record)
     const step = (at: number): void => {
       const part = parts[at]
-      if (part === undefined || this.failure || this.isClosed) {
-        this.isAppending = false
-        return done(this.failure ?? (part && this.closedError))
+      if (part === undefined || this.failure || this.#isClosed) {
+        this.#isAppending = false
+        return done(this.failure ?? (part && this.#closedError))
       }
-      this.place(part, (error, placed) => {
-        if (!placed) return this.end(error, done)
+      this.#place(part, (error, placed) => {
+        if (!placed) return this.#end(error, done)
         placed.file.write(placed.offset, [placed.bytes], true, (failed) => {
-          if (failed) return this.end(writeFailed(`${this.disk.path}/${this.segments.at(-1)?.name}`, failed), done)
+          if (failed) return this.#end(writeFailed(`${this.#disk.path}/${this.#segments.at(-1)?.name}`, failed), done)
           step(at + 1)
         })
       })
@@ -206,18 +209,18 @@ export class Log {
 
   /** The same, blocking. Returns false, with nothing done, when it would have to wait for a new file: use `append`. */
   appendSync(record: LogRecord): boolean {
-    this.begin()
-    this.isAppending = false
-    const parts = this.split(record)
+    this.#begin()
+    this.#isAppending = false
+    const parts = this.#split(record)
     const part = parts[0]
-    if (parts.length !== 1 || part === undefined || !this.file) return false
-    const bytes = this.encode(part)
-    if (this.tail + bytes.length > this.options.segmentBytes) return false
-    const placed = this.advance(this.file, part, bytes)
+    if (parts.length !== 1 || part === undefined || !this.#file) return false
+    const bytes = this.#encode(part)
+    if (this.#tail + bytes.length > this.#options.segmentBytes) return false
+    const placed = this.#advance(this.#file, part, bytes)
     try {
       placed.file.writeSync(placed.offset, [placed.bytes])
     } catch (error) {
-      this.failure = writeFailed(`${this.disk.path}/${this.segments.at(-1)?.name}`, error)
+      this.failure = writeFailed(`${this.#disk.path}/${this.#segments.at(-1)?.name}`, error)
       throw this.failure
     }
     return true
@@ -225,139 +228,139 @@ export class Log {
 
   /** Deletes the files that hold nothing above `index`, which a durable snapshot covers. */
   compact(index: Index): void {
-    if (this.failure || this.isClosed) return
+    if (this.failure || this.#isClosed) return
     try {
-      while (this.segments.length > 1 && (this.segments[0] as Segment).maxIndex <= index) {
-        this.disk.remove((this.segments.shift() as Segment).name)
+      while (this.#segments.length > 1 && (this.#segments[0] as Segment).maxIndex <= index) {
+        this.#disk.remove((this.#segments.shift() as Segment).name)
       }
     } catch (error) {
-      this.fail(writeFailed(this.disk.path, error))
+      this.#fail(writeFailed(this.#disk.path, error))
     }
-    this.pool.prepare()
+    this.#pool.prepare()
   }
 
   close(): void {
-    if (this.isClosed) return
-    this.isClosed = true
-    this.file?.close()
-    this.pool.close()
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#file?.close()
+    this.#pool.close()
   }
 
-  private begin(): void {
-    assert(!this.isClosed, 'append to a closed log')
-    assert(!this.isAppending, 'a second append while one is under way')
+  #begin(): void {
+    assert(!this.#isClosed, 'append to a closed log')
+    assert(!this.#isAppending, 'a second append while one is under way')
     if (this.failure) throw this.failure
-    this.isAppending = true
+    this.#isAppending = true
   }
 
-  private end(error: Error | undefined, done: Done): void {
-    this.isAppending = false
-    this.fail(error as StorageError)
+  #end(error: Error | undefined, done: Done): void {
+    this.#isAppending = false
+    this.#fail(error as StorageError)
     done(this.failure)
   }
 
-  private fail(error: StorageError): void {
+  #fail(error: StorageError): void {
     this.failure ??= error
   }
 
-  private poolChanged(): void {
-    if (this.pool.failure) this.fail(this.pool.failure as StorageError)
-    this.options.changed()
+  #poolChanged(): void {
+    if (this.#pool.failure) this.#fail(this.#pool.failure as StorageError)
+    this.#options.changed()
   }
 
   /** Finds the place of a frame, in a new file if need be. */
-  private place(part: FrameBody, then: (error: Error | undefined, placed?: Placed) => void): void {
-    if (this.file) {
-      const bytes = this.encode(part)
-      if (this.tail + bytes.length <= this.options.segmentBytes)
-        return then(undefined, this.advance(this.file, part, bytes))
+  #place(part: FrameBody, then: (error: Error | undefined, placed?: Placed) => void): void {
+    if (this.#file) {
+      const bytes = this.#encode(part)
+      if (this.#tail + bytes.length <= this.#options.segmentBytes)
+        return then(undefined, this.#advance(this.#file, part, bytes))
     }
     const roll = (): void => {
-      const error = this.roll()
-      if (error || !this.file) then(error)
-      else then(undefined, this.advance(this.file, part, this.encode(part)))
+      const error = this.#roll()
+      if (error || !this.#file) then(error)
+      else then(undefined, this.#advance(this.#file, part, this.#encode(part)))
     }
     const checked = (lost: StorageError | undefined): void => {
       if (lost) then(lost)
-      else if (this.pool.hasReady) roll()
-      else this.pool.waitForSegment(roll)
+      else if (this.#pool.hasReady) roll()
+      else this.#pool.waitForSegment(roll)
     }
     // A rename in a folder that took the place of this one would do harm there.
-    if (this.disk.check === undefined) checked(undefined)
-    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.closedError))
+    if (this.#disk.check === undefined) checked(undefined)
+    else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.#closedError))
   }
 
-  private get closedError(): StorageError | undefined {
-    return this.isClosed ? writeFailed(this.disk.path, 'the log was closed') : undefined
+  get #closedError(): StorageError | undefined {
+    return this.#isClosed ? writeFailed(this.#disk.path, 'the log was closed') : undefined
   }
 
   /** Whether the folder is still this member's, and the file in use still has a name. */
   check(done: (state: FolderState) => void): void {
-    this.disk.check?.(this.file, done)
+    this.#disk.check?.(this.#file, done)
   }
 
   /** Makes a spare the current file. */
-  private roll(): StorageError | undefined {
-    const spare = this.pool.take()
-    if (!spare) return (this.pool.failure as StorageError | undefined) ?? noRoom(this.disk)
-    const firstIndex = this.lastIndex + 1
-    const name = segmentName(this.sequence, firstIndex)
+  #roll(): StorageError | undefined {
+    const spare = this.#pool.take()
+    if (!spare) return (this.#pool.failure as StorageError | undefined) ?? noRoom(this.#disk)
+    const firstIndex = this.#lastIndex + 1
+    const name = segmentName(this.#sequence, firstIndex)
     try {
-      this.disk.rename(spare.name, name)
-      this.disk.syncFolder()
+      this.#disk.rename(spare.name, name)
+      this.#disk.syncFolder()
     } catch (error) {
       spare.file.close()
-      return writeFailed(`${this.disk.path}/${name}`, error)
+      return writeFailed(`${this.#disk.path}/${name}`, error)
     }
-    this.file?.close()
-    this.file = spare.file
-    this.tail = 0
-    const segment = { name, firstSequence: this.sequence, firstIndex, maxIndex: firstIndex - 1 }
-    this.segments.push(segment)
-    this.seed = segmentSeed(this.options.identity, segment)
+    this.#file?.close()
+    this.#file = spare.file
+    this.#tail = 0
+    const segment = { name, firstSequence: this.#sequence, firstIndex, maxIndex: firstIndex - 1 }
+    this.#segments.push(segment)
+    this.#seed = segmentSeed(this.#options.identity, segment)
     try {
-      this.moveMarker()
+      this.#moveMarker()
     } catch (error) {
-      return writeFailed(`${this.disk.path}/${this.marker?.name}`, error)
+      return writeFailed(`${this.#disk.path}/${this.#marker?.name}`, error)
     }
-    this.pool.prepare()
+    this.#pool.prepare()
     return undefined
   }
 
   /** The first frame of a file repeats the hard state, so that older files can go. */
-  private encode(part: FrameBody): Uint8Array {
-    const body = this.tail === 0 && !part.hardState ? { ...part, hardState: this.writtenState } : part
-    return encodeFrame(this.seed, this.sequence, body, this.writer)
+  #encode(part: FrameBody): Uint8Array {
+    const body = this.#tail === 0 && !part.hardState ? { ...part, hardState: this.#writtenState } : part
+    return encodeFrame(this.#seed, this.#sequence, body, this.#writer)
   }
 
-  private advance(file: DiskFile, part: FrameBody, bytes: Uint8Array): Placed {
-    const offset = this.tail
-    assert(offset + bytes.length <= this.options.segmentBytes, () => `a frame of ${bytes.length} bytes at ${offset}`)
-    this.tail += bytes.length
-    this.sequence++
-    if (part.hardState) this.writtenState = part.hardState
+  #advance(file: DiskFile, part: FrameBody, bytes: Uint8Array): Placed {
+    const offset = this.#tail
+    assert(offset + bytes.length <= this.#options.segmentBytes, () => `a frame of ${bytes.length} bytes at ${offset}`)
+    this.#tail += bytes.length
+    this.#sequence++
+    if (part.hardState) this.#writtenState = part.hardState
     if (part.base) {
-      this.lastIndex = part.base.index
-      this.pendingBase = undefined
+      this.#lastIndex = part.base.index
+      this.#pendingBase = undefined
     }
     const last = part.entries.at(-1)
     if (last) {
-      this.lastIndex = last.index
-      const segment = this.segments.at(-1) as Segment
+      this.#lastIndex = last.index
+      const segment = this.#segments.at(-1) as Segment
       segment.maxIndex = Math.max(segment.maxIndex, last.index)
     }
     return { file, offset, bytes }
   }
 
   /** Cuts a record that is too large for one file: term and vote go first, the commit index last. */
-  private split(record: LogRecord): FrameBody[] {
-    const base = record.base ?? this.pendingBase
+  #split(record: LogRecord): FrameBody[] {
+    const base = record.base ?? this.#pendingBase
     const groups: Entry[][] = [[]]
     let bytes = 0
     let next = record.entries[0]?.index ?? 0
     assert(
-      next <= (base?.index ?? this.lastIndex) + 1,
-      () => `entry ${next} leaves a gap after ${base?.index ?? this.lastIndex}`,
+      next <= (base?.index ?? this.#lastIndex) + 1,
+      () => `entry ${next} leaves a gap after ${base?.index ?? this.#lastIndex}`,
     )
     for (const entry of record.entries) {
       assert(entry.index === next++, () => `entry ${entry.index} where ${next - 1} follows`)
@@ -373,7 +376,7 @@ export class Log {
     const { hardState } = record
     return groups.map((entries, i) => {
       const last = i === groups.length - 1
-      const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.writtenState.commit) }
+      const early = hardState && { ...hardState, commit: Math.min(hardState.commit, this.#writtenState.commit) }
       return { hardState: last ? hardState : i === 0 ? early : undefined, base: i === 0 ? base : undefined, entries }
     })
   }

@@ -1,43 +1,10 @@
-import { crc32 } from '@leasehold/core'
 import type { Entry, HardState, Index, Term } from '@leasehold/raft'
 import { allZero } from './all-zero.js'
 import type { Disk } from '../platform.js'
 import { damaged, otherFormat } from '../storage/storage-errors.js'
 import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, filler, findFrame, frameAt } from './frame.js'
+import { parseSegmentName, type Segment, segmentSeed } from './segment.js'
 import { checkTailMarker, readTailMarker } from './tail-marker.js'
-
-const SEGMENT = /^log-(\d{16})-(\d{16})$/
-
-/** A log file, as its name and content tell. */
-export interface Segment {
-  readonly name: string
-  /** Sequence number of its first frame. */
-  readonly firstSequence: number
-  /** The index that followed when it was begun. */
-  readonly firstIndex: Index
-  /** Highest index of any entry in it; `firstIndex − 1` while it has none. */
-  maxIndex: Index
-}
-
-export function segmentName(firstSequence: number, firstIndex: Index): string {
-  return `log-${String(firstSequence).padStart(16, '0')}-${String(firstIndex).padStart(16, '0')}`
-}
-
-export function parseSegmentName(name: string): Segment | undefined {
-  const match = SEGMENT.exec(name)
-  if (!match) return undefined
-  const firstIndex = Number(match[2])
-  return { name, firstSequence: Number(match[1]), firstIndex, maxIndex: firstIndex - 1 }
-}
-
-/** Seeds the checksums of a segment's frames, so that they count only in this member's log, and in this file. */
-export function segmentSeed(identity: number, segment: Segment): number {
-  const bytes = new Uint8Array(8)
-  const view = new DataView(bytes.buffer)
-  view.setUint32(0, segment.firstSequence % 2 ** 32, true)
-  view.setUint32(4, Math.floor(segment.firstSequence / 2 ** 32), true)
-  return crc32(bytes, identity)
-}
 
 /** The bytes of a frame, and where they stand in their file. */
 export interface PlacedFrame {

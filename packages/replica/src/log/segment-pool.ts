@@ -1,4 +1,4 @@
-import { assert } from '../assert.js'
+import { assert } from '@leasehold/core'
 import { allZero } from './all-zero.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { writeFailed } from '../storage/storage-errors.js'
@@ -17,98 +17,100 @@ export interface SegmentPoolOptions {
  * `full` says so, and {@link SegmentPool.prepare} tries again.
  */
 export class SegmentPool {
+  readonly #disk: Disk
+  readonly #options: SegmentPoolOptions
+  readonly #changed: () => void
   /** The last attempt to make a spare found no room. */
   isFull = false
   failure: Error | undefined
-  private readonly ready: { readonly name: string; readonly file: DiskFile }[] = []
-  private waiting: (() => void) | undefined
-  private isCreating = false
-  private isClosed = false
-  private nextNumber = 1
+  readonly #ready: { readonly name: string; readonly file: DiskFile }[] = []
+  #waiting: (() => void) | undefined
+  #isCreating = false
+  #isClosed = false
+  #nextNumber = 1
 
   /** `changed` runs when a spare is ready, when the disk is full, or when making one failed. */
-  constructor(
-    private readonly disk: Disk,
-    private readonly options: SegmentPoolOptions,
-    private readonly changed: () => void,
-  ) {
+  constructor(disk: Disk, options: SegmentPoolOptions, changed: () => void) {
+    this.#disk = disk
+    this.#options = options
+    this.#changed = changed
     assert(options.count >= 1, () => `${options.count} spares`)
     for (const name of disk.list()) {
       const match = SPARE.exec(name)
       if (!match) continue
-      this.nextNumber = Math.max(this.nextNumber, Number(match[1]) + 1)
-      if (this.isUsable(name)) this.ready.push({ name, file: disk.open(name) })
+      this.#nextNumber = Math.max(this.#nextNumber, Number(match[1]) + 1)
+      if (this.#isUsable(name)) this.#ready.push({ name, file: disk.open(name) })
       else disk.remove(name)
     }
   }
 
   /** Whether {@link SegmentPool.take} would give one now. */
   get hasReady(): boolean {
-    return this.ready.length > 0
+    return this.#ready.length > 0
   }
 
   /** Nothing is under way. */
   get isIdle(): boolean {
-    return !this.isCreating
+    return !this.#isCreating
   }
 
   take(): { readonly name: string; readonly file: DiskFile } | undefined {
-    return this.ready.shift()
+    return this.#ready.shift()
   }
 
   /** Runs `then` once a spare is ready, or it is clear that none will be (`full` or `failure`). */
   waitForSegment(then: () => void): void {
-    assert(this.waiting === undefined, 'two wait for a spare segment')
-    if (this.isClosed) return then()
-    this.waiting = then
+    assert(this.#waiting === undefined, 'two wait for a spare segment')
+    if (this.#isClosed) return then()
+    this.#waiting = then
     this.prepare()
   }
 
   /** Makes what is missing. Harmless to call at any time. */
   prepare(): void {
-    if (this.isCreating || this.isClosed || this.failure || this.ready.length >= this.options.count) return
-    this.isCreating = true
-    const name = `spare-${this.nextNumber++}`
-    this.disk.create(`${name}.tmp`, this.options.segmentBytes, (error, file) => {
-      this.isCreating = false
-      if (this.isClosed) {
+    if (this.#isCreating || this.#isClosed || this.failure || this.#ready.length >= this.#options.count) return
+    this.#isCreating = true
+    const name = `spare-${this.#nextNumber++}`
+    this.#disk.create(`${name}.tmp`, this.#options.segmentBytes, (error, file) => {
+      this.#isCreating = false
+      if (this.#isClosed) {
         file?.close()
         // Nothing is ready: who waits comes to its end.
-        this.waiting?.()
-        return this.changed()
+        this.#waiting?.()
+        return this.#changed()
       }
       this.isFull = error instanceof DiskFullError
-      if (error && !this.isFull) this.failure = writeFailed(`${this.disk.path}/${name}.tmp`, error)
-      if (file) this.add(name, file)
-      const waiting = this.waiting
-      this.waiting = undefined
+      if (error && !this.isFull) this.failure = writeFailed(`${this.#disk.path}/${name}.tmp`, error)
+      if (file) this.#add(name, file)
+      const waiting = this.#waiting
+      this.#waiting = undefined
       waiting?.()
-      this.changed()
+      this.#changed()
       if (!error) this.prepare()
     })
   }
 
   close(): void {
-    this.isClosed = true
-    for (const spare of this.ready) spare.file.close()
-    this.ready.length = 0
+    this.#isClosed = true
+    for (const spare of this.#ready) spare.file.close()
+    this.#ready.length = 0
   }
 
-  private add(name: string, file: DiskFile): void {
+  #add(name: string, file: DiskFile): void {
     try {
-      this.disk.rename(`${name}.tmp`, name)
-      this.ready.push({ name, file })
+      this.#disk.rename(`${name}.tmp`, name)
+      this.#ready.push({ name, file })
     } catch (error) {
       file.close()
-      this.failure = writeFailed(`${this.disk.path}/${name}`, error)
+      this.failure = writeFailed(`${this.#disk.path}/${name}`, error)
     }
   }
 
-  private isUsable(name: string): boolean {
-    const { segmentBytes, count } = this.options
-    if (this.ready.length >= count || this.disk.size(name) !== segmentBytes) return false
+  #isUsable(name: string): boolean {
+    const { segmentBytes, count } = this.#options
+    if (this.#ready.length >= count || this.#disk.size(name) !== segmentBytes) return false
     for (let at = 0; at < segmentBytes; at += CHECK_PIECE_BYTES) {
-      if (!allZero(this.disk.read(name, at, CHECK_PIECE_BYTES))) return false
+      if (!allZero(this.#disk.read(name, at, CHECK_PIECE_BYTES))) return false
     }
     return true
   }

@@ -1,6 +1,6 @@
 import type { Disk } from '../platform.js'
 import { damaged } from '../storage/storage-errors.js'
-import type { Segment } from './recovery.js'
+import type { Segment } from './segment.js'
 
 const MARK = /^mark-(\d{1,10})-(\d{16})-(\d{1,15})$/
 

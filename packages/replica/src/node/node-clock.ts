@@ -7,7 +7,11 @@ const { setTimeout, clearTimeout, setImmediate, clearImmediate } = globalThis
 
 /** The machine's monotonic clock. Its timers keep the process alive only while `keepAlive` is set. */
 export class NodeClock implements Clock {
-  constructor(private readonly keepAlive = false) {}
+  readonly #keepAlive: boolean
+
+  constructor(keepAlive = false) {
+    this.#keepAlive = keepAlive
+  }
 
   monotonicMs(): number {
     return Math.trunc(performance.now())
@@ -24,7 +28,7 @@ export class NodeClock implements Clock {
       return () => clearImmediate(turn)
     }
     const timer = setTimeout(callback, Math.min(delayMs, TIMER_MAX_MS))
-    if (!this.keepAlive) timer.unref()
+    if (!this.#keepAlive) timer.unref()
     return () => clearTimeout(timer)
   }
 }

@@ -1,7 +1,7 @@
+import { assert } from '@leasehold/core'
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '../platform.js'
 import { FolderLostError } from '../storage/storage-errors.js'
 import { syncFolder, syncPath } from './folder-sync.js'
@@ -18,8 +18,10 @@ function isFull(error: unknown): boolean {
 
 /** A data folder on this machine. */
 export class NodeDisk implements Disk {
+  readonly #synced: ((seconds: number) => void) | undefined
+  readonly #owner: Pick<FolderOwner, 'check'> | undefined
   /** The names that lead to the folder are durable; they do not change any more. */
-  private pathSynced = false
+  #pathSynced = false
 
   /**
    * @param synced told of every write that was made durable: how long it took
@@ -27,9 +29,11 @@ export class NodeDisk implements Disk {
    */
   constructor(
     readonly path: string,
-    private readonly synced?: (seconds: number) => void,
-    private readonly owner?: Pick<FolderOwner, 'check'>,
+    synced?: (seconds: number) => void,
+    owner?: Pick<FolderOwner, 'check'>,
   ) {
+    this.#synced = synced
+    this.#owner = owner
     fs.mkdirSync(path, { recursive: true, mode: 0o700 })
   }
 
@@ -42,11 +46,11 @@ export class NodeDisk implements Disk {
   }
 
   size(name: string): number {
-    return fs.statSync(this.at(name)).size
+    return fs.statSync(this.#at(name)).size
   }
 
   read(name: string, offset = 0, length?: number): Uint8Array {
-    const fd = fs.openSync(this.at(name), 'r')
+    const fd = fs.openSync(this.#at(name), 'r')
     try {
       const end = fs.fstatSync(fd).size
       const bytes = new Uint8Array(Math.max(0, Math.min(length ?? end - offset, end - offset)))
@@ -62,31 +66,31 @@ export class NodeDisk implements Disk {
   }
 
   open(name: string): DiskFile {
-    const fd = fs.openSync(this.at(name), 'r+')
-    return new NodeDiskFile(name, fd, this.synced, fs.fstatSync(fd).nlink > 0)
+    const fd = fs.openSync(this.#at(name), 'r+')
+    return new NodeDiskFile(name, fd, this.#synced, fs.fstatSync(fd).nlink > 0)
   }
 
   create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
-    this.unlessLost(done, () =>
-      this.make(name, size, (error, file) => {
+    this.#unlessLost(done, () =>
+      this.#make(name, size, (error, file) => {
         if (!file) return done(error)
         const lost = (why: Error): void => {
           file.close()
           done(why)
         }
         // It has taken its time, and the name may be one in another folder now.
-        this.unlessLost(lost, () => done(undefined, file))
+        this.#unlessLost(lost, () => done(undefined, file))
       }),
     )
   }
 
-  private unlessLost(lost: (error: Error) => void, then: () => void): void {
-    if (this.owner === undefined) return then()
-    this.owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state)) : then()))
+  #unlessLost(lost: (error: Error) => void, then: () => void): void {
+    if (this.#owner === undefined) return then()
+    this.#owner.check((state) => (state.kind === 'lost' ? lost(new FolderLostError(state)) : then()))
   }
 
-  private make(name: string, size: number, done: (error: Error | undefined, file?: NodeDiskFile) => void): void {
-    const path = this.at(name)
+  #make(name: string, size: number, done: (error: Error | undefined, file?: NodeDiskFile) => void): void {
+    const path = this.#at(name)
     fs.open(path, 'wx', 0o600, (openError, fd) => {
       if (openError) return done(isFull(openError) ? new DiskFullError(path, { cause: openError }) : openError)
       const fail = (error: Error): void => {
@@ -99,7 +103,7 @@ export class NodeDisk implements Disk {
           fs.fdatasync(fd, (error) => {
             if (error) return fail(error)
             fs.fstat(fd, (unknown, stats) =>
-              done(undefined, new NodeDiskFile(name, fd, this.synced, !unknown && stats.nlink > 0)),
+              done(undefined, new NodeDiskFile(name, fd, this.#synced, !unknown && stats.nlink > 0)),
             )
           })
           return
@@ -113,18 +117,18 @@ export class NodeDisk implements Disk {
   }
 
   rename(from: string, to: string): void {
-    fs.renameSync(this.at(from), this.at(to))
+    fs.renameSync(this.#at(from), this.#at(to))
   }
 
   remove(name: string): void {
-    fs.unlinkSync(this.at(name))
+    fs.unlinkSync(this.#at(name))
   }
 
   syncFolder(): void {
     syncFolder(this.path)
-    if (this.pathSynced) return
+    if (this.#pathSynced) return
     syncPath(this.path)
-    this.pathSynced = true
+    this.#pathSynced = true
   }
 
   check(file: DiskFile | undefined, done: (state: FolderState) => void): void {
@@ -132,44 +136,51 @@ export class NodeDisk implements Disk {
       if (state.kind === 'own' && file instanceof NodeDiskFile) file.check(this.path, done)
       else done(state)
     }
-    if (this.owner) this.owner.check(checkFile)
+    if (this.#owner) this.#owner.check(checkFile)
     else setImmediate(checkFile, { kind: 'own' })
   }
 
-  private at(name: string): string {
+  #at(name: string): string {
     assert(/^[a-zA-Z0-9._-]+$/.test(name) && !name.startsWith('.'), () => `not a plain file name: ${name}`)
     return join(this.path, name)
   }
 }
 
 class NodeDiskFile implements DiskFile {
-  private busy = false
-  private checking = false
-  private closed = false
+  readonly #fd: number
+  readonly #synced: ((seconds: number) => void) | undefined
+  /** Whether the file system counts links; where it does not, 0 says nothing. */
+  readonly #hadLinks: boolean
+  #busy = false
+  #checking = false
+  #closed = false
 
   constructor(
     readonly name: string,
-    private readonly fd: number,
-    private readonly synced: ((seconds: number) => void) | undefined,
-    /** Whether the file system counts links; where it does not, 0 says nothing. */
-    private readonly hadLinks: boolean,
-  ) {}
+    fd: number,
+    synced: ((seconds: number) => void) | undefined,
+    hadLinks: boolean,
+  ) {
+    this.#fd = fd
+    this.#synced = synced
+    this.#hadLinks = hadLinks
+  }
 
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
-    this.begin()
-    const begun = sync && this.synced !== undefined ? performance.now() : 0
+    this.#begin()
+    const begun = sync && this.#synced !== undefined ? performance.now() : 0
     const end = (error?: Error | null): void => {
-      this.busy = false
-      this.closeUnused()
-      if (sync) this.synced?.((performance.now() - begun) / 1000)
+      this.#busy = false
+      this.#closeUnused()
+      if (sync) this.#synced?.((performance.now() - begun) / 1000)
       done(error ?? undefined)
     }
     const attempt = (at: number, rest: readonly Uint8Array[]): void => {
-      fs.writev(this.fd, rest as Uint8Array[], at, (error, written) => {
+      fs.writev(this.#fd, rest as Uint8Array[], at, (error, written) => {
         if (error) return end(error)
         const left = remainder(rest, written)
         if (left.length > 0) return attempt(at + written, left)
-        if (sync) fs.fdatasync(this.fd, end)
+        if (sync) fs.fdatasync(this.#fd, end)
         else end()
       })
     }
@@ -177,53 +188,53 @@ class NodeDiskFile implements DiskFile {
   }
 
   writeSync(offset: number, chunks: readonly Uint8Array[]): void {
-    this.begin()
-    const begun = this.synced === undefined ? 0 : performance.now()
+    this.#begin()
+    const begun = this.#synced === undefined ? 0 : performance.now()
     try {
       let at = offset
       for (let rest: readonly Uint8Array[] = chunks; rest.length > 0; ) {
-        const written = fs.writevSync(this.fd, rest as Uint8Array[], at)
+        const written = fs.writevSync(this.#fd, rest as Uint8Array[], at)
         at += written
         rest = remainder(rest, written)
       }
-      fs.fdatasyncSync(this.fd)
-      this.synced?.((performance.now() - begun) / 1000)
+      fs.fdatasyncSync(this.#fd)
+      this.#synced?.((performance.now() - begun) / 1000)
     } finally {
-      this.busy = false
+      this.#busy = false
     }
   }
 
   close(): void {
-    if (this.closed) return
-    this.closed = true
-    this.closeUnused()
+    if (this.#closed) return
+    this.#closed = true
+    this.#closeUnused()
   }
 
   /** Whether the file still has a name. `done` never runs inside the call. */
   check(dir: string, done: (state: FolderState) => void): void {
-    if (this.closed || this.checking) {
+    if (this.#closed || this.#checking) {
       setImmediate(done, { kind: 'own' })
       return
     }
-    this.checking = true
-    fs.fstat(this.fd, (error, stats) => {
-      this.checking = false
-      this.closeUnused()
+    this.#checking = true
+    fs.fstat(this.#fd, (error, stats) => {
+      this.#checking = false
+      this.#closeUnused()
       if (error) return done(stateOf(error))
-      if (stats.nlink > 0 || !this.hadLinks) return done({ kind: 'own' })
+      if (stats.nlink > 0 || !this.#hadLinks) return done({ kind: 'own' })
       done({ kind: 'lost', why: `a log file of ${dir} was deleted while it was in use` })
     })
   }
 
   /** Its number is free for other files only when no call can still use it. */
-  private closeUnused(): void {
-    if (this.closed && !this.busy && !this.checking) fs.closeSync(this.fd)
+  #closeUnused(): void {
+    if (this.#closed && !this.#busy && !this.#checking) fs.closeSync(this.#fd)
   }
 
-  private begin(): void {
-    assert(!this.closed, () => `write to the closed file ${this.name}`)
-    assert(!this.busy, () => `a second write to ${this.name} while one is under way`)
-    this.busy = true
+  #begin(): void {
+    assert(!this.#closed, () => `write to the closed file ${this.name}`)
+    assert(!this.#busy, () => `a second write to ${this.name} while one is under way`)
+    this.#busy = true
   }
 }
 

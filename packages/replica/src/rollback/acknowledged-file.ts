@@ -27,43 +27,45 @@ export interface AcknowledgedFileOptions {
  * another member, the memory begins empty. A failed write stops the member, like every failed write.
  */
 export class AcknowledgedFile {
-  private file: DiskFile | undefined
-  private isWriting = false
-  private isClosed = false
-  private sequence = 0
-  private saved = 0
+  readonly #options: AcknowledgedFileOptions
+  #file: DiskFile | undefined
+  #isWriting = false
+  #isClosed = false
+  #sequence = 0
+  #saved = 0
 
-  constructor(private readonly options: AcknowledgedFileOptions) {
+  constructor(options: AcknowledgedFileOptions) {
+    this.#options = options
     const { disk, memory } = options
     if (!disk.list().includes(ACKNOWLEDGED_FILE)) return
     if (disk.size(ACKNOWLEDGED_FILE) !== COPIES * COPY_BYTES) {
       disk.remove(ACKNOWLEDGED_FILE)
       return
     }
-    this.load(disk.read(ACKNOWLEDGED_FILE))
-    this.file = disk.open(ACKNOWLEDGED_FILE)
-    this.saved = memory.version
+    this.#load(disk.read(ACKNOWLEDGED_FILE))
+    this.#file = disk.open(ACKNOWLEDGED_FILE)
+    this.#saved = memory.version
   }
 
   get isSaving(): boolean {
-    return this.isWriting
+    return this.#isWriting
   }
 
   /** Writes the memory down if it has changed. While a write is under way it does nothing: the next call does it. */
   save(): void {
-    const { disk, memory, guard, log } = this.options
-    if (this.isWriting || this.isClosed || memory.version === this.saved) return
-    this.isWriting = true
-    if (this.file) return this.write(this.file)
+    const { disk, memory, guard, log } = this.#options
+    if (this.#isWriting || this.#isClosed || memory.version === this.#saved) return
+    this.#isWriting = true
+    if (this.#file) return this.#write(this.#file)
     disk.create(ACKNOWLEDGED_FILE, COPIES * COPY_BYTES, (error, file) => {
-      if (this.isClosed) return file?.close()
+      if (this.#isClosed) return file?.close()
       guard(() => {
-        this.isWriting = false
+        this.#isWriting = false
         if (error instanceof DiskFullError) log.warn('no room to write down what members have acknowledged')
         else if (!file) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
         else {
-          this.file = file
-          this.syncFolder()
+          this.#file = file
+          this.#syncFolder()
           this.save()
         }
       })
@@ -71,12 +73,12 @@ export class AcknowledgedFile {
   }
 
   close(): void {
-    this.isClosed = true
-    this.file?.close()
+    this.#isClosed = true
+    this.#file?.close()
   }
 
-  private syncFolder(): void {
-    const { disk } = this.options
+  #syncFolder(): void {
+    const { disk } = this.#options
     try {
       disk.syncFolder()
     } catch (error) {
@@ -84,22 +86,22 @@ export class AcknowledgedFile {
     }
   }
 
-  private write(file: DiskFile): void {
-    const { disk, memory, guard } = this.options
+  #write(file: DiskFile): void {
+    const { disk, memory, guard } = this.#options
     const { version } = memory
-    const sequence = this.sequence + 1
-    file.write((sequence % COPIES) * COPY_BYTES, [this.encode(sequence)], true, (error) =>
+    const sequence = this.#sequence + 1
+    file.write((sequence % COPIES) * COPY_BYTES, [this.#encode(sequence)], true, (error) =>
       guard(() => {
-        this.isWriting = false
+        this.#isWriting = false
         if (error) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
-        this.sequence = sequence
-        this.saved = version
+        this.#sequence = sequence
+        this.#saved = version
       }),
     )
   }
 
-  private encode(sequence: number): Uint8Array {
-    const { memory, identity } = this.options
+  #encode(sequence: number): Uint8Array {
+    const { memory, identity } = this.#options
     const writer = new Writer()
     writer.u8(FORMAT_VERSION)
     writer.varuint(sequence)
@@ -115,10 +117,10 @@ export class AcknowledgedFile {
     return copy.take()
   }
 
-  private load(bytes: Uint8Array): void {
+  #load(bytes: Uint8Array): void {
     for (let copy = 0; copy < COPIES; copy++) {
       try {
-        this.loadCopy(bytes.subarray(copy * COPY_BYTES, (copy + 1) * COPY_BYTES))
+        this.#loadCopy(bytes.subarray(copy * COPY_BYTES, (copy + 1) * COPY_BYTES))
       } catch (error) {
         if (!(error instanceof CodecError)) throw error
       }
@@ -126,7 +128,7 @@ export class AcknowledgedFile {
   }
 
   /** Takes in one copy, if it is whole and this member's. Taking both in is as good as the newer: entries only move on. */
-  private loadCopy(bytes: Uint8Array): void {
+  #loadCopy(bytes: Uint8Array): void {
     const head = new Reader(bytes)
     const [length, checksum] = [head.u32(), head.u32()]
     if (length === 0 || length > COPY_BYTES - HEAD_BYTES) return
@@ -135,10 +137,10 @@ export class AcknowledgedFile {
     const reader = new Reader(content)
     if (reader.u8() !== FORMAT_VERSION) return
     const sequence = reader.varuint()
-    const { memory, identity } = this.options
+    const { memory, identity } = this.#options
     if (reader.hex128() !== identity.cluster) return
     if (reader.varuint() !== identity.epoch || reader.varuint() !== identity.node) return
     for (const [node, entry] of readAcknowledged(reader)) memory.note(node, entry)
-    this.sequence = Math.max(this.sequence, sequence)
+    this.#sequence = Math.max(this.#sequence, sequence)
   }
 }

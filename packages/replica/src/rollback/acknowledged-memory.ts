@@ -42,29 +42,29 @@ export function readEntryId(reader: Reader): EntryId {
  * nothing here ever speaks about such a member's new life.
  */
 export class AcknowledgedMemory {
-  private readonly entries = new Map<NodeId, EntryId>()
+  readonly #entries = new Map<NodeId, EntryId>()
   /** Raised with each change. */
   version = 0
 
   get(node: NodeId): EntryId | undefined {
-    return this.entries.get(node)
+    return this.#entries.get(node)
   }
 
   note(node: NodeId, entry: EntryId): void {
-    const known = this.entries.get(node)
-    if (!isLater(entry, known ?? NO_ENTRY) || (known === undefined && this.entries.size >= MEMBERS_MAX)) return
-    this.entries.set(node, entry)
+    const known = this.#entries.get(node)
+    if (!isLater(entry, known ?? NO_ENTRY) || (known === undefined && this.#entries.size >= MEMBERS_MAX)) return
+    this.#entries.set(node, entry)
     this.version++
   }
 
   /** Forgets everything about members that are gone: their numbers are not used again. */
   retain(nodes: ReadonlySet<NodeId>): void {
-    for (const node of this.entries.keys()) if (!nodes.has(node) && this.entries.delete(node)) this.version++
+    for (const node of this.#entries.keys()) if (!nodes.has(node) && this.#entries.delete(node)) this.version++
   }
 
   write(writer: Writer): void {
-    writer.varuint(this.entries.size)
-    for (const [node, entry] of this.entries) {
+    writer.varuint(this.#entries.size)
+    for (const [node, entry] of this.#entries) {
       writer.varuint(node)
       writeEntryId(writer, entry)
     }

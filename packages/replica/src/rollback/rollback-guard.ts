@@ -61,106 +61,108 @@ interface PeerState {
  * compared only in the hashes of the states, and members of an older version make no statements; they are cleared after a while.
  */
 export class RollbackGuard {
+  readonly #options: RollbackGuardOptions
   /** A number for this start, so that answers to an earlier one are not taken for answers to this one. */
-  private readonly start: number
-  private readonly peers = new Map<NodeId, PeerState>()
-  private members: readonly MemberInfo[] = []
+  readonly #start: number
+  readonly #peers = new Map<NodeId, PeerState>()
+  #members: readonly MemberInfo[] = []
   /** Members with other entries of the same terms. */
-  private readonly differing = new Set<NodeId>()
-  private readonly writer = new Writer()
-  private ticks = 0
-  private sentAt = 0
-  private sentVersion = 0
+  readonly #differing = new Set<NodeId>()
+  readonly #writer = new Writer()
+  #ticks = 0
+  #sentAt = 0
+  #sentVersion = 0
 
-  constructor(private readonly options: RollbackGuardOptions) {
-    this.start = 1 + options.random.below(2 ** 32 - 1)
+  constructor(options: RollbackGuardOptions) {
+    this.#options = options
+    this.#start = 1 + options.random.below(2 ** 32 - 1)
   }
 
   setMembers(members: readonly MemberInfo[]): void {
     const nodes = new Set(members.map(({ node }) => node))
-    this.members = members
-    this.options.memory.retain(nodes)
-    for (const node of this.peers.keys()) if (!nodes.has(node)) this.peers.delete(node)
+    this.#members = members
+    this.#options.memory.retain(nodes)
+    for (const node of this.#peers.keys()) if (!nodes.has(node)) this.#peers.delete(node)
   }
 
   /** Whether a message of consensus may be taken in. If not, the sender is asked for what it remembers. */
   admits(message: Message): boolean {
     const { from } = message
-    const peer = this.peer(from)
+    const peer = this.#peer(from)
     if (!peer.cleared || peer.contradicts) {
-      peer.deferredAt ??= this.ticks
-      if (peer.askedAt !== this.ticks) this.requestStatement(from, peer)
+      peer.deferredAt ??= this.#ticks
+      if (peer.askedAt !== this.#ticks) this.#requestStatement(from, peer)
       return false
     }
     if (message.kind !== 'vote' && message.kind !== 'preVote') return true
     // Sent by a start that has not compared, or long ago: either way it is not granted.
-    const known = this.options.memory.get(from)
+    const known = this.#options.memory.get(from)
     return known === undefined || !isLater(known, { index: message.index, term: message.logTerm })
   }
 
   /** @throws ContradictionError when this member must stop */
   receive(from: NodeId, statement: Statement): void {
-    const { memory, identity } = this.options
+    const { memory, identity } = this.#options
     const { requestStart, answeredStart, committed, acknowledged } = statement
-    const peer = this.peer(from)
+    const peer = this.#peer(from)
     peer.makesStatements = true
     // It was started again since, perhaps on another disk: compare once more.
     if (requestStart !== 0 && requestStart !== peer.start && peer.start !== 0) peer.cleared = false
     if (requestStart !== 0) peer.start = requestStart
     for (const [node, entry] of acknowledged) {
-      if (node === identity.node) this.checkOwn(from, entry)
-      else if (this.members.some((member) => member.node === node)) memory.note(node, entry)
+      if (node === identity.node) this.#checkOwn(from, entry)
+      else if (this.#members.some((member) => member.node === node)) memory.note(node, entry)
     }
-    const contradicts = this.compare(from, statement)
+    const contradicts = this.#compare(from, statement)
     // Answered unasked only once: two that contradict each other would answer for ever.
     const isNews = contradicts && !peer.contradicts
-    if (isNews) this.logContradiction(from, committed)
+    if (isNews) this.#logContradiction(from, committed)
     peer.contradicts ||= contradicts
-    if (answeredStart === this.start) peer.cleared = true
-    if (requestStart !== 0 || isNews) this.answer(from, peer, statement)
+    if (answeredStart === this.#start) peer.cleared = true
+    if (requestStart !== 0 || isNews) this.#answer(from, peer, statement)
   }
 
   /** Called once per tick of consensus. */
   tick(): void {
-    this.ticks++
-    const { raft, memory, electionTicks, log } = this.options
-    for (const { node } of this.others()) this.peer(node)
-    for (const [node, peer] of this.peers) {
+    this.#ticks++
+    const { raft, memory, electionTicks, log } = this.#options
+    for (const { node } of this.#others()) this.#peer(node)
+    for (const [node, peer] of this.#peers) {
       if (peer.cleared) continue
-      if (this.ticks - peer.askedAt >= (peer.deferredAt === undefined ? electionTicks : 1))
-        this.requestStatement(node, peer)
+      if (this.#ticks - peer.askedAt >= (peer.deferredAt === undefined ? electionTicks : 1))
+        this.#requestStatement(node, peer)
       if (peer.makesStatements || peer.deferredAt === undefined) continue
-      if (this.ticks - peer.deferredAt < OLDER_AFTER_ELECTIONS * electionTicks) continue
+      if (this.#ticks - peer.deferredAt < OLDER_AFTER_ELECTIONS * electionTicks) continue
       peer.cleared = true
-      log.info('a member of an older version does not say what it remembers', { member: this.nameOf(node) })
+      log.info('a member of an older version does not say what it remembers', { member: this.#nameOf(node) })
     }
-    if (raft.role !== 'leader' || this.others().length === 0) return
-    this.noteAcknowledged()
-    if (memory.version === this.sentVersion && this.ticks - this.sentAt < electionTicks) return
-    this.sentVersion = memory.version
-    this.sentAt = this.ticks
-    for (const { node } of this.others()) if (this.peer(node).makesStatements) this.sendStatement(node, {})
+    if (raft.role !== 'leader' || this.#others().length === 0) return
+    this.#noteAcknowledged()
+    if (memory.version === this.#sentVersion && this.#ticks - this.#sentAt < electionTicks) return
+    this.#sentVersion = memory.version
+    this.#sentAt = this.#ticks
+    for (const { node } of this.#others()) if (this.#peer(node).makesStatements) this.#sendStatement(node, {})
   }
 
-  private others(): readonly MemberInfo[] {
-    const { node: self } = this.options.identity
-    return this.members.filter(({ node, peer }) => node !== self && peer !== '')
+  #others(): readonly MemberInfo[] {
+    const { node: self } = this.#options.identity
+    return this.#members.filter(({ node, peer }) => node !== self && peer !== '')
   }
 
-  private peer(node: NodeId): PeerState {
-    let peer = this.peers.get(node)
+  #peer(node: NodeId): PeerState {
+    let peer = this.#peers.get(node)
     if (!peer) {
       // Asked at the next tick.
       const askedAt = Number.NEGATIVE_INFINITY
       peer = { cleared: false, makesStatements: false, contradicts: false, start: 0, deferredAt: undefined, askedAt }
-      this.peers.set(node, peer)
+      this.#peers.set(node, peer)
     }
     return peer
   }
 
   /** What voters have acknowledged of what is committed, as the leader counts it. */
-  private noteAcknowledged(): void {
-    const { raft, memory } = this.options
+  #noteAcknowledged(): void {
+    const { raft, memory } = this.#options
     const { progress, configuration, commit } = raft.status
     for (const node of new Set([...configuration.voters, ...configuration.votersOutgoing])) {
       const index = Math.min(progress.get(node)?.match ?? 0, commit)
@@ -171,63 +173,60 @@ export class RollbackGuard {
 
   // --- statements ---
 
-  private get committed(): EntryId {
-    const { raft } = this.options
+  get #committed(): EntryId {
+    const { raft } = this.#options
     return { index: raft.commit, term: raft.termAt(raft.commit) ?? 0 }
   }
 
-  private entryAt(index: Index): CheckedEntry {
-    const { raft } = this.options
+  #entryAt(index: Index): CheckedEntry {
+    const { raft } = this.#options
     const term = raft.termAt(index)
     if (index === 0 || term === undefined) return NO_ENTRY
-    return { index, term, checksum: this.checksumAt(index) }
+    return { index, term, checksum: this.#checksumAt(index) }
   }
 
-  private checksumAt(index: Index): number {
-    const entry = this.options.raft.entry(index)
+  #checksumAt(index: Index): number {
+    const entry = this.#options.raft.entry(index)
     if (entry === undefined) return 0
-    this.writer.reset()
-    writeContent(this.writer, entry)
-    return crc32(this.writer.peek())
+    this.#writer.reset()
+    writeContent(this.#writer, entry)
+    return crc32(this.#writer.peek())
   }
 
-  private requestStatement(to: NodeId, peer: PeerState): void {
-    peer.askedAt = this.ticks
-    this.sendStatement(to, { requestStart: this.start })
+  #requestStatement(to: NodeId, peer: PeerState): void {
+    peer.askedAt = this.#ticks
+    this.#sendStatement(to, { requestStart: this.#start })
   }
 
-  private answer(to: NodeId, peer: PeerState, { requestStart, committed }: Statement): void {
-    const evidence = this.entryAt(committed.index)
-    if (!peer.cleared) peer.askedAt = this.ticks
-    this.sendStatement(to, { requestStart: peer.cleared ? 0 : this.start, answeredStart: requestStart, evidence })
+  #answer(to: NodeId, peer: PeerState, { requestStart, committed }: Statement): void {
+    const evidence = this.#entryAt(committed.index)
+    if (!peer.cleared) peer.askedAt = this.#ticks
+    this.#sendStatement(to, { requestStart: peer.cleared ? 0 : this.#start, answeredStart: requestStart, evidence })
   }
 
   /** The checksum costs as much as the entry is long: what goes with every heartbeat is without. */
-  private sendStatement(
-    to: NodeId,
-    what: Partial<Pick<Statement, 'requestStart' | 'answeredStart' | 'evidence'>>,
-  ): void {
-    const { memory, send, raft } = this.options
+  #sendStatement(to: NodeId, what: Partial<Pick<Statement, 'requestStart' | 'answeredStart' | 'evidence'>>): void {
+    const { memory, send, raft } = this.#options
     const isCompared = what.requestStart !== undefined
-    const committed = isCompared ? this.entryAt(raft.commit) : { ...this.committed, checksum: 0 }
-    const last = isCompared ? this.entryAt(raft.lastIndex) : NO_ENTRY
+    const committed = isCompared ? this.#entryAt(raft.commit) : { ...this.#committed, checksum: 0 }
+    const last = isCompared ? this.#entryAt(raft.lastIndex) : NO_ENTRY
     send(to, { requestStart: 0, answeredStart: 0, evidence: NO_ENTRY, committed, last, memory, ...what })
   }
 
   // --- comparisons ---
 
   /** `entry` was acknowledged here and is committed. */
-  private checkOwn(from: NodeId, entry: EntryId): void {
-    const { raft } = this.options
-    const { committed } = this
+  #checkOwn(from: NodeId, entry: EntryId): void {
+    const { raft } = this.#options
+    const committed = this.#committed
     if (entry.index <= committed.index) {
       // What is committed here has taken its place: the majority has agreed on another history since.
-      this.contradicts(from, entry)
+      this.#contradicts(from, entry)
       return
     }
     if (raft.termAt(entry.index) === entry.term || committed.term > entry.term) return
     throw new ContradictionError(
-      `the disk of this member was set back: ${this.nameOf(from)} remembers that entry ${entry.index} of term ${entry.term} was acknowledged here, and it is committed; the log here ends at entry ${raft.lastIndex} of term ${raft.termAt(raft.lastIndex)}`,
+      `the disk of this member was set back: ${this.#nameOf(from)} remembers that entry ${entry.index} of term ${entry.term} was acknowledged here, and it is committed; the log here ends at entry ${raft.lastIndex} of term ${raft.termAt(raft.lastIndex)}`,
     )
   }
 
@@ -236,18 +235,18 @@ export class RollbackGuard {
    * neither is.
    * @throws ContradictionError when this member must stop: its history is the earlier one, or a majority has another one
    */
-  private compare(from: NodeId, { committed, last, evidence }: Statement): boolean {
-    let found = this.contradicts(from, committed)
-    if (evidence.index <= committed.index) found = this.contradicts(from, evidence) || found
+  #compare(from: NodeId, { committed, last, evidence }: Statement): boolean {
+    let found = this.#contradicts(from, committed)
+    if (evidence.index <= committed.index) found = this.#contradicts(from, evidence) || found
     // Index and term name one entry, committed or not.
-    for (const entry of [committed, last, evidence]) found = this.differs(from, entry) || found
+    for (const entry of [committed, last, evidence]) found = this.#differs(from, entry) || found
     return found
   }
 
   /** Compares by terms. `entry` is committed according to `from`. */
-  private contradicts(from: NodeId, entry: EntryId): boolean {
-    const { raft } = this.options
-    const { committed } = this
+  #contradicts(from: NodeId, entry: EntryId): boolean {
+    const { raft } = this.#options
+    const committed = this.#committed
     if (entry.index === 0 || committed.index === 0) return false
     if (entry.index > committed.index) return committed.term > entry.term
     const term = raft.termAt(entry.index)
@@ -255,36 +254,36 @@ export class RollbackGuard {
     const atMost = term ?? raft.termAt(raft.status.first - 1) ?? 0
     if (entry.term > atMost) {
       throw new ContradictionError(
-        `a majority has gone on without entries that are committed here: ${this.nameOf(from)} has entry ${entry.index} of term ${entry.term} committed, and this member has one of term ${term ?? `${atMost} at most`} there, committed up to entry ${committed.index} of term ${committed.term}; the disk of another member was set back, and grants in these entries are void`,
+        `a majority has gone on without entries that are committed here: ${this.#nameOf(from)} has entry ${entry.index} of term ${entry.term} committed, and this member has one of term ${term ?? `${atMost} at most`} there, committed up to entry ${committed.index} of term ${committed.term}; the disk of another member was set back, and grants in these entries are void`,
       )
     }
     return term !== undefined && term > entry.term
   }
 
   /** Whether `from` has another entry of the same index and term. */
-  private differs(from: NodeId, entry: CheckedEntry): boolean {
-    if (entry.checksum === 0 || this.options.raft.termAt(entry.index) !== entry.term) return false
-    if ([0, entry.checksum].includes(this.checksumAt(entry.index))) return false
-    this.differing.add(from)
-    this.checkMajority(entry)
+  #differs(from: NodeId, entry: CheckedEntry): boolean {
+    if (entry.checksum === 0 || this.#options.raft.termAt(entry.index) !== entry.term) return false
+    if ([0, entry.checksum].includes(this.#checksumAt(entry.index))) return false
+    this.#differing.add(from)
+    this.#checkMajority(entry)
     return true
   }
 
   /** @throws ContradictionError when a majority of the voters has other entries of the same terms */
-  private checkMajority({ index, term }: EntryId): void {
-    const { configuration, commit } = this.options.raft
-    const differing = configuration.voters.filter((voter) => this.differing.has(voter))
+  #checkMajority({ index, term }: EntryId): void {
+    const { configuration, commit } = this.#options.raft
+    const differing = configuration.voters.filter((voter) => this.#differing.has(voter))
     if (differing.length * 2 <= configuration.voters.length) return
-    const names = differing.map((voter) => this.nameOf(voter)).join(' and ')
+    const names = differing.map((voter) => this.#nameOf(voter)).join(' and ')
     throw new ContradictionError(
       `a majority has gone on without entries that are committed here: ${names} have another entry ${index} of term ${term} than this member, which has committed up to entry ${commit}; the disk of another member was set back, and grants in these entries are void`,
     )
   }
 
-  private logContradiction(from: NodeId, theirs: EntryId): void {
-    const { committed } = this
-    this.options.log.error('a member has committed other entries than this one: nothing it says is counted', {
-      member: this.nameOf(from),
+  #logContradiction(from: NodeId, theirs: EntryId): void {
+    const committed = this.#committed
+    this.#options.log.error('a member has committed other entries than this one: nothing it says is counted', {
+      member: this.#nameOf(from),
       theirIndex: theirs.index,
       theirTerm: theirs.term,
       index: committed.index,
@@ -293,8 +292,8 @@ export class RollbackGuard {
     })
   }
 
-  private nameOf(node: NodeId): string {
-    const name = this.members.find((member) => member.node === node)?.name
+  #nameOf(node: NodeId): string {
+    const name = this.#members.find((member) => member.node === node)?.name
     return name === undefined ? `node ${node}` : `${name} (node ${node})`
   }
 }

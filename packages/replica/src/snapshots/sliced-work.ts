@@ -18,26 +18,28 @@ export interface SliceOptions {
  * write about so many bytes, and says whether that was the last of it. What fits into one slice is done at once.
  */
 export class SlicedWork {
-  private cancelTimer: (() => void) | undefined
+  readonly #options: SliceOptions
+  readonly #step: (bytes: number) => boolean
+  #cancelTimer: (() => void) | undefined
 
-  constructor(
-    private readonly options: SliceOptions,
-    private readonly step: (bytes: number) => boolean,
-  ) {}
+  constructor(options: SliceOptions, step: (bytes: number) => boolean) {
+    this.#options = options
+    this.#step = step
+  }
 
   /** Does the next slice. */
   start(): void {
-    const { clock, sliceBytes, guard } = this.options
+    const { clock, sliceBytes, guard } = this.#options
     const step = Math.min(STEP_BYTES, sliceBytes)
     const begun = clock.monotonicMs()
     for (let work = 0; work < sliceBytes && clock.monotonicMs() - begun < SLICE_MS; work += step) {
-      if (this.step(step)) return
+      if (this.#step(step)) return
     }
-    this.cancelTimer = clock.after(SLICE_MS, () => guard(() => this.start()))
+    this.#cancelTimer = clock.after(SLICE_MS, () => guard(() => this.start()))
   }
 
   /** Gives up. */
   stop(): void {
-    this.cancelTimer?.()
+    this.#cancelTimer?.()
   }
 }

@@ -1,6 +1,5 @@
-import { CodecError, LockState } from '@leasehold/core'
+import { assert, CodecError, LockState } from '@leasehold/core'
 import type { Index, SnapshotMeta } from '@leasehold/raft'
-import { assert } from '../assert.js'
 import { type ClusterMeta, decodeMeta, encodeMeta } from '../cluster-meta.js'
 import type { Logger } from '../platform.js'
 import type { SnapshotToSave } from './snapshot-store.js'
@@ -39,47 +38,49 @@ export interface SnapshotManagerOptions extends SliceOptions {
  * one of the leader is read in slices, and then written too. While an own one is only being made, a leader's takes its place.
  */
 export class SnapshotManager {
-  private request: ExportRequest | undefined
-  private reading: SlicedWork | undefined
-  private isSaving = false
-  private lastIndex: number
-  private pendingReceive: (() => void) | undefined
+  readonly #options: SnapshotManagerOptions
+  #request: ExportRequest | undefined
+  #reading: SlicedWork | undefined
+  #isSaving = false
+  #lastIndex: number
+  #pendingReceive: (() => void) | undefined
 
-  constructor(private readonly options: SnapshotManagerOptions) {
-    this.lastIndex = options.storage.snapshot.index
+  constructor(options: SnapshotManagerOptions) {
+    this.#options = options
+    this.#lastIndex = options.storage.snapshot.index
   }
 
   /** A snapshot is being written. One that is being made or read need not be waited for: {@link SnapshotManager.halt} drops it. */
   get isBusy(): boolean {
-    return this.isSaving
+    return this.#isSaving
   }
 
   /** Takes a snapshot if the log since the last one exceeds `bytesMax`, or the last one's size. */
   maybeTake(bytesMax: number): void {
-    const { storage, applier } = this.options
+    const { storage, applier } = this.#options
     if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take()
   }
 
   /** Takes a snapshot now, if there is anything new and none is under way: a member that begins needs one. */
   take(): void {
-    const { storage, applier, exporter } = this.options
-    if (this.request || this.reading || this.isSaving || applier.index <= this.lastIndex) return
+    const { storage, applier, exporter } = this.#options
+    if (this.#request || this.#reading || this.#isSaving || applier.index <= this.#lastIndex) return
     const bytes = applier.bytesSinceSnapshot
-    this.request = {
+    this.#request = {
       exported: ({ index, term, meta, state }) => {
-        this.request = undefined
-        this.save({ index, term, meta: encodeMeta(meta), state }, (full) => {
+        this.#request = undefined
+        this.#save({ index, term, meta: encodeMeta(meta), state }, (full) => {
           // Only now: one that makes way for another, which may fail, must not put off the next.
           applier.bytesSinceSnapshot -= bytes
-          if (full) return this.options.log.warn('no room for a snapshot', { index })
-          this.options.saved(
+          if (full) return this.#options.log.warn('no room for a snapshot', { index })
+          this.#options.saved(
             { index, term, configuration: meta.configuration },
             Math.min(storage.snapshots.compactableIndex, index),
           )
         })
       },
     }
-    exporter.request(this.request)
+    exporter.request(this.#request)
   }
 
   /**
@@ -87,43 +88,43 @@ export class SnapshotManager {
    * call: a snapshot on the disk that the log does not cover would keep every later one of its index from being taken in.
    */
   receiveSnapshot(received: ReceivedSnapshot, then: (outcome: ReceiveOutcome) => void): void {
-    if (this.isSaving) {
-      this.pendingReceive = () => this.receiveSnapshot(received, then)
+    if (this.#isSaving) {
+      this.#pendingReceive = () => this.receiveSnapshot(received, then)
       return
     }
-    if (this.isCovered(received)) return then('known')
+    if (this.#isCovered(received)) return then('known')
     this.halt()
     // Read before it is written: what cannot be read must not become the newest snapshot.
-    this.read(received, (installable) => {
+    this.#read(received, (installable) => {
       if (!installable) return then('failed')
-      if (this.isCovered(received)) return then('known')
+      if (this.#isCovered(received)) return then('known')
       const { index, term, meta, state, checksum } = received
       const pieces = { pieces: [state], bytes: state.length, checksum }
-      this.save({ index, term, meta, state: pieces }, (full) => then(full ? 'failed' : installable))
+      this.#save({ index, term, meta, state: pieces }, (full) => then(full ? 'failed' : installable))
     })
   }
 
   /** Whether the log has what is in a snapshot. It may have come to that while the snapshot waited for its turn. */
-  private isCovered({ index }: ReceivedSnapshot): boolean {
-    const committed = this.options.committed()
+  #isCovered({ index }: ReceivedSnapshot): boolean {
+    const committed = this.#options.committed()
     assert(
-      this.lastIndex <= committed,
-      () => `snapshot ${this.lastIndex} is durable, but only ${committed} is committed`,
+      this.#lastIndex <= committed,
+      () => `snapshot ${this.#lastIndex} is durable, but only ${committed} is committed`,
     )
     return index <= committed
   }
 
   /** Drops the snapshot that is being made or read. */
   halt(): void {
-    if (this.request) this.options.exporter.cancel(this.request)
-    this.request = undefined
-    this.reading?.stop()
-    this.reading = undefined
+    if (this.#request) this.#options.exporter.cancel(this.#request)
+    this.#request = undefined
+    this.#reading?.stop()
+    this.#reading = undefined
   }
 
-  private read(received: ReceivedSnapshot, then: (installable: Installable | undefined) => void): void {
+  #read(received: ReceivedSnapshot, then: (installable: Installable | undefined) => void): void {
     const restoring = LockState.beginRestore(received.state)
-    this.reading = new SlicedWork(this.options, (bytes) => {
+    this.#reading = new SlicedWork(this.#options, (bytes) => {
       let installable: Installable | undefined
       try {
         const state = restoring.step(bytes)
@@ -132,26 +133,26 @@ export class SnapshotManager {
       } catch (error) {
         if (!(error instanceof CodecError)) throw error
         const { index, from } = received
-        this.options.log.error('a snapshot of the leader cannot be read', { index, from, why: error.message })
+        this.#options.log.error('a snapshot of the leader cannot be read', { index, from, why: error.message })
       }
-      this.reading = undefined
+      this.#reading = undefined
       then(installable)
       return true
     })
-    this.reading.start()
+    this.#reading.start()
   }
 
-  private save(snapshot: SnapshotToSave, then: (full: boolean) => void): void {
-    const { storage, guard } = this.options
-    this.isSaving = true
+  #save(snapshot: SnapshotToSave, then: (full: boolean) => void): void {
+    const { storage, guard } = this.#options
+    this.#isSaving = true
     storage.snapshots.save(snapshot, (error) => {
       guard(() => {
-        this.isSaving = false
+        this.#isSaving = false
         if (storage.snapshots.failure) throw storage.snapshots.failure
-        if (!error) this.lastIndex = snapshot.index
+        if (!error) this.#lastIndex = snapshot.index
         then(error !== undefined)
-        const { pendingReceive } = this
-        this.pendingReceive = undefined
+        const pendingReceive = this.#pendingReceive
+        this.#pendingReceive = undefined
         pendingReceive?.()
       })
     })

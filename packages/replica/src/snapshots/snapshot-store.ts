@@ -1,6 +1,5 @@
-import { crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/core'
+import { assert, crc32, joinedCrc32, Reader, StorageError, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
-import { assert } from '../assert.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { DamagedError, damaged, FolderLostError, otherFormat, writeFailed } from '../storage/storage-errors.js'
 
@@ -55,6 +54,8 @@ export interface SnapshotStoreOptions {
  * does not keep the log from being cut. One `save` at a time.
  */
 export class SnapshotStore {
+  readonly #disk: Disk
+  readonly #options: SnapshotStoreOptions
   /** The newest whole snapshot at the start. */
   readonly loaded: Snapshot | undefined
   /** Why a newer file than `loaded` was passed over; the log must reach back to `loaded` then. */
@@ -62,19 +63,18 @@ export class SnapshotStore {
   failure: StorageError | undefined
   isFull = false
 
-  private readonly kept: Kept[]
-  private reserve: { readonly name: string; readonly size: number } | undefined
-  private isMakingReserve = false
-  private isSaving = false
-  private isClosed = false
-  private nextReserve = 1
-  private newestBytes = 0
+  readonly #kept: Kept[]
+  #reserve: { readonly name: string; readonly size: number } | undefined
+  #isMakingReserve = false
+  #isSaving = false
+  #isClosed = false
+  #nextReserve = 1
+  #newestBytes = 0
 
   /** Reads the newest whole snapshot, and deletes what an interrupted save left. */
-  constructor(
-    private readonly disk: Disk,
-    private readonly options: SnapshotStoreOptions,
-  ) {
+  constructor(disk: Disk, options: SnapshotStoreOptions) {
+    this.#disk = disk
+    this.#options = options
     const names = disk.list()
     for (const name of names) if (name.endsWith('.tmp')) disk.remove(name)
     const found = names.flatMap((name) => parseName(name) ?? []).sort((a, b) => b.index - a.index)
@@ -82,25 +82,25 @@ export class SnapshotStore {
     for (const one of found) {
       if (whole.length === KEPT) disk.remove(one.name)
       else {
-        const snapshot = this.read(one.name)
+        const snapshot = this.#read(one.name)
         if (!snapshot) continue
         this.loaded ??= snapshot
         whole.push(one)
       }
     }
     if (!this.loaded && this.skipped) throw this.skipped
-    this.kept = whole.reverse()
-    this.newestBytes = this.loaded ? fileBytes(this.loaded) : 0
-    this.adoptReserve(names)
+    this.#kept = whole.reverse()
+    this.#newestBytes = this.loaded ? fileBytes(this.loaded) : 0
+    this.#adoptReserve(names)
   }
 
   /**
    * A snapshot that is whole. The older one is read as well: a damaged one cannot stand in for the newest, and must not keep a
    * whole one from being kept.
    */
-  private read(name: string): Snapshot | undefined {
+  #read(name: string): Snapshot | undefined {
     try {
-      return readSnapshot(this.disk, name)
+      return readSnapshot(this.#disk, name)
     } catch (error) {
       if (this.loaded) return undefined
       // One of another format is not damaged: what is in it must not be passed over.
@@ -112,45 +112,45 @@ export class SnapshotStore {
 
   /** Up to here the log may be cut: the older of the two snapshots can still stand in for a damaged newer one. */
   get compactableIndex(): Index {
-    return this.kept.length < KEPT ? 0 : (this.kept[0] as Kept).index
+    return this.#kept.length < KEPT ? 0 : (this.#kept[0] as Kept).index
   }
 
   /** Nothing is under way; after `close`, nothing will be. */
   get isIdle(): boolean {
-    return !this.isMakingReserve && !this.isSaving
+    return !this.#isMakingReserve && !this.#isSaving
   }
 
   /** Size of the newest. */
   get lastBytes(): number {
-    return this.newestBytes
+    return this.#newestBytes
   }
 
   /** Makes the missing reserve. Harmless to call at any time. */
   prepare(): void {
-    const size = Math.max(this.options.reserveBytes, Math.ceil(this.newestBytes * RESERVE_GROWTH))
+    const size = Math.max(this.#options.reserveBytes, Math.ceil(this.#newestBytes * RESERVE_GROWTH))
     if (
-      this.isMakingReserve ||
-      this.isClosed ||
+      this.#isMakingReserve ||
+      this.#isClosed ||
       this.failure ||
-      (this.reserve && this.reserve.size >= this.newestBytes)
+      (this.#reserve && this.#reserve.size >= this.#newestBytes)
     )
       return
-    this.isMakingReserve = true
-    const name = `reserve-${this.nextReserve++}`
-    this.disk.create(`${name}.tmp`, size, (error, file) => {
-      this.isMakingReserve = false
+    this.#isMakingReserve = true
+    const name = `reserve-${this.#nextReserve++}`
+    this.#disk.create(`${name}.tmp`, size, (error, file) => {
+      this.#isMakingReserve = false
       file?.close()
-      if (this.isClosed) return this.options.changed()
+      if (this.#isClosed) return this.#options.changed()
       this.isFull = error instanceof DiskFullError
-      if (error && !this.isFull) this.fail(name, error)
+      if (error && !this.isFull) this.#fail(name, error)
       if (!error) {
-        this.guard(name, () => {
-          this.disk.rename(`${name}.tmp`, name)
-          if (this.reserve) this.disk.remove(this.reserve.name)
-          this.reserve = { name, size }
+        this.#guard(name, () => {
+          this.#disk.rename(`${name}.tmp`, name)
+          if (this.#reserve) this.#disk.remove(this.#reserve.name)
+          this.#reserve = { name, size }
         })
       }
-      this.options.changed()
+      this.#options.changed()
     })
   }
 
@@ -163,55 +163,55 @@ export class SnapshotStore {
     done: (error: Error | undefined) => void,
     options: { readonly reserve: boolean } = { reserve: true },
   ): void {
-    assert(!this.isSaving, 'a second snapshot while one is being written')
-    assert(snapshot.index > (this.kept.at(-1)?.index ?? -1), () => `snapshot ${snapshot.index} is not newer`)
-    this.isSaving = true
+    assert(!this.#isSaving, 'a second snapshot while one is being written')
+    assert(snapshot.index > (this.#kept.at(-1)?.index ?? -1), () => `snapshot ${snapshot.index} is not newer`)
+    this.#isSaving = true
     const end = (error: Error | undefined): void => {
-      this.isSaving = false
+      this.#isSaving = false
       if (!error && options.reserve) this.prepare()
       done(error)
     }
-    this.checkFolder(end, () => this.place(snapshot, end))
+    this.#checkFolder(end, () => this.#place(snapshot, end))
   }
 
   /** What is at the path now may be the folder of another member, in which nothing may be replaced or deleted. */
-  private checkFolder(end: (error: Error | undefined) => void, then: () => void): void {
-    if (this.disk.check === undefined) return then()
-    this.disk.check(undefined, (state) => {
+  #checkFolder(end: (error: Error | undefined) => void, then: () => void): void {
+    if (this.#disk.check === undefined) return then()
+    this.#disk.check(undefined, (state) => {
       if (state.kind === 'lost') this.failure ??= new FolderLostError(state)
       if (this.failure) end(this.failure)
-      else if (this.isClosed) end(writeFailed(this.disk.path, 'the member has stopped'))
+      else if (this.#isClosed) end(writeFailed(this.#disk.path, 'the member has stopped'))
       else then()
     })
   }
 
-  private place(snapshot: SnapshotToSave, end: (error: Error | undefined) => void): void {
+  #place(snapshot: SnapshotToSave, end: (error: Error | undefined) => void): void {
     const bytes = fileBytes(snapshot)
-    if (this.reserve && this.reserve.size >= bytes) {
-      const { name } = this.reserve
-      this.reserve = undefined
+    if (this.#reserve && this.#reserve.size >= bytes) {
+      const { name } = this.#reserve
+      this.#reserve = undefined
       let file: DiskFile
       try {
-        file = this.disk.open(name)
+        file = this.#disk.open(name)
       } catch (error) {
-        this.fail(name, error)
-        return this.write(undefined, name, snapshot, end)
+        this.#fail(name, error)
+        return this.#write(undefined, name, snapshot, end)
       }
-      return this.write(file, name, snapshot, end)
+      return this.#write(file, name, snapshot, end)
     }
     const name = `${nameOf(snapshot)}.tmp`
-    this.disk.create(name, bytes, (error, file) => {
-      if (error && !(error instanceof DiskFullError)) this.fail(name, error)
+    this.#disk.create(name, bytes, (error, file) => {
+      if (error && !(error instanceof DiskFullError)) this.#fail(name, error)
       if (error instanceof DiskFullError) end(error)
-      else this.write(file, name, snapshot, end)
+      else this.#write(file, name, snapshot, end)
     })
   }
 
   close(): void {
-    this.isClosed = true
+    this.#isClosed = true
   }
 
-  private write(
+  #write(
     file: DiskFile | undefined,
     name: string,
     snapshot: SnapshotToSave,
@@ -221,44 +221,44 @@ export class SnapshotStore {
     file.write(0, encode(snapshot), true, (error) => {
       file.close()
       if (error) {
-        this.fail(name, error)
+        this.#fail(name, error)
         return end(this.failure)
       }
-      this.checkFolder(end, () => {
-        this.guard(name, () => this.publish(name, snapshot))
+      this.#checkFolder(end, () => {
+        this.#guard(name, () => this.#publish(name, snapshot))
         end(this.failure)
       })
     })
   }
 
-  private publish(from: string, snapshot: SnapshotToSave): void {
+  #publish(from: string, snapshot: SnapshotToSave): void {
     const name = nameOf(snapshot)
-    this.disk.rename(from, name)
-    this.disk.syncFolder()
-    this.kept.push({ name, index: snapshot.index })
-    this.newestBytes = fileBytes(snapshot)
-    while (this.kept.length > KEPT) this.disk.remove((this.kept.shift() as Kept).name)
+    this.#disk.rename(from, name)
+    this.#disk.syncFolder()
+    this.#kept.push({ name, index: snapshot.index })
+    this.#newestBytes = fileBytes(snapshot)
+    while (this.#kept.length > KEPT) this.#disk.remove((this.#kept.shift() as Kept).name)
   }
 
-  private guard(name: string, action: () => void): void {
+  #guard(name: string, action: () => void): void {
     try {
       action()
     } catch (error) {
-      this.fail(name, error)
+      this.#fail(name, error)
     }
   }
 
-  private fail(name: string, error: unknown): void {
-    this.failure ??= writeFailed(`${this.disk.path}/${name}`, error)
+  #fail(name: string, error: unknown): void {
+    this.failure ??= writeFailed(`${this.#disk.path}/${name}`, error)
   }
 
-  private adoptReserve(names: readonly string[]): void {
+  #adoptReserve(names: readonly string[]): void {
     for (const name of names) {
       const match = RESERVE.exec(name)
       if (!match) continue
-      this.nextReserve = Math.max(this.nextReserve, Number(match[1]) + 1)
-      if (this.reserve) this.disk.remove(name)
-      else this.reserve = { name, size: this.disk.size(name) }
+      this.#nextReserve = Math.max(this.#nextReserve, Number(match[1]) + 1)
+      if (this.#reserve) this.#disk.remove(name)
+      else this.#reserve = { name, size: this.#disk.size(name) }
     }
   }
 }

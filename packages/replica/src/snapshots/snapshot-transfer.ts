@@ -1,5 +1,6 @@
-import { crc32, joinedCrc32, type Reader, type Writer } from '@leasehold/core'
+import { crc32, joinedCrc32 } from '@leasehold/core'
 import type { Index, NodeId, Term } from '@leasehold/raft'
+import type { Chunk, ChunkAck } from '../wire/snapshot-chunks.js'
 import type { StatePieces } from './snapshot-store.js'
 
 export const CHUNK_BYTES = 256 * 1024
@@ -19,136 +20,83 @@ export interface TransferContent {
   readonly state: StatePieces
 }
 
-/** One piece of a snapshot. Pieces of different transfers are never put together: `transfer` is new each time. */
-export interface Chunk {
-  readonly transfer: number
-  /** The leader's term. */
-  readonly leaderTerm: Term
-  readonly index: Index
-  readonly term: Term
-  readonly metaBytes: number
-  readonly total: number
-  readonly checksum: number
-  readonly offset: number
-  readonly data: Uint8Array
-}
-
-export interface ChunkAck {
-  readonly transfer: number
-  /** Where the receiver goes on. */
-  readonly offset: number
-  readonly result: 'more' | 'done' | 'failed'
-}
-
-const RESULTS = ['more', 'done', 'failed'] as const
-
-export function writeChunk(writer: Writer, chunk: Chunk): void {
-  const { transfer, leaderTerm, index, term, metaBytes, total, offset } = chunk
-  for (const field of [transfer, leaderTerm, index, term, metaBytes, total, offset]) writer.varuint(field)
-  writer.u32(chunk.checksum)
-  writer.bytes(chunk.data)
-}
-
-export function readChunk(reader: Reader): Chunk {
-  const next = (): number => reader.varuint()
-  const [transfer, leaderTerm, index, term, metaBytes, total, offset] = [
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-    next(),
-  ]
-  const checksum = reader.u32()
-  const data = reader.bytes()
-  reader.finish()
-  return { transfer, leaderTerm, index, term, metaBytes, total, checksum, offset, data }
-}
-
-export function writeChunkAck(writer: Writer, ack: ChunkAck): void {
-  writer.varuint(ack.transfer)
-  writer.varuint(ack.offset)
-  writer.u8(RESULTS.indexOf(ack.result))
-}
-
-export function readChunkAck(reader: Reader): ChunkAck {
-  const transfer = reader.varuint()
-  const offset = reader.varuint()
-  const result = RESULTS[reader.choice(RESULTS.length - 1, 'a result')] as ChunkAck['result']
-  reader.finish()
-  return { transfer, offset, result }
-}
-
 /** Sends one snapshot to one peer, a window of chunks at a time. */
 export class SnapshotSender {
-  private readonly pieces: readonly Uint8Array[]
-  private readonly total: number
-  private readonly checksum: number
-  private acknowledged = 0
-  private sent = 0
-  private quietTicks = 0
-  private sinceSent = 0
+  readonly #transfer: number
+  readonly #leaderTerm: Term
+  readonly #content: TransferContent
+  readonly #send: (chunk: Chunk) => void
+  readonly #pieces: readonly Uint8Array[]
+  readonly #total: number
+  readonly #checksum: number
+  #acknowledged = 0
+  #sent = 0
+  #quietTicks = 0
+  #sinceSent = 0
 
   constructor(
     readonly to: NodeId,
-    private readonly transfer: number,
-    private readonly leaderTerm: Term,
-    private readonly content: TransferContent,
-    private readonly send: (chunk: Chunk) => void,
+    transfer: number,
+    leaderTerm: Term,
+    content: TransferContent,
+    send: (chunk: Chunk) => void,
   ) {
+    this.#transfer = transfer
+    this.#leaderTerm = leaderTerm
+    this.#content = content
+    this.#send = send
     const { meta, state } = content
-    this.pieces = [meta, ...state.pieces]
-    this.total = meta.length + state.bytes
-    this.checksum = joinedCrc32(crc32(meta), state.checksum, state.bytes)
-    this.fill()
+    this.#pieces = [meta, ...state.pieces]
+    this.#total = meta.length + state.bytes
+    this.#checksum = joinedCrc32(crc32(meta), state.checksum, state.bytes)
+    this.#fill()
   }
 
   /** The outcome, once there is one. An answer to another transfer is ignored. */
   acknowledge(ack: ChunkAck): 'done' | 'failed' | undefined {
-    if (ack.transfer !== this.transfer) return undefined
+    if (ack.transfer !== this.#transfer) return undefined
     if (ack.result !== 'more') return ack.result
-    this.quietTicks = 0
-    this.sinceSent = 0
+    this.#quietTicks = 0
+    this.#sinceSent = 0
     // The receiver leads: it may have lost chunks, and goes on where it stands.
-    if (ack.offset > this.acknowledged) this.acknowledged = Math.min(ack.offset, this.total)
-    this.sent = Math.max(this.sent, this.acknowledged)
-    this.fill()
+    if (ack.offset > this.#acknowledged) this.#acknowledged = Math.min(ack.offset, this.#total)
+    this.#sent = Math.max(this.#sent, this.#acknowledged)
+    this.#fill()
     return undefined
   }
 
   tick(): 'failed' | undefined {
-    this.quietTicks++
-    this.sinceSent++
-    if (this.quietTicks >= FAIL_TICKS) return 'failed'
-    if (this.sinceSent >= RESEND_TICKS) {
-      this.sent = this.acknowledged
-      this.fill()
+    this.#quietTicks++
+    this.#sinceSent++
+    if (this.#quietTicks >= FAIL_TICKS) return 'failed'
+    if (this.#sinceSent >= RESEND_TICKS) {
+      this.#sent = this.#acknowledged
+      this.#fill()
       // The receiver has everything, or its answer was lost: one chunk asks it again.
-      if (this.acknowledged === this.total) this.sendChunk(Math.max(0, this.total - CHUNK_BYTES))
+      if (this.#acknowledged === this.#total) this.#sendChunk(Math.max(0, this.#total - CHUNK_BYTES))
     }
     return undefined
   }
 
-  private fill(): void {
-    while (this.sent < this.total && this.sent < this.acknowledged + CHUNK_BYTES * CHUNKS_AHEAD_MAX) {
-      this.sent = this.sendChunk(this.sent)
+  #fill(): void {
+    while (this.#sent < this.#total && this.#sent < this.#acknowledged + CHUNK_BYTES * CHUNKS_AHEAD_MAX) {
+      this.#sent = this.#sendChunk(this.#sent)
     }
   }
 
-  private sendChunk(offset: number): number {
-    const end = Math.min(offset + CHUNK_BYTES, this.total)
-    this.sinceSent = 0
-    this.send({
-      transfer: this.transfer,
-      leaderTerm: this.leaderTerm,
-      index: this.content.index,
-      term: this.content.term,
-      metaBytes: this.content.meta.length,
-      total: this.total,
-      checksum: this.checksum,
+  #sendChunk(offset: number): number {
+    const end = Math.min(offset + CHUNK_BYTES, this.#total)
+    this.#sinceSent = 0
+    this.#send({
+      transfer: this.#transfer,
+      leaderTerm: this.#leaderTerm,
+      index: this.#content.index,
+      term: this.#content.term,
+      metaBytes: this.#content.meta.length,
+      total: this.#total,
+      checksum: this.#checksum,
       offset,
-      data: slicePieces(this.pieces, offset, end),
+      data: slicePieces(this.#pieces, offset, end),
     })
     return end
   }
@@ -180,22 +128,27 @@ export interface ReceivedSnapshot extends Omit<TransferContent, 'state'> {
 
 /** Puts the chunks of one transfer together. A chunk of another transfer begins anew, unless it is older. */
 export class SnapshotReceiver {
-  private from: NodeId = 0
-  private transfer = 0
-  private leaderTerm: Term = 0
-  private parts: Uint8Array[] = []
-  private length = 0
+  #from: NodeId = 0
+  #transfer = 0
+  #leaderTerm: Term = 0
+  #parts: Uint8Array[] = []
+  #length = 0
   /** Of what has arrived: one part at a time, so that the last one does not take long. */
-  private checksum = 0
-  private finished: ChunkAck | undefined
-  private quietTicks = 0
+  #checksum = 0
+  #finished: ChunkAck | undefined
+  #quietTicks = 0
+
+  /** Chunks of an unfinished transfer that are in memory. */
+  get bufferedChunks(): number {
+    return this.#parts.length
+  }
 
   /** Drops a transfer that is no longer sent: its sender gave up before, or is gone. */
   tick(): void {
-    if (this.parts.length === 0 || ++this.quietTicks < FAIL_TICKS) return
-    this.parts = []
-    this.from = 0
-    this.transfer = 0
+    if (this.#parts.length === 0 || ++this.#quietTicks < FAIL_TICKS) return
+    this.#parts = []
+    this.#from = 0
+    this.#transfer = 0
   }
 
   /** What to answer, and the snapshot when this chunk completes it. `busy`: an earlier one is still being taken in. */
@@ -205,56 +158,56 @@ export class SnapshotReceiver {
     busy: boolean,
   ): { readonly ack: ChunkAck | undefined; readonly received?: ReceivedSnapshot } {
     const { transfer, offset, data, total } = chunk
-    const same = from === this.from && transfer === this.transfer
-    this.quietTicks = 0
+    const same = from === this.#from && transfer === this.#transfer
+    this.#quietTicks = 0
     if (!same) {
-      if (busy || chunk.leaderTerm < this.leaderTerm || offset !== 0) return { ack: undefined }
+      if (busy || chunk.leaderTerm < this.#leaderTerm || offset !== 0) return { ack: undefined }
       if (total > TRANSFER_BYTES_MAX) return { ack: { transfer, offset: 0, result: 'failed' } }
-      this.begin(from, chunk)
+      this.#begin(from, chunk)
     }
-    if (this.finished) return { ack: this.finished }
-    if (offset === this.length && this.length < total) {
-      this.parts.push(data)
-      this.length += data.length
-      this.checksum = crc32(data, this.checksum)
-      if (this.length === total) return this.complete(from, chunk)
+    if (this.#finished) return { ack: this.#finished }
+    if (offset === this.#length && this.#length < total) {
+      this.#parts.push(data)
+      this.#length += data.length
+      this.#checksum = crc32(data, this.#checksum)
+      if (this.#length === total) return this.#complete(from, chunk)
     }
-    return { ack: { transfer, offset: this.length, result: 'more' } }
+    return { ack: { transfer, offset: this.#length, result: 'more' } }
   }
 
   /** What came last was taken in, or could not be: later chunks of it are answered so. */
   finish(transfer: number, result: 'done' | 'failed'): ChunkAck {
     const ack = { transfer, offset: 0, result }
-    if (transfer === this.transfer) this.finished = ack
+    if (transfer === this.#transfer) this.#finished = ack
     return ack
   }
 
-  private begin(from: NodeId, chunk: Chunk): void {
-    this.from = from
-    this.transfer = chunk.transfer
-    this.leaderTerm = chunk.leaderTerm
-    this.parts = []
-    this.length = 0
-    this.checksum = 0
-    this.finished = undefined
+  #begin(from: NodeId, chunk: Chunk): void {
+    this.#from = from
+    this.#transfer = chunk.transfer
+    this.#leaderTerm = chunk.leaderTerm
+    this.#parts = []
+    this.#length = 0
+    this.#checksum = 0
+    this.#finished = undefined
   }
 
-  private complete(from: NodeId, chunk: Chunk): { readonly ack: ChunkAck; readonly received?: ReceivedSnapshot } {
-    const bytes = new Uint8Array(this.length)
+  #complete(from: NodeId, chunk: Chunk): { readonly ack: ChunkAck; readonly received?: ReceivedSnapshot } {
+    const bytes = new Uint8Array(this.#length)
     let at = 0
-    for (const part of this.parts) {
+    for (const part of this.#parts) {
       bytes.set(part, at)
       at += part.length
     }
-    this.parts = []
+    this.#parts = []
     const { transfer, leaderTerm, index, term, metaBytes } = chunk
-    if (this.checksum !== chunk.checksum || metaBytes > bytes.length) return { ack: this.finish(transfer, 'failed') }
+    if (this.#checksum !== chunk.checksum || metaBytes > bytes.length) return { ack: this.finish(transfer, 'failed') }
     const meta = bytes.slice(0, metaBytes)
     const state = bytes.subarray(metaBytes)
     // Joining two checksums adds the second one to the first, moved on: doing so with that of all leaves the second.
-    const checksum = joinedCrc32(crc32(meta), this.checksum, state.length)
+    const checksum = joinedCrc32(crc32(meta), this.#checksum, state.length)
     return {
-      ack: { transfer, offset: this.length, result: 'more' },
+      ack: { transfer, offset: this.#length, result: 'more' },
       received: { index, term, meta, state, checksum, from, transfer, leaderTerm },
     }
   }

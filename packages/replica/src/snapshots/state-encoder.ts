@@ -9,38 +9,37 @@ export interface StateEncoderOptions extends SliceOptions {
 
 /** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
 export class StateEncoder {
-  private readonly view: SnapshotWriter
-  private readonly work: SlicedWork
-  private readonly pieces: Uint8Array[] = []
-  private bytes = 0
-  private checksum = 0
+  readonly #options: StateEncoderOptions
+  readonly #view: SnapshotWriter
+  readonly #work: SlicedWork
+  readonly #pieces: Uint8Array[] = []
+  #bytes = 0
+  #checksum = 0
 
-  constructor(
-    state: LockState,
-    private readonly options: StateEncoderOptions,
-  ) {
-    this.view = state.beginSnapshot()
-    this.work = new SlicedWork(options, (work) => this.step(work))
+  constructor(state: LockState, options: StateEncoderOptions) {
+    this.#options = options
+    this.#view = state.beginSnapshot()
+    this.#work = new SlicedWork(options, (work) => this.#step(work))
   }
 
   start(): void {
-    this.work.start()
+    this.#work.start()
   }
 
   /** Gives up. */
   cancel(): void {
-    this.work.stop()
-    this.view.close()
+    this.#work.stop()
+    this.#view.close()
   }
 
-  private step(work: number): boolean {
-    const complete = this.view.step(work)
-    for (const piece of this.view.take()) {
-      this.pieces.push(piece)
-      this.checksum = crc32(piece, this.checksum)
-      this.bytes += piece.length
+  #step(work: number): boolean {
+    const complete = this.#view.step(work)
+    for (const piece of this.#view.take()) {
+      this.#pieces.push(piece)
+      this.#checksum = crc32(piece, this.#checksum)
+      this.#bytes += piece.length
     }
-    if (complete) this.options.done({ pieces: this.pieces, bytes: this.bytes, checksum: this.checksum })
+    if (complete) this.#options.done({ pieces: this.#pieces, bytes: this.#bytes, checksum: this.#checksum })
     return complete
   }
 }

@@ -36,50 +36,53 @@ export interface StateExporterOptions extends SliceOptions {
  * that of his request. Wishes are as many as their callers allow: one for the own snapshot, one per peer, and some backups.
  */
 export class StateExporter {
-  private waiting: ExportRequest[] = []
-  private current: { readonly requests: ExportRequest[]; readonly encoder: StateEncoder } | undefined
+  readonly #options: StateExporterOptions
+  #waiting: ExportRequest[] = []
+  #current: { readonly requests: ExportRequest[]; readonly encoder: StateEncoder } | undefined
 
-  constructor(private readonly options: StateExporterOptions) {}
+  constructor(options: StateExporterOptions) {
+    this.#options = options
+  }
 
   request(request: ExportRequest): void {
-    this.waiting.push(request)
-    if (!this.current) this.startNext()
+    this.#waiting.push(request)
+    if (!this.#current) this.#startNext()
   }
 
   /** Takes a request back. What nobody wants any more is not finished. */
   cancel(request: ExportRequest): void {
-    this.waiting = this.waiting.filter((one) => one !== request)
-    const { current } = this
+    this.#waiting = this.#waiting.filter((one) => one !== request)
+    const current = this.#current
     const at = current?.requests.indexOf(request) ?? -1
     if (!current || at < 0) return
     current.requests.splice(at, 1)
     if (current.requests.length > 0) return
     current.encoder.cancel()
-    this.startNext()
+    this.#startNext()
   }
 
   halt(): void {
-    const requests = [...(this.current?.requests ?? []), ...this.waiting]
-    this.current?.encoder.cancel()
-    this.current = undefined
-    this.waiting = []
+    const requests = [...(this.#current?.requests ?? []), ...this.#waiting]
+    this.#current?.encoder.cancel()
+    this.#current = undefined
+    this.#waiting = []
     for (const { halted } of requests) halted?.()
   }
 
-  private startNext(): void {
-    this.current = undefined
-    if (this.waiting.length === 0) return
-    const { applier, meta, clock, sliceBytes, guard } = this.options
+  #startNext(): void {
+    this.#current = undefined
+    if (this.#waiting.length === 0) return
+    const { applier, meta, clock, sliceBytes, guard } = this.#options
     const { state, index, term } = applier
     const facts = { index, term, epoch: state.epoch, meta: meta(), hash: state.hash() }
-    const requests = this.waiting
-    this.waiting = []
+    const requests = this.#waiting
+    this.#waiting = []
     const done = (pieces: StatePieces): void => {
-      this.startNext()
+      this.#startNext()
       for (const { exported } of requests) exported({ ...facts, state: pieces })
     }
     const encoder = new StateEncoder(state, { clock, sliceBytes, guard, done })
-    this.current = { requests: requests, encoder: encoder }
+    this.#current = { requests: requests, encoder: encoder }
     encoder.start()
   }
 }

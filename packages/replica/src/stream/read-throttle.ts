@@ -16,6 +16,8 @@ interface Later {
  * neither pile up in memory nor keep other clients waiting. A read that was put off sees a later state, which is as fresh.
  */
 export class ReadThrottle {
+  readonly #room: number
+  readonly #backlog: (() => number) | undefined
   #later: Later[] = []
   #given = 0
 
@@ -23,10 +25,10 @@ export class ReadThrottle {
    * @param room most bytes that are answered in one turn and wait for the client, by estimate
    * @param backlog what the transport has not sent yet; without it reads are never put off
    */
-  constructor(
-    private readonly room: number,
-    private readonly backlog: (() => number) | undefined,
-  ) {}
+  constructor(room: number, backlog: (() => number) | undefined) {
+    this.#room = room
+    this.#backlog = backlog
+  }
 
   /** Reads that were put off. */
   get waiting(): number {
@@ -65,7 +67,7 @@ export class ReadThrottle {
   }
 
   get #crowded(): boolean {
-    return this.backlog !== undefined && this.#given + this.backlog() > this.room
+    return this.#backlog !== undefined && this.#given + this.#backlog() > this.#room
   }
 }
 

@@ -19,13 +19,29 @@ import {
   STREAM_VERSION,
   type WatchMessage,
 } from '@leasehold/core'
-import type { ReadView } from '../member.js'
-import type { StreamHub } from './stream-hub.js'
-import { refusal, type StreamPeer } from './stream-options.js'
+import type { Member, ReadView } from '../member.js'
+import { refusal, type StreamLimits, type StreamPeer, type StreamViews } from './stream-options.js'
 import { ReadThrottle } from './read-throttle.js'
 import { eventsFor, narrowed, pastEvents, type Watch } from './watches.js'
 
 type Later = Exclude<ClientMessage, Hello>
+
+/** What a stream needs from the hub that opened it. */
+export interface StreamOwner<State> {
+  readonly member: Member<State>
+  readonly views: StreamViews<State>
+  /** Whether sessions opened here live in the service's own process. */
+  readonly local: boolean
+  readonly limits: StreamLimits
+  readonly urls: () => readonly string[]
+  /** Binds a session to the stream whose client has shown the session's secret last. */
+  bound(session: SessionId, stream: ServiceStream<State>): void
+  /** The stream has opened its first watch or closed its last. */
+  watchingChanged(stream: ServiceStream<State>): void
+  /** The stream has messages to flush. */
+  dirty(stream: ServiceStream<State>): void
+  closed(stream: ServiceStream<State>): void
+}
 
 /**
  * The service's side of one connection.
@@ -37,7 +53,7 @@ type Later = Exclude<ClientMessage, Hello>
  * attached with its secret.
  */
 export class ServiceStream<State> {
-  readonly #hub: StreamHub<State>
+  readonly #hub: StreamOwner<State>
   readonly #peer: StreamPeer
   readonly #sessions = new Set<SessionId>()
   readonly #watches = new Map<number, Watch>()
@@ -49,8 +65,8 @@ export class ServiceStream<State> {
   /** The hub's own mark: to be flushed at the end of the burst. */
   marked = false
 
-  /** Made by {@link StreamHub.open}. */
-  constructor(hub: StreamHub<State>, peer: StreamPeer) {
+  /** Made by `StreamHub.open`. */
+  constructor(hub: StreamOwner<State>, peer: StreamPeer) {
     this.#hub = hub
     this.#peer = peer
     this.#reads = new ReadThrottle(hub.limits.unsentBytes, peer.backlog && (() => peer.backlog?.() ?? 0))

@@ -7,7 +7,7 @@ import {
   type StreamPeer,
   type StreamViews,
 } from './stream-options.js'
-import { ServiceStream } from './service-stream.js'
+import { ServiceStream, type StreamOwner } from './service-stream.js'
 
 /**
  * All streams of one member: knows which session is bound to which stream, hands out pushes and events, and lets what a
@@ -19,7 +19,7 @@ import { ServiceStream } from './service-stream.js'
  * socket.onmessage = (frame) => stream.receive(decodeClientMessages(frame))
  * socket.onclose = () => stream.close()
  */
-export class StreamHub<State> {
+export class StreamHub<State> implements StreamOwner<State> {
   readonly member: Member<State>
   readonly views: StreamViews<State>
   readonly local: boolean

@@ -28,25 +28,26 @@ export interface PeerFrame {
 
 /** Makes the frames of one member, reusing its buffer. */
 export class PeerFrames {
-  private readonly writer = new Writer(4096)
+  readonly #cluster: string
+  readonly #self: NodeId
+  readonly #writer = new Writer(4096)
   /** The cluster's id as it stands in a frame. */
-  private readonly clusterBytes: Uint8Array
+  readonly #clusterBytes: Uint8Array
 
-  constructor(
-    private readonly cluster: string,
-    private readonly self: NodeId,
-  ) {
-    this.writer.hex128(cluster)
-    this.clusterBytes = this.writer.take()
+  constructor(cluster: string, self: NodeId) {
+    this.#cluster = cluster
+    this.#self = self
+    this.#writer.hex128(cluster)
+    this.#clusterBytes = this.#writer.take()
   }
 
   encode(kind: PeerKind, to: NodeId, write: (writer: Writer) => void): Uint8Array {
-    const { writer } = this
+    const writer = this.#writer
     writer.reset()
     writer.u8(PEER_VERSION)
     writer.u8(PEER_KINDS[kind])
-    writer.raw(this.clusterBytes)
-    writer.varuint(this.self)
+    writer.raw(this.#clusterBytes)
+    writer.varuint(this.#self)
     writer.varuint(to)
     write(writer)
     writer.u32(crc32(writer.peek()))
@@ -64,10 +65,10 @@ export class PeerFrames {
       if (version !== PEER_VERSION) return { refused: `version ${version}, not ${PEER_VERSION}` }
       const number = body.u8()
       const kind = NAMES.get(number)
-      if (!body.skip(this.clusterBytes)) return { refused: `cluster ${body.hex128()}, not ${this.cluster}` }
+      if (!body.skip(this.#clusterBytes)) return { refused: `cluster ${body.hex128()}, not ${this.#cluster}` }
       const from = body.varuint()
       const to = body.varuint()
-      if (to !== this.self) return { refused: `a frame for node ${to}, which this is not (any more)` }
+      if (to !== this.#self) return { refused: `a frame for node ${to}, which this is not (any more)` }
       if (kind === undefined) return { refused: `kind ${number}` }
       return { kind, from, body }
     } catch (error) {

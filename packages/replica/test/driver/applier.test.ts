@@ -6,10 +6,10 @@ const event: Event = { kind: 'put', key: 'k', version: 1n }
 
 describe('installing a snapshot', () => {
   it('takes its state, index and term, and forgets the events of before: those in between are unknown', () => {
-    const applier = new Applier(LockState.create({ epoch: 1 }), 3, 1, { events: 100, bytes: 100_000 })
+    const before = { epoch: 1, apply: () => ({ results: [], pushes: [], events: [event] }) } as unknown as LockState
+    const applier = new Applier(before, 3, 1, { events: 100, bytes: 100_000 })
+    applier.apply({ kind: 'normal', index: 4, term: 1, data: new Uint8Array(0) })
     applier.bytesSinceSnapshot = 500
-    const { history } = applier as unknown as { history: { add(index: Index, events: readonly Event[]): void } }
-    history.add(4 as Index, [event])
     expect(applier.since({ epoch: 1, index: 4 as Index, ordinal: 0 })).toHaveLength(1)
     const state = LockState.create({ epoch: 1 })
     applier.install(state, 20, 6)

@@ -2,18 +2,20 @@ import { crc32, Reader, Writer } from '@leasehold/core'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  type Chunk,
-  type ChunkAck,
   CHUNK_BYTES,
   CHUNKS_AHEAD_MAX,
-  readChunk,
-  readChunkAck,
   type ReceivedSnapshot,
   SnapshotReceiver,
   SnapshotSender,
+} from '../../src/snapshots/snapshot-transfer.js'
+import {
+  type Chunk,
+  type ChunkAck,
+  readChunk,
+  readChunkAck,
   writeChunk,
   writeChunkAck,
-} from '../../src/snapshots/snapshot-transfer.js'
+} from '../../src/wire/snapshot-chunks.js'
 import { seeded } from '../support/sim-disk.js'
 
 function content(index: number, bytes: number) {

@@ -1,6 +1,6 @@
 import { type Command, type Millis, Writer } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import type { PendingTimestamps } from '../../src/clock/pending-timestamps.js'
+import { loopOf, type Replica } from '../../src/replica.js'
 import type { DiskFile, Done } from '../../src/platform.js'
 import { Cluster, type Site } from '../support/cluster.js'
 
@@ -118,7 +118,7 @@ describe('a snapshot whose leader is replaced while it is written', () => {
 
   it('takes the times of the entries with it that it replaces: they count for no clock any more', () => {
     const { cluster, behind, disk } = replacedLeader()
-    const { timestamps } = (behind.replica as unknown as { loop: { timestamps: PendingTimestamps } }).loop
+    const { timestamps } = loopOf(behind.replica as Replica)
     const writer = new Writer()
     writer.varuint(1e12)
     timestamps.note([{ kind: 'normal', term: 1, index: statusOf(behind).commitIndex + 1, data: writer.take() }])

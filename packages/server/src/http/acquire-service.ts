@@ -4,6 +4,7 @@ import {
   type Grant,
   type Hex128,
   type HoldId,
+  holdDetailsOf,
   HoldLostError,
   InvalidError,
   type LeaseholdError,
@@ -16,7 +17,6 @@ import {
 } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
 import { WAITING_MAX } from '../limits.js'
-import { holdFacts } from '../state-queries.js'
 import type { HttpSession, Outcome } from './http-session.js'
 import { ended, type SessionRegistry } from './session-registry.js'
 
@@ -27,30 +27,30 @@ export interface AcquireSpec {
   readonly persistent: boolean
   readonly portable: boolean
   readonly data: Uint8Array
-  /** The client's own number. */
+  /** The request number, if the client sent its own. */
   readonly request: number | undefined
-  /** Told once the service has taken it: from then on its state shows whether it waits. */
+  /** Called when the replica has applied the acquire: from then on the state shows whether it waits. */
   readonly answered: () => void
-  /** Why the caller may not have it any more; undefined: it may. */
-  readonly ends: () => LeaseholdError | undefined
+  /** The error that ends the wait if the caller lost its permission; undefined while it is still allowed. */
+  readonly revocation: () => LeaseholdError | undefined
 }
 
-/** What an acquire or adopt came to. `lasting`: a persistent hold, which needs no session any more. */
-export interface Got {
+/** The result of an acquire or adopt. `lasting`: a persistent hold, which no longer needs a session. */
+export interface AcquiredHold {
   readonly grant: Grant
   readonly lasting: boolean
 }
 
 /**
- * Acquires over HTTP. The request is answered when the lock is granted; a client that goes away meanwhile, and a server
- * that stops, cancel the acquire, and release exactly its grant if that came first.
+ * Acquires and adopts holds over HTTP. The response is sent when the lock is granted. A client that disconnects, or a
+ * server that stops, cancels the acquire, and releases exactly its grant if that came first.
  */
 export class AcquireService {
   readonly #waits = new Set<(error: LeaseholdError) => void>()
-  readonly #undoing = new Set<Promise<unknown>>()
+  readonly #background = new Set<Promise<unknown>>()
   #stopping = false
 
-  /** Acquires that wait. */
+  /** Number of acquires that wait for a grant. */
   get waiting(): number {
     return this.#waits.size
   }
@@ -61,14 +61,19 @@ export class AcquireService {
   ) {}
 
   /**
-   * Acquires within `session`; `owned`: the session was opened for this acquire, is kept alive while it waits, and ends
-   * with it when it fails, unless a repeat of it goes on or was granted.
+   * Acquires within `session`. `owned`: the session was opened for this acquire alone, is renewed while the acquire
+   * waits, and is closed if it fails, unless a retry of the same request is in progress or was granted.
    */
-  async acquire(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Got> {
+  async acquire(
+    session: HttpSession,
+    owned: boolean,
+    spec: AcquireSpec,
+    disconnected: AbortSignal,
+  ): Promise<AcquiredHold> {
     try {
-      const grant = await this.#waitFor(session, owned, spec, gone)
+      const grant = await this.#waitFor(session, owned, spec, disconnected)
       if (spec.persistent) await this.#confirm(session, owned, spec.request)
-      else if (owned) await this.#startFresh(session)
+      else if (owned) await this.#restoreFullLease(session)
       session.granted = true
       return { grant, lasting: spec.persistent }
     } catch (error) {
@@ -79,12 +84,12 @@ export class AcquireService {
     }
   }
 
-  /** Takes a hold over into `session`. */
+  /** Moves a hold into `session`, under a new id and a new token. */
   async adopt(
     session: HttpSession,
     owned: boolean,
     spec: { hold: HoldId; secret: Hex128; request: number | undefined },
-  ): Promise<Got> {
+  ): Promise<AcquiredHold> {
     const { hold, secret } = spec
     const newSecret = randomBytes(16).toString('hex')
     try {
@@ -94,7 +99,7 @@ export class AcquireService {
         (numbered) => ({ kind: 'adopt', ...numbered, hold, secret, newSecret }),
         'granted',
       )
-      const lasting = holdFacts(this.sessions.replica.member.stale().state, grant.hold)?.persistent ?? false
+      const lasting = holdDetailsOf(this.sessions.replica.member.stale().state, grant.hold)?.persistent ?? false
       if (lasting) await this.#confirm(session, owned, spec.request)
       session.granted = true
       return { grant, lasting }
@@ -104,34 +109,34 @@ export class AcquireService {
     }
   }
 
-  /** Releases the grant of a request whose client went away before it had the answer. */
+  /** Releases the grant of a request whose client disconnected before the response was sent. */
   undo(session: HttpSession, owned: boolean, grant: Grant): void {
     const secret = grant.secret === undefined ? { session: session.id } : { secret: grant.secret }
     const release = { kind: 'release', hold: grant.hold, ...secret } as const
-    this.#later(this.sessions.replica.submit(release, 'released'))
-    if (owned) this.#later(this.sessions.close(session, 'its client has gone'))
+    this.#inBackground(this.sessions.replica.submit(release, 'released'))
+    if (owned) this.#inBackground(this.sessions.close(session, 'its client disconnected'))
   }
 
-  /** Ends the waiting of a request that was cancelled. */
+  /** Rejects the pending response of a request that was cancelled. */
   cancelled(session: HttpSession, request: number): void {
     const refused = { kind: 'refused', code: 'aborted', message: 'the acquire was cancelled' } as const
-    session.settle(request, { kind: 'refused', refused })
+    session.resolveOutcome(request, { kind: 'refused', refused })
   }
 
-  /** Answers everybody who waits, and resolves when their acquires are cancelled. */
+  /** Rejects all pending acquires, and resolves when they are cancelled in the log. */
   async stop(): Promise<void> {
     this.#stopping = true
-    for (const end of this.#waits) end(stopping())
+    for (const interrupt of this.#waits) interrupt(stopping())
     await new Promise((resolve) => setImmediate(resolve))
-    await Promise.allSettled(this.#undoing)
+    await Promise.allSettled(this.#background)
   }
 
-  async #waitFor(session: HttpSession, owned: boolean, spec: AcquireSpec, gone: AbortSignal): Promise<Grant> {
+  async #waitFor(session: HttpSession, owned: boolean, spec: AcquireSpec, disconnected: AbortSignal): Promise<Grant> {
     if (this.#stopping) throw stopping()
-    if (gone.aborted) throw clientGone()
-    if (this.#waits.size >= WAITING_MAX) throw new LimitError(`${WAITING_MAX} acquires wait over HTTP`)
-    const request = session.take(spec.request)
-    let takeBack = (): void => {}
+    if (disconnected.aborted) throw clientDisconnected()
+    if (this.#waits.size >= WAITING_MAX) throw new LimitError(`${WAITING_MAX} acquires already wait over HTTP`)
+    const request = session.claimNumber(spec.request)
+    let unsubscribe = (): void => {}
     let interrupt: (error: LeaseholdError) => void = () => {}
     let isInterrupted = false
     const interrupted = new Promise<never>((_, reject) => {
@@ -141,35 +146,35 @@ export class AcquireService {
       }
     })
     interrupted.catch(() => {})
-    const onGone = () => interrupt(clientGone())
-    gone.addEventListener('abort', onGone, { once: true })
+    const onDisconnect = () => interrupt(clientDisconnected())
+    disconnected.addEventListener('abort', onDisconnect, { once: true })
     this.#waits.add(interrupt)
-    const renewals = owned ? this.#keepAlive(session, spec.ends, interrupt) : undefined
+    const renewals = owned ? this.#keepAlive(session, spec.revocation, interrupt) : undefined
     let settled = false
     try {
       const outcome = new Promise<Outcome>((resolve) => {
-        takeBack = session.await(request, resolve)
+        unsubscribe = session.onOutcome(request, resolve)
       })
       const submitted = this.#submit(session, request, spec).finally(spec.answered)
       const result = await Promise.race([submitted, interrupted])
       const end = result.kind === 'queued' ? await Promise.race([outcome, interrupted]) : result
-      const refused = owned && result.kind === 'queued' ? spec.ends() : undefined
-      if (refused !== undefined) throw refused
+      const revoked = owned && result.kind === 'queued' ? spec.revocation() : undefined
+      if (revoked !== undefined) throw revoked
       settled = true
       return this.#grantOf(session, end)
     } catch (error) {
       const unknown = spec.request === undefined && error instanceof UnknownOutcomeError
-      // A client with a number of its own comes back for its place in the queue, or cancels it.
-      const isKept = spec.request !== undefined && gone.aborted
+      // A client that numbers its requests retries to keep its place in the queue, or cancels the request.
+      const isKept = spec.request !== undefined && disconnected.aborted
       const orphaned = !settled && ((isInterrupted && !isKept) || unknown)
-      if (orphaned && !owned && !session.shared(request)) this.#cancel(session, request)
+      if (orphaned && !owned && !session.isShared(request)) this.#cancel(session, request)
       throw error
     } finally {
-      takeBack()
+      unsubscribe()
       clearInterval(renewals)
       this.#waits.delete(interrupt)
-      gone.removeEventListener('abort', onGone)
-      session.finish(request)
+      disconnected.removeEventListener('abort', onDisconnect)
+      session.releaseNumber(request)
     }
   }
 
@@ -194,82 +199,83 @@ export class AcquireService {
   }
 
   /**
-   * While its client waits, and still may, the session of a waiting acquire lives: the open connection is the sign of
-   * life.
+   * Renews the session of a waiting acquire for as long as the connection of its client is open and the caller is
+   * still allowed to acquire.
    */
   #keepAlive(
     session: HttpSession,
-    ends: AcquireSpec['ends'],
+    revocation: AcquireSpec['revocation'],
     interrupt: (error: LeaseholdError) => void,
   ): NodeJS.Timeout {
     const every = Math.max(20, Math.floor(session.ttlMs / 3))
     return setInterval(() => {
-      const refused = ends()
-      if (refused !== undefined) return interrupt(refused)
+      const revoked = revocation()
+      if (revoked !== undefined) return interrupt(revoked)
       this.sessions.renew(session).catch((error: unknown) => {
-        this.log.info('the session of a waiting acquire was not renewed', { session: session.id, error: String(error) })
+        this.log.info('cannot renew the session of a waiting acquire', { session: session.id, error: String(error) })
       })
     }, every)
   }
 
-  /** The holder begins with a whole TTL, also after a long wait. */
-  async #startFresh(session: HttpSession): Promise<void> {
+  /** Renews the lease, so that the holder starts with a full TTL even after a long wait. */
+  async #restoreFullLease(session: HttpSession): Promise<void> {
     const used = session.ttlMs - this.sessions.expiresInMs(session)
     if (used < session.ttlMs / 20) return
     try {
       await this.sessions.renew(session)
     } catch (error) {
-      this.log.info('a new hold starts with a used lease', { session: session.id, error: String(error) })
+      this.log.info('a new hold starts with a partly used lease', { session: session.id, error: String(error) })
     }
   }
 
-  /** A persistent hold outlives its session from here on, so that its handle may be given away. */
+  /** Confirms a persistent grant: from then on the hold outlives its session, so the session is no longer needed. */
   async #confirm(session: HttpSession, owned: boolean, given: number | undefined): Promise<void> {
-    if (given !== undefined) session.forget(given)
+    if (given !== undefined) session.discardAnswer(given)
     await this.sessions.renew(session)
-    if (owned) this.#later(this.sessions.close(session, 'its hold is persistent'))
+    if (owned) this.#inBackground(this.sessions.close(session, 'its hold is persistent'))
   }
 
-  /** Ends the session of a request that came to nothing, unless a repeat with the same nonce lives on it. */
+  /** Closes the session of a failed request, unless a retry with the same nonce still uses it. */
   #abandon(session: HttpSession, reason: string): void {
-    if (!session.busy && !session.granted) this.#later(this.sessions.close(session, reason))
+    if (!session.busy && !session.granted) this.#inBackground(this.sessions.close(session, reason))
   }
 
   #cancel(session: HttpSession, target: number): void {
-    this.#later(
+    this.#inBackground(
       this.sessions.numbered(session, undefined, (numbered) => ({ kind: 'cancel', ...numbered, target }), 'cancelled'),
     )
   }
 
-  /** Work that no client waits for. */
-  #later(work: Promise<unknown>): void {
-    this.#undoing.add(work)
+  /** Tracks work that no client waits for, until it is done. */
+  #inBackground(work: Promise<unknown>): void {
+    this.#background.add(work)
     work
       .catch((error: unknown) => {
-        this.log.info('an acquire was not undone; its session ends by its TTL', { error: String(error) })
+        this.log.info('cannot undo an acquire; its session expires after its TTL', { error: String(error) })
       })
-      .finally(() => this.#undoing.delete(work))
+      .finally(() => this.#background.delete(work))
   }
 }
 
-/** Why a hold that the state no longer has was lost, in the client's words. */
+/** Maps the reason in the log to the reason that clients know. */
 export function lostReason(reason: string): 'expired' | 'stolen' | 'moved' | 'closed' {
   if (reason === 'stolen' || reason === 'moved' || reason === 'expired') return reason
   return reason === 'death' ? 'expired' : 'closed'
 }
 
-export function leaseMismatch(session: HttpSession, ttlMs: number | undefined): void {
+/** @throws InvalidError when `ttlMs` is given and differs from the TTL of the session */
+export function checkTtl(session: HttpSession, ttlMs: number | undefined): void {
   if (ttlMs === undefined || ttlMs === session.ttlMs) return
   throw new InvalidError(`the session has a ttl of ${session.ttlMs} ms, not ${ttlMs} ms`, {
     code: 'mismatch',
-    hint: 'leave the ttl out, or open another session',
+    hint: 'omit the ttl, or open another session',
   })
 }
 
-function clientGone(): AbortedError {
-  return new AbortedError('the client went away while it waited')
+function clientDisconnected(): AbortedError {
+  return new AbortedError('the client disconnected while the acquire was waiting')
 }
 
 function stopping(): UnavailableError {
-  return new UnavailableError('the server is stopping; nothing was acquired', { hint: 'repeat the request' })
+  return new UnavailableError('the server is stopping; nothing was acquired', { hint: 'retry the request' })
 }

@@ -11,7 +11,7 @@ import {
   problemOfCertificate,
 } from '../security/index.js'
 import { openApi } from './openapi.js'
-import { HttpError, isForeseen, problemOf } from './problems.js'
+import { HttpError, isExpected, problemOf } from './problems.js'
 import { VERSION } from '../version.js'
 import type { Call, HttpContext, Route } from './route.js'
 import { acquireRoutes } from './routes/acquire.js'
@@ -39,12 +39,12 @@ export const ROUTES: readonly Route[] = [
   ...watchRoutes,
 ]
 
-/** The description of the HTTP interface, OpenAPI 3.1. */
+/** The OpenAPI 3.1 document of the HTTP interface. */
 export function openApiDocument(): object {
   return openApi(ROUTES, healthRoutes, VERSION)
 }
 
-/** Builds the HTTP application. It knows nothing of sockets. */
+/** Builds the HTTP application, which handles requests independently of sockets. */
 export function createApp(services: Services, origins: OriginRules): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.use('*', async (context, next) => {
@@ -56,37 +56,37 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
     if (context.res.headers.get('cache-control') === null) context.header('cache-control', 'no-store')
     if (services.stopping) context.header('connection', 'close')
   })
-  app.onError((error, context) => failure(services, error, context))
+  app.onError((error, context) => errorResponse(services, error, context))
   app.notFound((context) => {
     const { path } = context.req
     const hint = 'the operations are under /v1; names are never in paths'
-    return failure(
+    return errorResponse(
       services,
-      new HttpError(404, 'There is no such route', `nothing is at ${path.slice(0, 200)}`, hint),
+      new HttpError(404, 'There is no such route', `no route for ${path.slice(0, 200)}`, hint),
       context,
     )
   })
-  addHealth(app, services)
+  addUnversionedRoutes(app, services)
   app.use('/v1/*', async (context, next) => {
     const { req } = context
     const origin = req.header('origin')
     const headers = { host: req.header('host'), origin, fetchSite: req.header('sec-fetch-site') }
     const problem = originProblem(headers, origins)
     if (problem !== undefined)
-      throw new AccessError(problem, { code: 'forbidden', hint: 'other origins are let in with --allow-origins' })
+      throw new AccessError(problem, { code: 'forbidden', hint: 'allow other origins with --allow-origins' })
     const isForeign = origin !== undefined && isAllowed(origin, origins)
     if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
-    if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'repeat the request' })
+    if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'retry the request' })
     await next()
     if (isForeign) for (const [name, value] of Object.entries(corsHeaders(origin))) context.header(name, value)
     return undefined
   })
   for (const route of ROUTES) app.on(route.method, route.path, (context) => serve(services, route, context))
-  refuseOtherMethods(app, [...ROUTES, ...healthRoutes])
+  rejectOtherMethods(app, [...ROUTES, ...healthRoutes])
   return app
 }
 
-/** For pages of the origins that are allowed. */
+/** CORS headers for pages of allowed origins. */
 function corsHeaders(origin: string): Record<string, string> {
   return {
     'access-control-allow-origin': origin,
@@ -98,12 +98,12 @@ function corsHeaders(origin: string): Record<string, string> {
   }
 }
 
-function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
+function addUnversionedRoutes(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
   for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
   app.get('/', ({ req }) => consoleResponse(services, req.raw.headers))
   app.get('/openapi.json', () => Response.json(openApiDocument()))
   app.get('/metrics', async (context) => {
-    const { caller, denied } = await callerOf(services, undefined, credentialsOf(services, context))
+    const { caller, denied } = await authenticate(services, undefined, credentialsOf(services, context))
     if (caller === undefined) throw denied
     services.access.authorize(caller, { verb: 'read', names: [''] }, 'free')
     const { body, type } = await services.metrics.text()
@@ -111,7 +111,7 @@ function addHealth(app: Hono<{ Bindings: HttpBindings }>, services: Services): v
   })
 }
 
-function refuseOtherMethods(
+function rejectOtherMethods(
   app: Hono<{ Bindings: HttpBindings }>,
   routes: readonly { method: string; path: string }[],
 ): void {
@@ -120,7 +120,7 @@ function refuseOtherMethods(
   for (const [path, known] of methods) {
     const allow = known.includes('GET') ? [...known, 'HEAD'] : known
     app.all(path, () => {
-      throw new HttpError(405, 'The method is wrong', `${path} takes ${known.join(', ')}`, undefined, {
+      throw new HttpError(405, 'The method is wrong', `${path} accepts ${known.join(', ')}`, undefined, {
         allow: allow.join(', '),
       })
     })
@@ -129,8 +129,8 @@ function refuseOtherMethods(
 
 async function serve(services: Services, route: Route, context: HttpContext): Promise<Response> {
   const credentials = credentialsOf(services, context)
-  services.metrics.asked(`${route.method} ${route.path}`)
-  const { caller, denied } = await callerOf(services, route, credentials)
+  services.metrics.countRequest(`${route.method} ${route.path}`)
+  const { caller, denied } = await authenticate(services, route, credentials)
   const query = check(route.query, readQuery(context.req.url), 'query')
   const body = route.body === undefined ? undefined : check(route.body, await readJson(context), 'body')
   const call: Call<unknown, unknown> = {
@@ -139,19 +139,19 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
     query,
     status: services.replica.member.status,
     context,
-    gone: goneSignal(context),
-    allow: (verb, names, cost = 'request') => {
+    disconnected: disconnectSignal(context),
+    authorize: (verb, names, cost = 'request') => {
       if (caller === undefined) throw denied
       services.access.authorize(caller, { verb, names }, cost)
     },
-    ends: (verb, names) => caller && services.access.ends(caller, { verb, names }),
+    revocationOf: (verb, names) => caller && services.access.revocationOf(caller, { verb, names }),
     mayRead: (name) => caller !== undefined && services.access.mayRead(caller, name),
-    mayOpen: () => (caller === undefined ? () => {} : services.clients.opens(caller)),
-    mayWait: () => (caller === undefined ? () => {} : services.clients.waits(caller)),
-    owns: (session) => {
-      if (caller !== undefined) services.clients.learn(session, caller)
+    reserveSession: () => (caller === undefined ? () => {} : services.quotas.reserveSession(caller)),
+    reserveWaiter: () => (caller === undefined ? () => {} : services.quotas.reserveWaiter(caller)),
+    recordOwner: (session) => {
+      if (caller !== undefined) services.quotas.recordOwner(session, caller)
     },
-    did: (record) =>
+    audit: (record) =>
       services.audit?.write({
         ...record,
         remote: credentials.remote,
@@ -162,10 +162,10 @@ async function serve(services: Services, route: Route, context: HttpContext): Pr
 }
 
 /**
- * Who asks. Whoever gives something back proves by its handle that it may; its key, or its web token, may have come to its
- * end meanwhile.
+ * Authenticates the caller. For a route whose handle is sufficient proof, a refused key is not an error yet: the key or
+ * web token may have expired since the hold was acquired.
  */
-async function callerOf(
+async function authenticate(
   { access }: Services,
   route: Route | undefined,
   credentials: Credentials,
@@ -173,14 +173,14 @@ async function callerOf(
   try {
     return { caller: await access.authenticate(credentials) }
   } catch (error) {
-    const mayGoOn = route?.provesItself === true && credentials.certificateProblem === undefined
-    if (!mayGoOn || !(error instanceof AccessError)) throw error
+    const isHandleProof = route?.handleIsProof === true && credentials.certificateProblem === undefined
+    if (!isHandleProof || !(error instanceof AccessError)) throw error
     return { denied: error }
   }
 }
 
-function credentialsOf({ asksForCertificates }: Services, context: HttpContext): Credentials {
-  const certificateProblem = asksForCertificates ? problemOfCertificate(context.env.incoming.socket) : undefined
+function credentialsOf({ requiresCertificates }: Services, context: HttpContext): Credentials {
+  const certificateProblem = requiresCertificates ? problemOfCertificate(context.env.incoming.socket) : undefined
   return { key: apiKeyOf(context), remote: remoteOf(context), certificateProblem }
 }
 
@@ -194,8 +194,8 @@ function remoteOf(context: HttpContext): string {
   return `${remoteAddress ?? '?'}:${remotePort ?? 0}`
 }
 
-/** Aborts when the connection closes before the answer was sent. */
-function goneSignal(context: HttpContext): AbortSignal {
+/** Aborts when the connection closes before the response was sent. */
+function disconnectSignal(context: HttpContext): AbortSignal {
   const controller = new AbortController()
   const { outgoing } = context.env
   if (outgoing.destroyed) controller.abort()
@@ -207,14 +207,14 @@ function goneSignal(context: HttpContext): AbortSignal {
   return controller.signal
 }
 
-function failure(services: Services, error: unknown, context: HttpContext): Response {
-  if (!isForeseen(error)) {
+function errorResponse(services: Services, error: unknown, context: HttpContext): Response {
+  if (!isExpected(error)) {
     const stack = error instanceof Error ? error.stack : String(error)
     services.log.error('a request failed', { method: context.req.method, path: context.req.path, error: stack })
   }
   const { cluster, epoch, role, leaderUrl } = services.replica.member.status
   const problem = { ...problemOf(error), cluster, epoch }
-  services.metrics.refused(problem.code)
+  services.metrics.countRefusal(problem.code)
   if (problem.code === 'no-quorum' && role !== 'leader' && leaderUrl !== '')
     return redirect(problem, leaderUrl, context)
   const headers = error instanceof HttpError ? error.headers : {}
@@ -224,7 +224,7 @@ function failure(services: Services, error: unknown, context: HttpContext): Resp
   })
 }
 
-/** Nothing was done here: the same request goes to the leader. `307` keeps method and body. */
+/** Redirects the request, which had no effect here, to the leader. `307` keeps method and body. */
 function redirect(problem: object, leaderUrl: string, context: HttpContext): Response {
   const { pathname, search } = new URL(context.req.url)
   const headers = {

@@ -2,24 +2,24 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 
-/** Beside the build, and found from the sources as well. */
+/** The built page; the path is right from `src/http` and from `dist/http`. */
 const FILE = new URL('../../dist/console/index.html', import.meta.url)
 
-/** The console as it is sent: one document with its own script and style. */
+/** The console: one document with its script and style inline. */
 export interface ConsolePage {
   readonly html: Uint8Array
   readonly gzip: Uint8Array
   readonly etag: string
-  /** What `script-src` and `style-src` allow: this page's own, by their hashes. */
+  /** Values of `script-src` and `style-src`: the hashes of the inline scripts and styles. */
   readonly scripts: string
   readonly styles: string
 }
 
-let kept: ConsolePage | undefined
+let cached: ConsolePage | undefined
 
-/** Reads the page once. Undefined when it was not built. @throws Error when it is there and cannot be read */
+/** Reads the page once. Undefined when it was not built. @throws Error when it exists and cannot be read */
 export function consolePage(file: URL = FILE): ConsolePage | undefined {
-  if (kept !== undefined && file === FILE) return kept
+  if (cached !== undefined && file === FILE) return cached
   let html: Buffer
   try {
     html = readFileSync(file)
@@ -35,7 +35,7 @@ export function consolePage(file: URL = FILE): ConsolePage | undefined {
     scripts: hashes(text, 'script'),
     styles: hashes(text, 'style'),
   }
-  if (file === FILE) kept = page
+  if (file === FILE) cached = page
   return page
 }
 

@@ -2,16 +2,16 @@ import {
   type Cursor,
   EpochChangedError,
   type Event,
+  formatCursor,
   LAST_ORDINAL,
   type LeaseholdError,
+  matchesPrefix,
   type MayRead,
   redactEvent,
-  matchesPrefix,
   WatchError,
 } from '@leasehold/core'
 import type { AppliedBatch } from '@leasehold/replica'
 import { EVENT_BYTES_MAX, EVENT_HEARTBEAT_MS } from '../limits.js'
-import { formatCursor } from './cursors.js'
 import type { ReplicaClient } from '../replica-client.js'
 import { problemOf } from './problems.js'
 import { eventJson } from './json-views.js'
@@ -24,16 +24,16 @@ function isAfter(a: Cursor, b: Cursor): boolean {
 export interface EventWatch {
   readonly prefix: string
   readonly from: Cursor | undefined
-  /** Whether a name may be told to the caller. */
+  /** Whether the caller may read a name. */
   readonly mayRead: MayRead
-  /** Why the caller may see nothing more; the stream ends with that as its last event. */
-  readonly ends: () => LeaseholdError | undefined
+  /** The error that ends the stream, as its last event, once the caller has lost its permission. */
+  readonly revocation: () => LeaseholdError | undefined
 }
 
 /**
- * Watches over HTTP as server-sent events. The id of each event is its cursor, so that a browser which reconnects goes
- * on where it was. What was missed is said by a `gap` or `epoch-changed` event, whose id is the present: after it, read
- * the state again.
+ * Serves watches as server-sent events. The id of each event is its cursor, so a browser that reconnects resumes where it
+ * stopped. Missed events are reported by a `gap` or `epoch-changed` event, whose id is the current position: after it,
+ * the client must read the state again.
  */
 export class EventStreams {
   readonly #open = new Set<() => void>()
@@ -58,14 +58,14 @@ export class EventStreams {
     )
   }
 
-  /** Ends all streams; their clients see a clean end and may go on from their last event elsewhere. */
+  /** Closes all streams cleanly; their clients can resume from their last event at another member. */
   stop(): void {
     for (const end of this.#open) end()
   }
 
   #start(
     controller: ReadableStreamDefaultController<Uint8Array>,
-    { prefix, from, mayRead, ends }: EventWatch,
+    { prefix, from, mayRead, revocation }: EventWatch,
   ): () => void {
     const { member } = this.replica
     let last = from ?? this.#now()
@@ -84,23 +84,23 @@ export class EventStreams {
     const send = (text: string) => {
       if (!this.#open.has(end)) return
       if ((controller.desiredSize ?? 0) <= 0) {
-        // A client that does not read would hold the events of the whole service in memory.
-        this.replica.log.warn('an event stream was closed: its client reads too slowly', { bytes: EVENT_BYTES_MAX })
+        // The events of a client that does not read would pile up in memory.
+        this.replica.log.warn('closed an event stream: its client reads too slowly', { bytes: EVENT_BYTES_MAX })
         end()
         return
       }
-      const refused = ends()
-      if (refused === undefined) return controller.enqueue(Buffer.from(text, 'utf8'))
-      controller.enqueue(Buffer.from(eventText(refused.code, last, problemOf(refused)), 'utf8'))
+      const revoked = revocation()
+      if (revoked === undefined) return controller.enqueue(Buffer.from(text, 'utf8'))
+      controller.enqueue(Buffer.from(eventText(revoked.code, last, problemOf(revoked)), 'utf8'))
       end()
     }
-    const show = (cursor: Cursor, event: Event) => {
+    const emit = (cursor: Cursor, event: Event) => {
       if (!isAfter(cursor, last)) return
       last = cursor
       if (!matchesPrefix(prefix, event)) return
       send(eventText(event.kind, cursor, eventJson(cursor.epoch, redactEvent(event, mayRead))))
     }
-    const miss = (error: WatchError | EpochChangedError) => {
+    const reportGap = (error: WatchError | EpochChangedError) => {
       last = this.#now()
       send(eventText(error.code, last, problemOf(error)))
     }
@@ -108,27 +108,27 @@ export class EventStreams {
     this.#open.add(end)
     send(`retry: 1000\n: cluster ${member.status.cluster} epoch ${member.status.epoch}\n\n`)
     stopListening = member.onApplied((batch) => {
-      if (batch.index > index + 1) miss(gap())
+      if (batch.index > index + 1) reportGap(gap())
       index = batch.index
-      each(batch, member.status.epoch, show)
+      forEachEvent(batch, member.status.epoch, emit)
     })
-    if (from !== undefined) this.#catchUp(from, show, miss)
+    if (from !== undefined) this.#catchUp(from, emit, reportGap)
     return end
   }
 
   #catchUp(
     from: Cursor,
-    show: (cursor: Cursor, event: Event) => void,
-    miss: (error: WatchError | EpochChangedError) => void,
+    emit: (cursor: Cursor, event: Event) => void,
+    reportGap: (error: WatchError | EpochChangedError) => void,
   ): void {
     const { epoch } = this.replica.member.status
     if (from.epoch !== epoch) {
-      miss(new EpochChangedError(`the cursor is of epoch ${from.epoch}, and the service is in epoch ${epoch}`))
+      reportGap(new EpochChangedError(`the cursor is from epoch ${from.epoch}, but the service is in epoch ${epoch}`))
       return
     }
     const missed = this.replica.member.history(from)
-    if (missed === undefined) miss(gap())
-    else for (const { cursor, event } of missed) show(cursor, event)
+    if (missed === undefined) reportGap(gap())
+    else for (const { cursor, event } of missed) emit(cursor, event)
   }
 
   #now(): Cursor {
@@ -137,13 +137,13 @@ export class EventStreams {
   }
 }
 
-function each(batch: AppliedBatch, epoch: number, show: (cursor: Cursor, event: Event) => void): void {
-  batch.events.forEach((event, i) => show({ epoch, index: batch.index, ordinal: i + 1 }, event))
+function forEachEvent(batch: AppliedBatch, epoch: number, emit: (cursor: Cursor, event: Event) => void): void {
+  batch.events.forEach((event, i) => emit({ epoch, index: batch.index, ordinal: i + 1 }, event))
 }
 
 function gap(): WatchError {
   return new WatchError('events between the cursor and now are no longer in memory', {
-    hint: 'read GET /v1/locks again; the events after this one follow',
+    hint: 'read GET /v1/locks again; later events follow on this stream',
   })
 }
 

@@ -10,8 +10,8 @@ import {
 } from '@leasehold/core'
 
 /*
- * Handles are what HTTP clients keep instead of a connection: opaque text that names a session or a hold and proves the
- * right to use it. Whoever has the text has the right, so it belongs into no log.
+ * Handles replace the connection for HTTP clients: opaque text that names a session or a hold and proves the right to use
+ * it. Possession of the text grants the right, so a handle must never be logged.
  */
 
 const SESSION_PREFIX = 'lhs_'
@@ -29,11 +29,11 @@ export interface SessionHandle {
   readonly secret: Hex128
 }
 
-/** The right to renew, release and use a hold: by its session's secret, by its own, or by both. */
+/** The right to renew, release and use a hold: by the secret of its session, by its own secret, or by both. */
 export interface HoldHandle {
   readonly hold: HoldId
   readonly session: SessionHandle | undefined
-  /** The session was opened for this hold alone and ends with its release. */
+  /** Whether the session was opened for this hold alone, and is closed with its release. */
   readonly ownsSession: boolean
   /** The secret of a persistent or portable hold. */
   readonly secret: Hex128 | undefined
@@ -60,19 +60,19 @@ export function formatHoldHandle(epoch: number, handle: HoldHandle): string {
 }
 
 /**
- * Reads a session's handle.
- * @throws InvalidError when it is none, EpochChangedError when it is of another epoch
+ * Parses a session handle.
+ * @throws InvalidError for a malformed handle, EpochChangedError for a handle of another epoch
  */
 export function parseSessionHandle(text: string, epoch: number): SessionHandle {
   const bytes = decode(text, SESSION_PREFIX, 'session')
-  if (bytes.length !== 9 + SECRET_BYTES || bytes[0] !== 0) throw broken('session')
+  if (bytes.length !== 9 + SECRET_BYTES || bytes[0] !== 0) throw malformed('session')
   checkEpoch(bytes, epoch, 'session')
   return { session: serial(bytes, 3, 'session'), secret: hex(bytes, 9) }
 }
 
 /**
- * Reads a hold's handle.
- * @throws InvalidError when it is none, EpochChangedError when it is of another epoch
+ * Parses a hold handle.
+ * @throws InvalidError for a malformed handle, EpochChangedError for a handle of another epoch
  */
 export function parseHoldHandle(text: string, epoch: number): HoldHandle {
   const bytes = decode(text, HOLD_PREFIX, 'hold')
@@ -80,7 +80,7 @@ export function parseHoldHandle(text: string, epoch: number): HoldHandle {
   const withSession = (flags & HAS_SESSION) !== 0
   const withSecret = (flags & HAS_SECRET) !== 0
   const length = 9 + (withSession ? SERIAL_BYTES + SECRET_BYTES : 0) + (withSecret ? SECRET_BYTES : 0)
-  if (flags > 7 || bytes.length !== length || (!withSession && (flags & OWNS_SESSION) !== 0)) throw broken('hold')
+  if (flags > 7 || bytes.length !== length || (!withSession && (flags & OWNS_SESSION) !== 0)) throw malformed('hold')
   checkEpoch(bytes, epoch, 'hold')
   const hold = serial(bytes, 3, 'hold')
   const session = withSession ? { session: serial(bytes, 9, 'hold'), secret: hex(bytes, 9 + SERIAL_BYTES) } : undefined
@@ -107,16 +107,16 @@ function serialBytes(id: Serial): Buffer {
 }
 
 function decode(text: string, prefix: string, what: 'session' | 'hold'): Buffer {
-  if (!text.startsWith(prefix)) throw broken(what)
+  if (!text.startsWith(prefix)) throw malformed(what)
   const body = text.slice(prefix.length)
   const bytes = Buffer.from(body, 'base64url')
-  if (bytes.length < 9 || bytes.toString('base64url') !== body) throw broken(what)
+  if (bytes.length < 9 || bytes.toString('base64url') !== body) throw malformed(what)
   return bytes
 }
 
 function serial(bytes: Buffer, at: number, what: 'session' | 'hold'): Serial {
   const value = bytes.readUIntBE(at, SERIAL_BYTES)
-  if (value < 1 || value > COUNTER_MAX) throw broken(what)
+  if (value < 1 || value > COUNTER_MAX) throw malformed(what)
   return value as Serial
 }
 
@@ -126,22 +126,22 @@ function hex(bytes: Buffer, at: number): Hex128 {
 
 function checkEpoch(bytes: Buffer, epoch: number, what: string): void {
   const of = bytes.readUInt16BE(1)
-  if (of > EPOCH_MAX) throw broken(what)
+  if (of > EPOCH_MAX) throw malformed(what)
   if (of !== epoch) throw otherEpoch(`this ${what} handle`, of, epoch)
 }
 
 export function otherEpoch(what: string, of: number, epoch: number): EpochChangedError {
-  return new EpochChangedError(`${what} is of epoch ${of}, and the service is in epoch ${epoch}`, {
+  return new EpochChangedError(`${what} is from epoch ${of}, but the service is in epoch ${epoch}`, {
     hint: 'the service was restored from a backup: open a new session and acquire again',
   })
 }
 
-function broken(what: string): InvalidError {
+function malformed(what: string): InvalidError {
   const from =
     what === 'hold'
-      ? 'leasehold acquire printed, or POST /v1/acquire returned as "hold"'
+      ? '"leasehold acquire" printed, or POST /v1/acquire returned as "hold"'
       : 'POST /v1/sessions returned as "session"'
-  return new InvalidError(`this is no ${what} handle`, {
+  return new InvalidError(`not a ${what} handle`, {
     hint: `send the text that ${from}, unchanged`,
   })
 }

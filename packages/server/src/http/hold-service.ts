@@ -1,16 +1,26 @@
-import { HoldLostError, type LockState, NotHolderError, SessionEndedError } from '@leasehold/core'
+import {
+  type HoldDetails,
+  holdDetailsOf,
+  HoldLostError,
+  type LockState,
+  NotHolderError,
+  SessionEndedError,
+  sessionSecretOf,
+} from '@leasehold/core'
 import { lostReason } from './acquire-service.js'
-import { type HoldDetails, holdFacts, sessionSecret } from '../state-queries.js'
 import type { ReplicaClient } from '../replica-client.js'
 import type { HoldHandle } from './handles.js'
 import type { HttpSession } from './http-session.js'
 import { checkSecret, type SessionRegistry } from './session-registry.js'
 
-/** What the holder of a hold's handle may do: renew, release, prove. */
+/** Renews and releases holds for callers that present a hold handle. */
 export class HoldService {
   constructor(readonly sessions: SessionRegistry) {}
 
-  /** Renews the hold's session. Returns the new lease; undefined for a persistent hold, which needs none. */
+  /**
+   * Renews the session of the hold. Returns the milliseconds until it expires; undefined for a persistent hold.
+   * @throws HoldLostError
+   */
   async renew(handle: HoldHandle): Promise<number | undefined> {
     const { replica } = this.sessions
     const before = await findHold(replica, handle)
@@ -21,26 +31,26 @@ export class HoldService {
       await this.sessions.renew(session)
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
-      throw new HoldLostError('expired', `hold ${handle.hold} is lost: its session has ended`)
+      throw new HoldLostError('expired', `hold ${handle.hold} is lost: its session ended`)
     }
-    if (holdFacts(replica.member.stale().state, handle.hold) === undefined) throw await this.#lost(handle)
+    if (holdDetailsOf(replica.member.stale().state, handle.hold) === undefined) throw await this.#lost(handle)
     return this.sessions.expiresInMs(session)
   }
 
-  /** Releases exactly this hold, and ends the session that was opened for it alone. */
+  /** Releases exactly this hold, and closes the session that was opened for it alone. */
   async release(handle: HoldHandle): Promise<void> {
     const { replica } = this.sessions
-    const facts = await findHold(replica, handle)
+    const hold = await findHold(replica, handle)
     const own = handle.ownsSession ? await this.#ownSession(handle) : undefined
     const work: Promise<unknown>[] = []
-    if (facts === undefined)
-      work.push(Promise.reject(new NotHolderError('the hold of this handle does not exist any more', { hint: gone })))
+    if (hold === undefined)
+      work.push(Promise.reject(new NotHolderError('the hold of this handle no longer exists', { hint: LOST_HINT })))
     else {
-      const session = facts.session === undefined ? {} : { session: facts.session }
-      const secret = facts.secret === undefined ? {} : { secret: facts.secret }
+      const session = hold.session === undefined ? {} : { session: hold.session }
+      const secret = hold.secret === undefined ? {} : { secret: hold.secret }
       work.push(replica.submit({ kind: 'release', hold: handle.hold, ...session, ...secret }, 'released'))
     }
-    // Both go into the log together. The hold's own outcome counts; a session that is still there ends by its TTL.
+    // Both commands enter the log together. Only the outcome of the release counts; a session that stays open expires.
     if (own !== undefined) work.push(this.sessions.close(own, 'its hold was released'))
     const [released] = await Promise.allSettled(work)
     if (released?.status === 'rejected') throw released.reason
@@ -55,7 +65,7 @@ export class HoldService {
     }
   }
 
-  /** Why a hold that the state no longer has was lost, as far as its session was told. */
+  /** The error for a hold that no longer exists, with the reason that its session recorded. */
   async #lost(handle: HoldHandle): Promise<HoldLostError> {
     let reason: HoldLostError['reason'] = 'expired'
     if (handle.session !== undefined) {
@@ -66,41 +76,39 @@ export class HoldService {
         if (!(error instanceof SessionEndedError)) throw error
       }
     }
-    return new HoldLostError(reason, `hold ${handle.hold} is lost: ${reason}`, { hint: gone })
+    return new HoldLostError(reason, `hold ${handle.hold} is lost: ${reason}`, { hint: LOST_HINT })
   }
 }
 
-const gone = 'stop the work that it protected; acquire again for more'
+const LOST_HINT = 'stop the work that it protected; acquire again to continue'
 
 /**
- * The hold of a handle, if the caller proves the right to it. What this member has applied is enough to find it, since ids
- * and secrets never change; only "there is no such hold" needs a fresh read.
+ * Returns the hold of a handle, after it has verified the secret of the handle; undefined if there is no such hold.
+ * The applied state of this member is enough to find a hold, because ids and secrets never change; only "no such hold"
+ * needs a linearizable read.
+ * @throws AccessError, NotHolderError
  */
 export async function findHold(replica: ReplicaClient, handle: HoldHandle): Promise<HoldDetails | undefined> {
-  const here = holdFacts(replica.member.stale().state, handle.hold)
-  if (here !== undefined) return proven(replica.member.stale().state, handle)
-  return replica.read(false, ({ state }) => proven(state, handle))
+  const here = holdDetailsOf(replica.member.stale().state, handle.hold)
+  if (here !== undefined) return verifiedHold(replica.member.stale().state, handle)
+  return replica.read(false, ({ state }) => verifiedHold(state, handle))
 }
 
-/**
- * The hold of a handle, if it exists and the handle proves the right to it: by the secret of the session that has it, or
- * by its own.
- * @throws AccessError
- */
-function proven(state: LockState, handle: HoldHandle): HoldDetails | undefined {
-  const facts = holdFacts(state, handle.hold)
-  if (facts === undefined) return undefined
+/** Verifies the handle by the secret of the session that owns the hold, or by the secret of the hold itself. */
+function verifiedHold(state: LockState, handle: HoldHandle): HoldDetails | undefined {
+  const hold = holdDetailsOf(state, handle.hold)
+  if (hold === undefined) return undefined
   const { session, secret } = handle
-  if (session !== undefined && facts.session === session.session) {
-    const owner = sessionSecret(state, session.session)
+  if (session !== undefined && hold.session === session.session) {
+    const owner = sessionSecretOf(state, session.session)
     if (owner !== undefined) {
       checkSecret(owner, session.secret, 'hold')
-      return facts
+      return hold
     }
   }
-  if (secret === undefined || facts.secret === undefined) {
+  if (secret === undefined || hold.secret === undefined) {
     throw new NotHolderError(`hold ${handle.hold} belongs to another session`)
   }
-  checkSecret(facts.secret, secret, 'hold')
-  return facts
+  checkSecret(hold.secret, secret, 'hold')
+  return hold
 }

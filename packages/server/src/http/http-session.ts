@@ -13,31 +13,31 @@ import {
 import { ANSWERS_KEPT, ENDS_KEPT, REPEATS_MAX } from '../limits.js'
 import type { SessionInfo } from '../state-queries.js'
 
-/** How a waiting acquire ended. */
+/** The outcome of an acquire that waited. */
 export type Outcome =
   | { readonly kind: 'granted'; readonly grant: Grant }
   | { readonly kind: 'refused'; readonly refused: Refused }
   | { readonly kind: 'session-ended' }
 
-export type Waiting = (outcome: Outcome) => void
+export type OutcomeListener = (outcome: Outcome) => void
 
 /**
- * A session that is used over HTTP, where no connection keeps count: the server numbers its requests, unless the client
- * sends a number of its own in order to repeat a request whose answer was lost.
+ * A session that is used over HTTP, where no connection counts requests: the server numbers them, unless the client
+ * sends its own number to be able to retry a request whose response was lost.
  *
- * A number is `open` while its request is at work here; after that its answer is either `kept` with the service (the
- * client may ask again: its own numbers, and those of an earlier process) or `done` (nobody can ask again), and is
- * acknowledged with the next request. Numbers start above everything that the state knows of the session.
+ * A number is `open` while this server processes its request. Then its answer is either `kept` by the service, because
+ * the client may retry (its own numbers, and those of an earlier process), or `done`: it is acknowledged with the next
+ * request. Numbers start above every number that the state knows of the session.
  */
 export class HttpSession {
   readonly id: SessionId
   readonly secret: Hex128
   readonly ttlMs: number
-  /** When the last acknowledged opening or renewal was sent, on this server's clock; undefined: not through this server. */
+  /** When the last successful open or renewal was sent, on the clock of this server; undefined if another server sent it. */
   leaseFromMs: number | undefined
-  /** Highest change number that has been taken note of. */
+  /** The highest change number that was applied. */
   seen = 0
-  /** A request of it was granted: who has that answer may live on it, whatever becomes of repeats. */
+  /** Whether any request of this session was granted: its client may depend on the session, even if retries fail. */
   granted: boolean
   /** The term in which the numbers were last compared with the state. */
   term: number
@@ -45,38 +45,39 @@ export class HttpSession {
   readonly #open = new Map<number, { readonly own: boolean; users: number }>()
   #kept: number[]
   readonly #done: Set<number>
-  readonly #waiting = new Map<number, Set<Waiting>>()
+  readonly #listeners = new Map<number, Set<OutcomeListener>>()
   readonly #ends = new Map<HoldId, EndReason>()
 
-  constructor(facts: SessionInfo, term: number) {
-    this.id = facts.id
-    this.secret = facts.secret
-    this.ttlMs = facts.ttlMs
+  constructor(info: SessionInfo, term: number) {
+    this.id = info.id
+    this.secret = info.secret
+    this.ttlMs = info.ttlMs
     this.term = term
-    this.granted = facts.answered.length > 0
-    this.#next = facts.highest + 1
-    this.#kept = [...facts.answered].sort((a, b) => a - b)
-    // Whoever waited through an earlier process has lost its connection: nobody would hear of the grant.
-    this.#done = new Set(facts.waiting)
+    this.granted = info.answered.length > 0
+    this.#next = info.highest + 1
+    this.#kept = [...info.answered].sort((a, b) => a - b)
+    // The connections of waiters of an earlier process are closed: no client would receive the grant.
+    this.#done = new Set(info.waiting)
   }
 
+  /** Whether any request of this session is open. */
   get busy(): boolean {
     return this.#open.size > 0
   }
 
-  /** Another leader may have numbered requests in between. */
-  refresh(facts: SessionInfo, term: number): void {
-    this.#next = Math.max(this.#next, facts.highest + 1)
+  /** Adopts the numbers of the state: another leader may have numbered requests since. */
+  refresh(info: SessionInfo, term: number): void {
+    this.#next = Math.max(this.#next, info.highest + 1)
     this.term = term
   }
 
-  /** Takes a request number; `given` is the client's own. Every `take` is followed by one `finish`. */
-  take(given?: number): number {
+  /** Claims a request number; `given` is the client's own. Every claim is followed by one {@link releaseNumber}. */
+  claimNumber(given?: number): number {
     const request = given ?? this.#next
     const open = this.#open.get(request)
     if (open !== undefined) open.users++
     else this.#open.set(request, { own: given === undefined, users: 1 })
-    // Numbers that the client has skipped may still be on their way.
+    // Requests with the numbers that were skipped may still be in transit.
     for (let skipped = Math.max(this.#next, request - ANSWERS_KEPT); skipped < request; skipped++) this.#keep(skipped)
     if (request >= this.#next) this.#next = request + 1
     this.#done.delete(request)
@@ -84,12 +85,12 @@ export class HttpSession {
     return request
   }
 
-  /** Whether another call works on the same number. */
-  shared(request: number): boolean {
+  /** Whether more than one call processes this number. */
+  isShared(request: number): boolean {
     return (this.#open.get(request)?.users ?? 0) > 1
   }
 
-  finish(request: number): void {
+  releaseNumber(request: number): void {
     const open = this.#open.get(request)
     if (open === undefined || --open.users > 0) return
     this.#open.delete(request)
@@ -97,13 +98,13 @@ export class HttpSession {
     else this.#keep(request)
   }
 
-  /** The client will not ask for this answer again: it is acknowledged with the next command. */
-  forget(request: number): void {
+  /** Acknowledges an answer with the next command, because its client never retries the request. */
+  discardAnswer(request: number): void {
     this.#kept = this.#kept.filter((kept) => kept !== request)
     if (!this.#open.has(request)) this.#done.add(request)
   }
 
-  /** What the request, or renewal, acknowledges. */
+  /** The acknowledgement to send with the next request or renewal. */
   ack(): Ack {
     let lowest = this.#next
     for (const request of this.#open.keys()) lowest = Math.min(lowest, request)
@@ -116,50 +117,53 @@ export class HttpSession {
     return { lowest, also }
   }
 
-  /** The command that carried `ack` has been applied. */
+  /** Removes the numbers of `ack`, whose command was applied. */
   acknowledged(ack: Ack): void {
     for (const request of ack.also) this.#done.delete(request)
     for (const request of this.#done) if (request < ack.lowest) this.#done.delete(request)
   }
 
-  /** Calls `waiting` once with the outcome of the acquire. Returns a function that takes it back. */
-  await(request: number, waiting: Waiting): () => void {
-    const all = this.#waiting.get(request) ?? new Set()
-    if (all.size >= REPEATS_MAX) throw new LimitError(`request ${request} is repeated ${all.size} times at once`)
-    all.add(waiting)
-    this.#waiting.set(request, all)
+  /**
+   * Calls `listener` once with the outcome of the acquire. Returns a function that unsubscribes it.
+   * @throws LimitError when too many calls wait for the same request
+   */
+  onOutcome(request: number, listener: OutcomeListener): () => void {
+    const all = this.#listeners.get(request) ?? new Set()
+    if (all.size >= REPEATS_MAX) throw new LimitError(`${all.size} calls already wait for request ${request}`)
+    all.add(listener)
+    this.#listeners.set(request, all)
     return () => {
-      all.delete(waiting)
-      if (all.size === 0 && this.#waiting.get(request) === all) this.#waiting.delete(request)
+      all.delete(listener)
+      if (all.size === 0 && this.#listeners.get(request) === all) this.#listeners.delete(request)
     }
   }
 
-  /** Takes note of a change. */
-  change(change: Change): void {
+  /** Applies a change that the service pushed; changes that were applied before are ignored. */
+  applyChange(change: Change): void {
     if (change.number <= this.seen) return
     this.seen = change.number
     if (change.kind === 'ended') {
       this.#ends.set(change.hold, change.reason)
       for (const hold of this.#ends.keys()) if (this.#ends.size > ENDS_KEPT) this.#ends.delete(hold)
-    } else if (change.kind === 'granted') this.settle(change.request, { kind: 'granted', grant: change.grant })
-    else this.settle(change.request, { kind: 'refused', refused: change.refused })
+    } else if (change.kind === 'granted') this.resolveOutcome(change.request, { kind: 'granted', grant: change.grant })
+    else this.resolveOutcome(change.request, { kind: 'refused', refused: change.refused })
   }
 
-  /** Why a hold of this session has ended, if that was one of its latest changes. */
+  /** Why a hold of this session ended, if that is one of the {@link ENDS_KEPT} latest ends. */
   endOf(hold: HoldId): EndReason | undefined {
     return this.#ends.get(hold)
   }
 
-  settle(request: number, outcome: Outcome): void {
-    const all = this.#waiting.get(request)
+  resolveOutcome(request: number, outcome: Outcome): void {
+    const all = this.#listeners.get(request)
     if (all === undefined) return
-    this.#waiting.delete(request)
-    for (const waiting of all) waiting(outcome)
+    this.#listeners.delete(request)
+    for (const listener of all) listener(outcome)
   }
 
-  /** The session is over: nobody waits any longer. */
+  /** Reports the end of the session to every waiting acquire. */
   end(): void {
-    for (const request of this.#waiting.keys()) this.settle(request, { kind: 'session-ended' })
+    for (const request of this.#listeners.keys()) this.resolveOutcome(request, { kind: 'session-ended' })
   }
 
   #keep(request: number): void {

@@ -1,6 +1,7 @@
 import {
   type DelayView,
   type Event,
+  formatCursor,
   type Grant,
   type HeldLock,
   type HoldView,
@@ -12,9 +13,8 @@ import {
   tokenOf,
   type WaiterView,
 } from '@leasehold/core'
-import { formatCursor } from './cursors.js'
 
-/* What the service shows as JSON. Ids, tokens and versions are decimal strings; times are whole milliseconds. */
+/* The JSON representation of the state. Ids, tokens and versions are decimal strings; times are whole milliseconds. */
 
 type Json = Record<string, unknown>
 
@@ -31,7 +31,7 @@ export function lockJson(epoch: number, lock: HeldLock): Json {
   return { name, mode, token: idText(epoch, lock.token), ...(slot === undefined ? {} : { slot }) }
 }
 
-/** The answer to an acquire or adopt. `token` is that of the first lock that excludes others, or of the first lock. */
+/** The response to an acquire or adopt. `token` is that of the first lock that is not shared, or of the first lock. */
 export function grantJson(epoch: number, grant: Grant): Json {
   const { locks } = grant
   const leading = locks.find((lock) => lock.mode !== 'shared') ?? (locks[0] as HeldLock)
@@ -47,7 +47,7 @@ export function grantJson(epoch: number, grant: Grant): Json {
   }
 }
 
-/** Bytes as a string where they are UTF-8, as base64 where they are not. */
+/** Bytes as a string if they are UTF-8, as base64 otherwise. */
 function bytesJson(name: string, bytes: Uint8Array): Json {
   if (bytes.length === 0) return {}
   const text = utf8(bytes)
@@ -62,7 +62,7 @@ function utf8(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** A register's value: parsed where it is JSON, a string where it is UTF-8, base64 otherwise. `encoding` says which. */
+/** A register with its value: parsed if it is JSON, a string if it is UTF-8, base64 otherwise, named by `encoding`. */
 export function registerJson(view: RegisterView): Json {
   const { key, version, lock } = view
   return { key, version: String(version), ...(lock === undefined ? {} : { lock }), ...valueJson(view.value) }
@@ -79,7 +79,7 @@ function valueJson(bytes: Uint8Array): Json {
   }
 }
 
-/** More brackets than anybody nests: parsing that and writing it again could exhaust the stack. */
+/** Whether brackets nest deeper than {@link NESTING_MAX}: parsing and printing such JSON could overflow the stack. */
 function isDeep(bytes: Uint8Array): boolean {
   let depth = 0
   for (const byte of bytes) {
@@ -125,7 +125,7 @@ export function sessionJson(epoch: number, view: SessionView): Json {
   return { session: idText(epoch, view.id), client, ttlMs, remainingMs, holds, waiters }
 }
 
-/** `at`: watch from there to see everything after this answer. */
+/** One page of the state. `at` is the cursor from which a watch delivers everything after this page. */
 export function queryJson(epoch: number, result: QueryResult): Json {
   return {
     held: result.held.map((view) => holdJson(epoch, view)),
@@ -137,7 +137,7 @@ export function queryJson(epoch: number, result: QueryResult): Json {
   }
 }
 
-/** The data of a server-sent event; its kind is the event's name. */
+/** The `data` of a server-sent event; the kind of the event is its name. */
 export function eventJson(epoch: number, event: Event): Json {
   switch (event.kind) {
     case 'held':

@@ -9,7 +9,7 @@ type Json = Record<string, unknown>
 const JSON_TYPE = 'application/json'
 const BYTES_TYPE = 'application/octet-stream'
 
-/** The description of the API (OpenAPI 3.1), made of the schemas that check requests and that the tests hold answers against. */
+/** Builds the OpenAPI 3.1 document from the schemas that validate requests and, in the tests, responses. */
 export function openApi(routes: readonly Route[], health: readonly HealthRoute[], version: string): Json {
   const paths: Record<string, Json> = {}
   for (const route of routes) {
@@ -25,7 +25,7 @@ export function openApi(routes: readonly Route[], health: readonly HealthRoute[]
       title: 'Leasehold',
       version,
       description:
-        'Locks with fencing tokens. Names are never in paths; ids, tokens and versions are decimal strings; durations are milliseconds or texts such as 10s. A member that does not lead answers 307 with the leader’s URL, or 503.',
+        'Locks with fencing tokens. Names are never in paths; ids, tokens and versions are decimal strings; durations are milliseconds or strings such as 10s. A member that is not the leader responds with 307 and the URL of the leader, or with 503.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
@@ -36,7 +36,7 @@ export function openApi(routes: readonly Route[], health: readonly HealthRoute[]
         key: {
           type: 'http',
           scheme: 'bearer',
-          description: 'an API key or a JSON Web Token, where the service asks for one',
+          description: 'an API key or a JSON Web Token, if the service requires one',
         },
       },
       schemas: { Problem: schemaOf(problemResponse, 'output') },
@@ -75,19 +75,19 @@ function bodyOf({ body, takes }: Route): Json {
   return { requestBody: { required: true, content: { [JSON_TYPE]: { schema: schemaOf(json, 'input') }, ...bytes } } }
 }
 
-function responsesOf({ answer, produces }: Route): Json {
+function responsesOf({ response, produces }: Route): Json {
   const content =
-    answer === undefined
+    response === undefined
       ? { [produces as string]: { schema: { type: 'string' } } }
-      : { [JSON_TYPE]: { schema: schemaOf(answer, 'output') } }
+      : { [JSON_TYPE]: { schema: schemaOf(response, 'output') } }
   const codes = new Map<string, string[]>()
   for (const [code, { http }] of Object.entries(ERRORS))
     codes.set(String(http), [...(codes.get(String(http)) ?? []), code])
   const problem = { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } }
   const refusals = [...codes].map(([status, names]) => [status, { description: names.join(', '), content: problem }])
   return {
-    '200': { description: 'done', content },
-    '307': { description: 'this member does not lead: send the same request to the leader', content: problem },
+    '200': { description: 'success', content },
+    '307': { description: 'this member is not the leader: send the same request to the leader', content: problem },
     ...Object.fromEntries(refusals),
   }
 }

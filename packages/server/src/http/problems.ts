@@ -1,6 +1,6 @@
 import { ERRORS, HoldLostError, LeaseholdError, VersionConflictError } from '@leasehold/core'
 
-/** The body of a failed request: RFC 9457, with the fields of the error table. */
+/** The body of an error response: RFC 9457, with the fields of the error table. */
 export interface Problem {
   readonly type: string
   readonly title: string
@@ -15,7 +15,7 @@ export interface Problem {
 const TITLES: Record<keyof typeof ERRORS, string> = {
   busy: 'The lock is taken',
   timeout: 'The lock was not granted in time',
-  aborted: 'The waiting was ended',
+  aborted: 'The wait was aborted',
   lost: 'The hold is lost',
   'session-ended': 'The session has ended',
   'not-holder': 'There is no such hold',
@@ -29,13 +29,13 @@ const TITLES: Record<keyof typeof ERRORS, string> = {
   unreachable: 'The service is not available',
   'no-quorum': 'This member cannot decide',
   'unknown-outcome': 'The outcome is not known',
-  'expired-request': 'The answer is no longer kept',
+  'expired-request': 'The answer is no longer stored',
   gap: 'Events were missed',
   'epoch-changed': 'The service was restored',
   storage: 'The disk is full or broken',
 }
 
-/** An error whose HTTP status is not the one of its code: unknown route, method, media type, size. */
+/** An error that has an HTTP status of its own: unknown route, method, media type, size. */
 export class HttpError extends Error {
   constructor(
     readonly status: number,
@@ -63,14 +63,14 @@ export function problemOf(error: unknown): Problem {
     500,
     'unknown-outcome',
     'The server failed',
-    'the server failed while it worked on this request',
+    'the server failed while it processed this request',
     undefined,
     false,
   )
 }
 
-/** Whether the error is one that was foreseen; others belong into the log. */
-export function isForeseen(error: unknown): boolean {
+/** Whether the error is an expected one; others are bugs and are logged with their stack. */
+export function isExpected(error: unknown): boolean {
   return error instanceof HttpError || error instanceof LeaseholdError
 }
 
@@ -86,7 +86,7 @@ function problem(
   return { type, title, status, code, detail, ...(hint === undefined ? {} : { hint }), retryable }
 }
 
-/** The answer on a connection that has no HTTP response object: garbage, or a refused upgrade. */
+/** The full response text for a connection without an HTTP response object: a malformed request or rejected upgrade. */
 export function rawResponse(error: unknown): string {
   const problem = problemOf(error)
   const body = `${JSON.stringify(problem)}\n`

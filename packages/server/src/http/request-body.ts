@@ -10,7 +10,7 @@ export function isJson(context: HttpContext): boolean {
   return type.split(';', 1)[0]?.trim().toLowerCase() === 'application/json'
 }
 
-/** The whole body, at most {@link BODY_BYTES_MAX} bytes. */
+/** Reads the whole body. @throws HttpError for more than {@link BODY_BYTES_MAX} bytes */
 export async function readBody(context: HttpContext): Promise<Uint8Array> {
   const announced = Number(context.req.header('content-length') ?? 0)
   if (announced > BODY_BYTES_MAX) throw tooLarge()
@@ -26,13 +26,13 @@ export async function readBody(context: HttpContext): Promise<Uint8Array> {
   return new Uint8Array(Buffer.concat(chunks))
 }
 
-/** The body as JSON. */
+/** Reads the body and parses it as JSON. @throws HttpError, InvalidError */
 export async function readJson(context: HttpContext): Promise<unknown> {
   if (!isJson(context)) {
     throw new HttpError(
       415,
       'The content type is wrong',
-      'this request takes a JSON body',
+      'this request needs a JSON body',
       "send it with -H 'content-type: application/json'",
       {
         accept: 'application/json',
@@ -59,8 +59,9 @@ function tooLarge(): HttpError {
 }
 
 /**
- * The query string as an object. Broken percent-encoding and doubled keys are refused, not repaired: a name that is
- * changed on the way names another lock.
+ * Parses the query string. Invalid percent-encoding and repeated keys are rejected, not repaired: a name that changes in
+ * transit names another lock.
+ * @throws InvalidError
  */
 export function readQuery(url: string): Record<string, string> {
   const start = url.indexOf('?')
@@ -69,7 +70,7 @@ export function readQuery(url: string): Record<string, string> {
   for (const part of query === '' ? [] : query.split('&')) {
     const equals = part.indexOf('=')
     const key = decode(equals < 0 ? part : part.slice(0, equals))
-    if (key in values) throw new InvalidError(`the query has ${JSON.stringify(key.slice(0, 40))} twice`)
+    if (key in values) throw new InvalidError(`the query contains ${JSON.stringify(key.slice(0, 40))} twice`)
     values[key] = equals < 0 ? '' : decode(part.slice(equals + 1))
   }
   return { ...values }

@@ -5,20 +5,20 @@ import {
   type LockRequest,
   type Mode,
   nameProblem,
+  parseCursor,
   parseDuration,
   parseToken,
   PERMITS_MAX,
   WAIT_FOREVER,
 } from '@leasehold/core'
 import { z } from 'zod'
-import { parseCursor } from './cursors.js'
 
 /*
- * What requests look like on the wire. The schemas check and convert in one step, and are the base of the API's
- * description. A transform that throws a LeaseholdError keeps its text and hint on the way to the client.
+ * The schemas of requests. They validate and convert in one step, and the OpenAPI document is built from them. A
+ * LeaseholdError thrown by a transform reaches the client with its message and hint.
  */
 
-/** What the API's description says of fields that are checked by a function. */
+/** JSON schemas, for the OpenAPI document, of fields that a function validates. */
 const DESCRIBED = {
   name: {
     type: 'string',
@@ -28,14 +28,18 @@ const DESCRIBED = {
   },
   prefix: {
     type: 'string',
-    description: 'whole path segments: billing covers billing and billing/x',
+    description: 'whole path segments: billing matches billing and billing/x',
     examples: ['billing'],
   },
-  id: { type: 'string', pattern: '^[0-9]{1,19}$', description: 'a full id in decimal digits; never a JSON number' },
+  id: {
+    type: 'string',
+    pattern: '^[0-9]{1,19}$',
+    description: 'a full id as a string of decimal digits, never a JSON number',
+  },
   version: {
     type: 'string',
     pattern: '^[0-9]{1,19}$',
-    description: 'a register\'s version in decimal digits; "0": must not exist',
+    description: 'version of a register as a string of decimal digits; "0": the register must not exist',
   },
   duration: { type: ['string', 'number'], description: 'milliseconds, or 250ms, 10s, 5m, 2h, 1d', examples: ['10s'] },
   wait: {
@@ -43,7 +47,7 @@ const DESCRIBED = {
     description: 'how long to wait in the queue: a duration, 0 or Infinity',
     examples: ['30s', 0],
   },
-  data: { description: 'owner data that others see: text as it is, anything else as JSON; at most 4 KiB' },
+  data: { description: 'owner data, visible to others: a string unchanged, any other value as JSON; at most 4 KiB' },
 } as const
 
 const NONCE = /^[0-9a-f]{32}$/
@@ -60,7 +64,7 @@ const text = (what: string) =>
 const handle = (what: string) =>
   z.string({ error: `${what} is the handle that the service returned, a string` }).max(512)
 
-/** A lock's or register's name. */
+/** The name of a lock or register. */
 const name = z
   .unknown()
   .transform((value) => checkName(value))
@@ -70,18 +74,18 @@ const prefix = z
   .string()
   .transform((value) => {
     const problem = value === '' ? undefined : nameProblem(value)
-    if (problem !== undefined) throw new InvalidError(`the prefix is no name: ${problem}`)
+    if (problem !== undefined) throw new InvalidError(`the prefix is not a valid name: ${problem}`)
     return value
   })
   .meta(DESCRIBED.prefix)
 
-/** A full id, as a decimal string. A JSON number is refused: above 2^53 it has already lost digits. */
+/** A full id, as a decimal string. A JSON number is rejected: above 2^53 it has already lost digits. */
 const id = z
   .unknown()
   .transform((value) => parseToken(value as string))
   .meta(DESCRIBED.id)
 
-/** A register's version as a decimal string; `"0"`: must not exist. */
+/** The version of a register as a decimal string; `"0"`: the register must not exist. */
 const version = z
   .unknown()
   .transform((value) => (value === '0' ? 0n : (parseToken(value as string) as bigint)))
@@ -113,7 +117,7 @@ const lock = z.union([z.string(), z.strictObject({ name, mode: mode.optional(), 
   error: 'a lock is a name or {"name", "mode"}',
 })
 
-/** The number of a request, for clients that repeat a request whose answer was lost. */
+/** A request number, for clients that retry a request whose response was lost. */
 const request = z
   .number({ error: 'request is a number: 1, 2, 3 … per session' })
   .int()
@@ -122,7 +126,7 @@ const request = z
 
 const nonce = z.string().regex(NONCE, 'a nonce is 32 lower-case hex digits, chosen at random')
 
-/** Owner data: text as it is, anything else as JSON. */
+/** Owner data: a string unchanged, any other value as JSON. */
 const data = z
   .unknown()
   .transform((value): Uint8Array => {
@@ -183,12 +187,12 @@ export const acquireBody = z
   })
   .transform(({ name: single, locks, mode: given, permits: size, ...rest }) => {
     if ((single === undefined) === (locks === undefined)) {
-      throw new InvalidError('an acquire has a name, or locks', {
+      throw new InvalidError('an acquire needs either name or locks', {
         hint: '{"name": "a"} or {"locks": ["a", {"name": "b", "mode": "shared"}]}',
       })
     }
     if (locks !== undefined && (given !== undefined || size !== undefined)) {
-      throw new InvalidError('with locks, each lock has its own mode', {
+      throw new InvalidError('with locks, each lock has a mode of its own', {
         hint: '{"locks": [{"name": "a", "mode": "shared"}]}',
       })
     }
@@ -200,14 +204,16 @@ export const renewBody = z
   .strictObject({ hold: handle('hold').optional(), session: handle('session').optional() })
   .transform((body) => {
     if ((body.hold === undefined) === (body.session === undefined)) {
-      throw new InvalidError('a renewal names a hold or a session', { hint: 'send {"hold": …} or {"session": …}' })
+      throw new InvalidError('a renewal names either a hold or a session', {
+        hint: 'send {"hold": …} or {"session": …}',
+      })
     }
     return body
   })
 
 export const releaseBody = z.strictObject({ hold: handle('hold') })
 
-/** `number`: that of the cancel itself, for clients that number their requests. */
+/** `number` is the request number of the cancel itself, for clients that number their requests. */
 export const cancelBody = z.strictObject({ session: handle('session'), request, number: request.optional() })
 
 export const adoptBody = z.strictObject({
@@ -227,7 +233,7 @@ export const stealBody = z
   })
   .transform((body) => {
     if ((body.name === undefined) === (body.hold === undefined)) {
-      throw new InvalidError('a steal names a lock or a hold', {
+      throw new InvalidError('a steal names either a lock or a hold', {
         hint: 'send {"name": …} or {"hold": "the decimal id of GET /v1/locks"}',
       })
     }
@@ -265,11 +271,11 @@ export const registersQuery = z.strictObject({
 
 export const registerQuery = z.strictObject({ key: name, stale: queryFlag.optional() })
 
-const writing = {
+const writeOptions = {
   ifVersion: version.optional(),
   /** The handle of an exclusive hold. */
   fence: handle('fence').optional(),
-  /** Which of the hold's locks; may be left out when it has one. */
+  /** The lock of the hold that fences the write; optional if the hold has only one. */
   lock: name.optional(),
   session: handle('session').optional(),
 }
@@ -280,14 +286,14 @@ const numberText = z
   .transform(Number)
   .refine(Number.isSafeInteger)
 
-export const registerWriteQuery = z.strictObject({ key: name, ...writing, request: numberText.optional() })
+export const registerWriteQuery = z.strictObject({ key: name, ...writeOptions, request: numberText.optional() })
 
-/** The JSON form of a put; any other content type is the value itself, byte for byte. */
+/** The JSON form of a put. With any other content type, the body is the value, byte for byte. */
 export const registerPutBody = z
   .strictObject({
     value: z.unknown(),
     encoding: z.enum(['json', 'text', 'base64']).default('json'),
-    ...writing,
+    ...writeOptions,
     request: request.optional(),
   })
   .transform(({ value, encoding, ...rest }) => ({ ...rest, value: valueBytes(value, encoding) }))
@@ -296,7 +302,7 @@ function valueBytes(value: unknown, encoding: 'json' | 'text' | 'base64'): Uint8
   if (encoding === 'json') {
     if (value === undefined)
       throw new InvalidError('the value is missing', {
-        hint: 'send {"value": …}, or the bytes with another content type',
+        hint: 'send {"value": …}, or raw bytes with another content type',
       })
     return utf8(jsonText(value))
   }
@@ -321,14 +327,17 @@ const memberName = z.string({ error: 'name is the name of a member, a string' })
 
 export const clusterAddBody = z.strictObject({
   name: memberName,
-  peer: z.string({ error: 'peer is the HOST:PORT where the member listens to others, a string' }).min(3).max(256),
+  peer: z
+    .string({ error: 'peer is the HOST:PORT where the member listens for other members, a string' })
+    .min(3)
+    .max(256),
 })
 
 export const clusterNameBody = z.strictObject({ name: memberName })
 
 export const noQuery = z.strictObject({})
 
-/** Checks `value`; the error names the field and what it wants. */
+/** Validates and converts `value`. @throws InvalidError that names the field and the expected value */
 export function check<S extends z.ZodType>(schema: S, value: unknown, where: string): z.output<S> {
   const done = schema.safeParse(value)
   if (done.success) return done.data

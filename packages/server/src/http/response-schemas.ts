@@ -2,17 +2,17 @@ import { ERRORS } from '@leasehold/core'
 import { z } from 'zod'
 
 /*
- * What the service answers. They describe the API, and the tests hold every answer against them; nothing is checked at run
- * time.
+ * The schemas of responses. The OpenAPI document is built from them, and the tests validate every response against them;
+ * nothing is validated at run time.
  */
 
 const id = z
   .string()
   .regex(/^[0-9]{1,19}$/)
-  .meta({ description: 'in decimal digits' })
+  .meta({ description: 'a string of decimal digits' })
 const ms = z.number().int()
 const mode = z.union([z.literal('exclusive'), z.literal('shared'), z.strictObject({ permits: z.number().int() })])
-const every = { cluster: z.string().meta({ description: 'id of the cluster' }), epoch: z.number().int() }
+const common = { cluster: z.string().meta({ description: 'id of the cluster' }), epoch: z.number().int() }
 
 const heldLock = z.strictObject({
   name: z.string(),
@@ -22,31 +22,31 @@ const heldLock = z.strictObject({
 })
 
 export const grantResponse = z.strictObject({
-  hold: z.string().meta({ description: 'handle of the hold, for renew and release: keep it secret' }),
+  hold: z.string().meta({ description: 'handle of the hold for renew and release; keep it secret' }),
   id: id.meta({ description: 'id of the hold' }),
-  token: id.meta({ description: 'fencing token of the first lock that excludes others' }),
+  token: id.meta({ description: 'fencing token of the first lock that is not shared' }),
   slot: z.number().int().optional(),
   names: z.array(z.string()),
-  tokens: z.record(z.string(), id).meta({ description: 'fencing token by lock' }),
+  tokens: z.record(z.string(), id).meta({ description: 'fencing token of each lock' }),
   slots: z.record(z.string(), z.number().int()).optional(),
   locks: z.array(heldLock),
   expiresInMs: ms.nullable(),
   ttlMs: ms.nullable(),
-  ...every,
+  ...common,
 })
 
-export const renewResponse = z.strictObject({ id, expiresInMs: ms.nullable(), ttlMs: ms.optional(), ...every })
-export const releaseResponse = z.strictObject({ released: z.literal(true), id, ...every })
-export const stealResponse = z.strictObject({ stolen: z.array(id), ...every })
-export const cancelResponse = z.strictObject({ was: z.enum(['queued', 'granted', 'ended', 'unknown']), ...every })
+export const renewResponse = z.strictObject({ id, expiresInMs: ms.nullable(), ttlMs: ms.optional(), ...common })
+export const releaseResponse = z.strictObject({ released: z.literal(true), id, ...common })
+export const stealResponse = z.strictObject({ stolen: z.array(id), ...common })
+export const cancelResponse = z.strictObject({ was: z.enum(['queued', 'granted', 'ended', 'unknown']), ...common })
 export const sessionResponse = z.strictObject({
-  session: z.string().meta({ description: 'handle of the session: keep it secret' }),
+  session: z.string().meta({ description: 'handle of the session; keep it secret' }),
   id,
   ttlMs: ms,
   expiresInMs: ms,
-  ...every,
+  ...common,
 })
-export const sessionEndResponse = z.strictObject({ ended: id, ...every })
+export const sessionEndResponse = z.strictObject({ ended: id, ...common })
 
 const session = z.strictObject({
   session: id,
@@ -58,7 +58,7 @@ const session = z.strictObject({
 })
 const next = z.string().nullable().meta({ description: 'cursor of the next page' })
 
-export const sessionsResponse = z.strictObject({ sessions: z.array(session), next, ...every })
+export const sessionsResponse = z.strictObject({ sessions: z.array(session), next, ...common })
 
 const bytes = { data: z.string().optional(), dataBase64: z.string().optional() }
 
@@ -88,8 +88,8 @@ export const locksResponse = z.strictObject({
   delays: z.array(z.strictObject({ name: z.string(), mode, slot: z.number().int().optional(), remainingMs: ms })),
   sessions: z.array(session),
   next,
-  at: z.string().meta({ description: 'watch from here to see everything after this answer' }),
-  ...every,
+  at: z.string().meta({ description: 'a watch from this cursor delivers everything after this response' }),
+  ...common,
 })
 
 export const registerResponse = z.strictObject({
@@ -98,17 +98,17 @@ export const registerResponse = z.strictObject({
   lock: z.string().optional(),
   value: z.unknown(),
   encoding: z.enum(['json', 'text', 'base64']),
-  ...every,
+  ...common,
 })
 export const registersResponse = z.strictObject({
   registers: z.array(
     z.strictObject({ key: z.string(), version: id, lock: z.string().optional(), bytes: z.number().int() }),
   ),
-  next: z.string().nullable().meta({ description: 'send it as `after` for the next page' }),
-  ...every,
+  next: z.string().nullable().meta({ description: 'the `after` of the next page' }),
+  ...common,
 })
-export const putAnswer = z.strictObject({ key: z.string(), version: id, ...every })
-export const deleteAnswer = z.strictObject({ key: z.string(), deleted: z.literal(true), ...every })
+export const putResponse = z.strictObject({ key: z.string(), version: id, ...common })
+export const deleteResponse = z.strictObject({ key: z.string(), deleted: z.literal(true), ...common })
 
 const index = z.number().int()
 export const clusterResponse = z.strictObject({
@@ -133,12 +133,12 @@ export const clusterResponse = z.strictObject({
       }),
     )
     .optional(),
-  ...every,
+  ...common,
 })
-export const changeResponse = z.strictObject({ index, ...every })
-export const transferResponse = z.strictObject({ asked: z.string(), ...every })
+export const changeResponse = z.strictObject({ index, ...common })
+export const transferResponse = z.strictObject({ asked: z.string(), ...common })
 
-/** Of every refusal: RFC 9457, with the fields of our errors. */
+/** The body of every error response: RFC 9457, with the fields of the error table. */
 export const problemResponse = z.looseObject({
   type: z.string(),
   title: z.string(),

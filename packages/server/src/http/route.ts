@@ -8,61 +8,62 @@ import type { Services } from './services.js'
 
 export type HttpContext = Context<{ Bindings: HttpBindings }>
 
-/** A request that has passed the checks of its route. */
+/** A request that passed the schemas of its route. */
 export interface Call<Body, Query> {
   readonly services: Services
   readonly body: Body
   readonly query: Query
   readonly status: MemberStatus
   readonly context: HttpContext
-  /** Aborts when the client goes away before it has its answer. */
-  readonly gone: AbortSignal
-  /** Throws unless the caller may do this to all of these names. */
-  readonly allow: (verb: AccessVerb, names: readonly string[], cost?: Cost) => void
-  /** Why what was allowed may not go on: the key was revoked, or the web token has ended. Undefined: it may. */
-  readonly ends: (verb: AccessVerb, names: readonly string[]) => LeaseholdError | undefined
-  /** Whether a name may be told beside one that was asked for: both are of one hold or wait. */
+  /** Aborts when the client disconnects before the response was sent. */
+  readonly disconnected: AbortSignal
+  /** @throws AccessError unless the caller has the permission for all of these names */
+  readonly authorize: (verb: AccessVerb, names: readonly string[], cost?: Cost) => void
+  /** The error if an earlier permission no longer holds: the key was revoked, or the web token expired. */
+  readonly revocationOf: (verb: AccessVerb, names: readonly string[]) => LeaseholdError | undefined
+  /** Whether the caller may read a name that belongs to the same hold or wait as a requested one. */
   readonly mayRead: MayRead
   /**
-   * Throws when the caller has as many sessions, or waiting acquires, as it may have. Returns what tells that the question
-   * was answered; until then it counts.
+   * Reserves a session, or a waiting acquire, in the quota of the caller. Returns a function that ends the reservation
+   * once the request was applied.
+   * @throws LimitError when the quota is used up
    */
-  readonly mayOpen: () => () => void
-  readonly mayWait: () => () => void
-  /** The caller has shown that this session is its own. */
-  readonly owns: (session: SessionId) => void
-  /** Writes a line of the audit. */
-  readonly did: (record: AuditRecord) => void
+  readonly reserveSession: () => () => void
+  readonly reserveWaiter: () => () => void
+  /** Records the caller as the owner of a session whose secret it presented. */
+  readonly recordOwner: (session: SessionId) => void
+  /** Writes a record to the audit log. */
+  readonly audit: (record: AuditRecord) => void
 }
 
 /**
- * One operation: what it takes, and what does it. The list of routes is the base of the API's description, so a route
- * has no knowledge that is not in this record.
+ * One operation: its path, schemas and handler. The OpenAPI document is built from these records, so a route must not
+ * depend on anything outside its record.
  */
 export interface Route<Body extends z.ZodType = z.ZodType, Query extends z.ZodType = z.ZodType> {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly summary: string
   readonly query: Query
-  /** The handle in the request proves that the caller may: a key that has expired does not keep it from giving back. */
-  readonly provesItself?: true
-  /** The JSON body; undefined: the route takes none, or reads it itself. */
+  /** The handle in the request is sufficient proof: an expired key does not prevent a release. */
+  readonly handleIsProof?: true
+  /** Schema of the JSON body; undefined if there is none, or if the route reads the body itself. */
   readonly body?: Body
-  /** What a success answers as JSON; undefined: something else, which `produces` names. */
-  readonly answer?: z.ZodType
-  /** Content type of a success that is no JSON. */
+  /** Schema of a successful JSON response; undefined for the content type that `produces` names. */
+  readonly response?: z.ZodType
+  /** Content type of a successful response that is not JSON. */
   readonly produces?: string
-  /** A body that the route reads itself: its schema where it is JSON, and whether it may be bytes as well. */
+  /** A body that the route reads itself: its JSON schema, and whether raw bytes are accepted as well. */
   readonly takes?: { readonly json: z.ZodType; readonly bytes: boolean }
   handle(call: Call<z.output<Body>, z.output<Query>>): Promise<Response> | Response
 }
 
-/** Keeps the types of a route's body and query together with its handler. */
+/** Ties the types of body and query to the handler. */
 export function route<Body extends z.ZodType, Query extends z.ZodType>(one: Route<Body, Query>): Route {
   return one as unknown as Route
 }
 
-/** A JSON answer; `cluster` and `epoch` are in every one. */
+/** A successful JSON response; every one contains `cluster` and `epoch`. */
 export function json(
   status: MemberStatus,
   body: Record<string, unknown>,

@@ -7,24 +7,24 @@ import type { ReplicaClient } from '../replica-client.js'
 import type { Metrics } from '../observability/index.js'
 import type { SessionRegistry } from './session-registry.js'
 
-/** What the routes share. */
+/** Everything that request handlers share. */
 export interface Services {
   readonly replica: ReplicaClient
   readonly sessions: SessionRegistry
   readonly acquires: AcquireService
-  readonly streams: EventStreams
-  /** Of a member of a cluster. */
+  readonly eventStreams: EventStreams
+  /** Undefined for a service of one member. */
   readonly cluster: ClusterAdmin | undefined
-  readonly backups: { underWay: number }
+  readonly backups: { inProgress: number }
   readonly log: Logger
   readonly access: AccessControl
-  readonly clients: ClientQuotas
+  readonly quotas: ClientQuotas
   readonly metrics: Metrics
-  /** Clients need a TLS certificate that one of the given authorities has signed. */
-  readonly asksForCertificates: boolean
+  /** Whether clients need a TLS certificate that one of the configured authorities signed. */
+  readonly requiresCertificates: boolean
   readonly audit: AuditLog | undefined
-  /** The server's own URL, as clients should use it. */
+  /** The URL of this server for clients. */
   readonly url: string
-  /** Set once, when the server stops. */
+  /** Set to true once, when the server stops. */
   stopping: boolean
 }

@@ -19,7 +19,7 @@ import { HttpSession } from './http-session.js'
 
 type Kind = Exclude<Result['kind'], 'refused'>
 
-/** The sessions that are used over HTTP: opens, renews and ends them, and numbers their requests. */
+/** The sessions that are used over HTTP: opens, renews and closes them, and numbers their requests. */
 export class SessionRegistry {
   readonly #sessions = new Map<SessionId, HttpSession>()
   readonly #stop: () => void
@@ -29,7 +29,7 @@ export class SessionRegistry {
     this.#stop = member.onApplied((batch) => this.#applied(batch))
   }
 
-  /** Opens a session. A nonce that the service knows returns the same session again. */
+  /** Opens a session, or returns the session that was opened with the same nonce. */
   async open(options: { ttlMs: number; client: string; nonce?: Hex128 | undefined }): Promise<HttpSession> {
     const from = performance.now()
     const opened = await this.replica.submit(
@@ -45,10 +45,10 @@ export class SessionRegistry {
     )
     const known = this.#sessions.get(opened.session)
     if (known !== undefined) return known
-    const facts = querySession(this.replica.member.stale().state, opened.session)
-    if (facts === undefined) throw ended(opened.session)
-    const session = new HttpSession(facts, this.#term)
-    // Opening again with the same nonce renews nothing.
+    const info = querySession(this.replica.member.stale().state, opened.session)
+    if (info === undefined) throw ended(opened.session)
+    const session = new HttpSession(info, this.#term)
+    // A repeated open with the same nonce does not renew the lease.
     if (options.nonce === undefined) session.leaseFromMs = from
     return this.#keep(session)
   }
@@ -63,29 +63,29 @@ export class SessionRegistry {
       checkSecret(known.secret, handle.secret, 'session')
       return this.#keep(known)
     }
-    const facts = await this.#facts(handle.session)
-    checkSecret(facts.secret, handle.secret, 'session')
-    const session = this.#sessions.get(handle.session) ?? new HttpSession(facts, this.#term)
-    session.refresh(facts, this.#term)
+    const info = await this.#read(handle.session)
+    checkSecret(info.secret, handle.secret, 'session')
+    const session = this.#sessions.get(handle.session) ?? new HttpSession(info, this.#term)
+    session.refresh(info, this.#term)
     return this.#keep(session)
   }
 
-  /** Submits a numbered request and takes care of numbers and acknowledgements. */
+  /** Claims a number, submits the request with it, and releases the number. */
   async numbered<K extends Kind>(
     session: HttpSession,
     given: number | undefined,
     build: (numbered: Numbered) => Command,
     ...kinds: readonly K[]
   ): Promise<Extract<Result, { kind: K }>> {
-    const request = session.take(given)
+    const request = session.claimNumber(given)
     try {
       return await this.send(session, request, build, ...kinds)
     } finally {
-      session.finish(request)
+      session.releaseNumber(request)
     }
   }
 
-  /** Submits a request whose number is taken already. */
+  /** Submits a request whose number was claimed before, with the acknowledgements that are due. */
   async send<K extends Kind>(
     session: HttpSession,
     request: number,
@@ -98,7 +98,7 @@ export class SessionRegistry {
     return result
   }
 
-  /** Renews the lease. What the service had to tell the session is taken note of. */
+  /** Renews the lease, and applies the changes that the renewal returns. */
   async renew(session: HttpSession): Promise<void> {
     const from = performance.now()
     const ack = session.ack()
@@ -108,16 +108,16 @@ export class SessionRegistry {
     )
     session.acknowledged(ack)
     session.leaseFromMs = Math.max(session.leaseFromMs ?? from, from)
-    for (const change of changes) session.change(change)
+    for (const change of changes) session.applyChange(change)
   }
 
-  /** A clean end by the owner. */
+  /** Closes the session as its owner. */
   async close(session: HttpSession, reason: string): Promise<void> {
     await this.replica.submit({ kind: 'closeSession', session: session.id, by: 'owner', reason }, 'closed')
-    this.#forget(session.id)
+    this.#remove(session.id)
   }
 
-  /** Milliseconds until the session ends if nothing renews it. */
+  /** Milliseconds until the session expires unless it is renewed. */
   expiresInMs(session: HttpSession): number {
     if (session.leaseFromMs !== undefined) {
       return Math.max(0, Math.floor(session.leaseFromMs + session.ttlMs - performance.now()))
@@ -133,30 +133,30 @@ export class SessionRegistry {
     return this.replica.member.status.term
   }
 
-  async #facts(id: SessionId): Promise<SessionInfo> {
-    const facts = await this.replica.read(false, ({ state }) => querySession(state, id))
-    if (facts === undefined) throw ended(id)
-    return facts
+  async #read(id: SessionId): Promise<SessionInfo> {
+    const info = await this.replica.read(false, ({ state }) => querySession(state, id))
+    if (info === undefined) throw ended(id)
+    return info
   }
 
   #keep(session: HttpSession): HttpSession {
     this.#sessions.delete(session.id)
-    if (this.#sessions.size >= SESSIONS_KEPT_MAX) this.#makeRoom()
+    if (this.#sessions.size >= SESSIONS_KEPT_MAX) this.#evictIdle()
     this.#sessions.set(session.id, session)
     return session
   }
 
-  /** Drops the session that was used longest ago and has nothing at work. */
-  #makeRoom(): void {
+  /** Evicts the least recently used session without open requests. @throws LimitError when all sessions have some */
+  #evictIdle(): void {
     for (const session of this.#sessions.values()) {
       if (session.busy) continue
       this.#sessions.delete(session.id)
       return
     }
-    throw new LimitError(`${SESSIONS_KEPT_MAX} sessions have requests at work over HTTP`)
+    throw new LimitError(`${SESSIONS_KEPT_MAX} sessions have open requests over HTTP`)
   }
 
-  #forget(id: SessionId): void {
+  #remove(id: SessionId): void {
     const session = this.#sessions.get(id)
     this.#sessions.delete(id)
     session?.end()
@@ -166,17 +166,18 @@ export class SessionRegistry {
     for (const push of batch.pushes) {
       const session = this.#sessions.get(push.session)
       if (session === undefined) continue
-      if (push.change !== undefined) session.change(push.change)
-      if (push.ended !== undefined) this.#forget(push.session)
+      if (push.change !== undefined) session.applyChange(push.change)
+      if (push.ended !== undefined) this.#remove(push.session)
     }
   }
 }
 
+/** @throws AccessError when the secrets differ; compares them in constant time */
 export function checkSecret(expected: Hex128, given: Hex128, what: string): void {
   const same = expected.length === given.length && timingSafeEqual(Buffer.from(expected), Buffer.from(given))
   if (!same) throw new AccessError(`the secret of this ${what} handle is wrong`, { code: 'forbidden' })
 }
 
 export function ended(id: SessionId): SessionEndedError {
-  return new SessionEndedError(`session ${id} does not exist`, { hint: 'it has expired or was closed: open a new one' })
+  return new SessionEndedError(`session ${id} does not exist`, { hint: 'it expired or was closed: open a new one' })
 }

@@ -1,7 +1,7 @@
 import type { Logger } from '@leasehold/replica'
 import { type LoggerOptions, pino } from 'pino'
 
-/** Structured log lines on standard error, one JSON object each, so that standard output stays free for answers. */
+/** Creates a logger that writes one JSON object per line to standard error, so that standard output is free for results. */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const log = pino({ base: null, ...options }, pino.destination({ dest: 2, sync: true }))
   return {
@@ -11,5 +11,5 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   }
 }
 
-/** Says nothing. */
+/** A logger that discards everything. */
 export const silent: Logger = { info() {}, warn() {}, error() {} }

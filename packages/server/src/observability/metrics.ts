@@ -12,7 +12,7 @@ import type { AppliedBatch, Member, MemberStatus } from '@leasehold/replica'
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { BatchedCounter } from './batched-counter.js'
 
-/** Holds and waits whose beginning is remembered, to tell how long they took; further ones are counted and not timed. */
+/** Holds and waits whose start is kept, to measure how long they took; further ones are only counted. */
 const TIMED_MAX = 200_000
 /** Default metrics whose names Prometheus refuses: gauges with the suffix of a counter. Each also exists by type, well named. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((name) => `leasehold_nodejs_active_${name}_total`)
@@ -22,60 +22,55 @@ const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
 const ROLES = ['leader', 'follower', 'candidate', 'learner', 'stopped'] as const
 
-/** What a member tells Prometheus. Counters of what was applied are the same on every member; the rest is its own. */
+/** The Prometheus metrics of a member. Counters of applied entries are equal on every member; all others are its own. */
 export class Metrics {
+  readonly #member: Member<LockState>
   readonly #registry = new Registry()
-  readonly #requests = this.#counter('requests_total', 'Operations that clients have asked for', 'operation')
-  readonly #refused = this.#counter(
-    'requests_refused_total',
-    'Requests that were refused, by the code of the error',
-    'code',
-  )
-  readonly #entries = this.#counter('entries_applied_total', 'Entries of the log that were applied')
+  readonly #requests = this.#counter('requests_total', 'Operations requested by clients', 'operation')
+  readonly #refused = this.#counter('requests_refused_total', 'Requests that were refused, by error code', 'code')
+  readonly #entries = this.#counter('entries_applied_total', 'Log entries that were applied')
   readonly #commands = this.#counter('commands_applied_total', 'Commands that were applied')
   readonly #grants = this.#counter('grants_total', 'Holds that were granted')
-  readonly #ends = this.#counter('holds_ended_total', 'Holds that have ended, by reason', 'reason')
-  readonly #sessionEnds = this.#counter('sessions_ended_total', 'Sessions that have ended, by reason', 'reason')
-  readonly #elections = this.#counter('elections_total', 'Changes of the term that this member has seen')
-  readonly #batch = this.#histogram('batch_commands', 'Commands of one entry', BATCH_BUCKETS)
-  readonly #fsync = this.#histogram('fsync_seconds', 'Time of one write to the log until it was durable', FSYNC_BUCKETS)
-  readonly #wait = this.#histogram('wait_seconds', 'Time in a queue, of acquires that were granted', TIME_BUCKETS)
+  readonly #ends = this.#counter('holds_ended_total', 'Holds that ended, by reason', 'reason')
+  readonly #sessionEnds = this.#counter('sessions_ended_total', 'Sessions that ended, by reason', 'reason')
+  readonly #elections = this.#counter('elections_total', 'Term changes that this member has observed')
+  readonly #batch = this.#histogram('batch_commands', 'Commands per log entry', BATCH_BUCKETS)
+  readonly #fsync = this.#histogram('fsync_seconds', 'Time until one write to the log was durable', FSYNC_BUCKETS)
+  readonly #wait = this.#histogram('wait_seconds', 'Time that granted acquires spent in a queue', TIME_BUCKETS)
   readonly #hold = this.#histogram('hold_seconds', 'Time from the grant of a hold to its end', TIME_BUCKETS)
   readonly #heldAt = new CompactingMap<HoldId, number>()
   readonly #queuedAt = new CompactingMap<string, number>()
   readonly #stops: (() => void)[]
-  /** In the batch that is being looked at. */
+  /** Grants in the current batch. */
   #granted = 0
   #term: number
 
-  constructor(
-    private readonly member: Member<LockState>,
-    connections: () => { readonly streams: number; readonly waiting: number },
-  ) {
+  constructor(member: Member<LockState>, connections: () => { readonly streams: number; readonly waiting: number }) {
+    this.#member = member
     this.#term = member.status.term
     collectDefaultMetrics({ register: this.#registry, prefix: 'leasehold_' })
     for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
     this.#gauges(connections)
     this.#stops = [
-      member.onApplied((batch) => this.#applied(batch)),
-      member.onStatus((status) => this.#standing(status)),
+      member.onApplied((batch) => this.#observeBatch(batch)),
+      member.onStatus((status) => this.#observeStatus(status)),
     ]
   }
 
-  /** The name of an operation is one of ours, never a client's text: labels have a bound. */
-  asked(operation: string): void {
+  /** @param operation a name from the source code, never text of a client: the number of labels must be bounded */
+  countRequest(operation: string): void {
     this.#requests.add(1, operation)
   }
 
-  refused(code: string): void {
+  countRefusal(code: string): void {
     this.#refused.add(1, code)
   }
 
-  synced(seconds: number): void {
+  observeFsync(seconds: number): void {
     this.#fsync.observe(seconds)
   }
 
-  /** The text that Prometheus reads, and its content type. */
+  /** The metrics in the text format of Prometheus, and its content type. */
   async text(): Promise<{ readonly body: string; readonly type: string }> {
     return { body: await this.#registry.metrics(), type: this.#registry.contentType }
   }
@@ -106,20 +101,20 @@ export class Metrics {
   }
 
   #gauges(connections: () => { readonly streams: number; readonly waiting: number }): void {
-    const { member } = this
+    const member = this.#member
     const counts = () => countsOf(member.stale().state)
     this.#gauge('sessions', 'Sessions', () => counts().sessions)
     this.#gauge('holds', 'Holds', () => counts().holds)
     this.#gauge('waiters', 'Acquires in a queue', () => counts().waiters)
-    this.#gauge('delays', 'Lock delays that run', () => counts().delays)
+    this.#gauge('delays', 'Active lock delays', () => counts().delays)
     this.#gauge('locks', 'Locks with a hold, a waiter or a delay', () => counts().locks)
     this.#gauge('registers', 'Registers', () => counts().registers)
     this.#gauge('streams', 'Open streams of clients', () => connections().streams)
-    this.#gauge('http_waiting', 'Acquires over HTTP that wait', () => connections().waiting)
-    this.#gauge('term', 'Term of consensus', () => member.status.term)
-    this.#gauge('commit_index', 'Last entry that is committed', () => member.status.commitIndex)
-    this.#gauge('applied_index', 'Last entry that is applied', () => member.status.appliedIndex)
-    this.#gauge('apply_lag_entries', 'Entries that are committed and not applied yet', () => {
+    this.#gauge('http_waiting', 'Waiting acquires over HTTP', () => connections().waiting)
+    this.#gauge('term', 'Raft term', () => member.status.term)
+    this.#gauge('commit_index', 'Index of the last committed entry', () => member.status.commitIndex)
+    this.#gauge('applied_index', 'Index of the last applied entry', () => member.status.appliedIndex)
+    this.#gauge('apply_lag_entries', 'Entries that are committed but not applied yet', () => {
       return member.status.commitIndex - member.status.appliedIndex
     })
     this.#gauge('epoch', 'Epoch of the service', () => member.status.epoch)
@@ -132,13 +127,13 @@ export class Metrics {
       },
     )
     this.#gauge('has_leader', '1 while a leader is known', () => Number(member.status.leader !== ''))
-    this.#gauge('disk_full', '1 while the disk has no room for new log files', () =>
+    this.#gauge('disk_full', '1 while the disk has no space for new log files', () =>
       Number(member.status.disk === 'full'),
     )
     const registers = [this.#registry]
     new Gauge({
       name: 'leasehold_role',
-      help: '1 for the role that this member has',
+      help: '1 for the current role of this member',
       labelNames: ['role'],
       registers,
       collect() {
@@ -147,12 +142,12 @@ export class Metrics {
     })
   }
 
-  #standing({ term }: MemberStatus): void {
+  #observeStatus({ term }: MemberStatus): void {
     if (term > this.#term) this.#elections.add(term - this.#term)
     this.#term = term
   }
 
-  #applied({ commands, pushes, events }: AppliedBatch): void {
+  #observeBatch({ commands, pushes, events }: AppliedBatch): void {
     this.#entries.add(1)
     if (commands > 0) {
       this.#commands.add(commands)
@@ -160,14 +155,15 @@ export class Metrics {
     }
     const now = performance.now()
     for (const { session, change } of pushes) {
-      if (change?.kind === 'granted') this.#observe(this.#wait, this.#queuedAt, waiterKey(session, change.request), now)
+      if (change?.kind === 'granted')
+        this.#observeSince(this.#wait, this.#queuedAt, waiterKey(session, change.request), now)
     }
-    for (const event of events) this.#event(event, now)
+    for (const event of events) this.#observeEvent(event, now)
     if (this.#granted > 0) this.#grants.add(this.#granted)
     this.#granted = 0
   }
 
-  #event(event: Event, now: number): void {
+  #observeEvent(event: Event, now: number): void {
     switch (event.kind) {
       case 'held':
         this.#granted += 1
@@ -175,7 +171,7 @@ export class Metrics {
         break
       case 'freed':
         this.#ends.add(1, event.reason)
-        this.#observe(this.#hold, this.#heldAt, event.hold, now)
+        this.#observeSince(this.#hold, this.#heldAt, event.hold, now)
         break
       case 'queued':
         if (this.#queuedAt.size < TIMED_MAX) this.#queuedAt.set(waiterKey(event.session, event.request), now)
@@ -190,10 +186,10 @@ export class Metrics {
     }
   }
 
-  #observe<K>(histogram: Histogram, begun: CompactingMap<K, number>, key: K, now: number): void {
-    const from = begun.get(key)
+  #observeSince<K>(histogram: Histogram, starts: CompactingMap<K, number>, key: K, now: number): void {
+    const from = starts.get(key)
     if (from === undefined) return
-    begun.delete(key)
+    starts.delete(key)
     histogram.observe((now - from) / 1000)
   }
 }

@@ -5,17 +5,17 @@ import { followTls, readTls, type TlsFiles } from '../security/index.js'
 
 /** How members connect to each other. */
 export interface Dialer {
-  /** A connection that is under way; `ready` is the event when it may be used. */
+  /** Starts to connect; the socket emits `ready` when it may be used. */
   dial(host: string, port: number): Socket
   readonly ready: 'connect' | 'secureConnect'
-  /** What takes the others' connections: `connected` gets each once it may be used. */
+  /** Creates a server for connections of other members; calls `connected` with each when it may be used. */
   server(connected: (socket: Socket) => void): Server
   close(): void
 }
 
 const SOCKET = { noDelay: true, keepAlive: true }
 
-/** For members in a network of their own. */
+/** Connections without TLS, for members in a trusted network. */
 export const plainDialer: Dialer = {
   dial: (host, port) => connectPlain({ host, port, ...SOCKET }),
   ready: 'connect',
@@ -23,7 +23,7 @@ export const plainDialer: Dialer = {
   close() {},
 }
 
-/** TLS with a certificate on both sides, each signed by the authority in `ca` and made out to the address that is dialled. */
+/** Mutual TLS: both certificates are signed by an authority in `ca`, and that of the server names the dialed address. */
 export function tlsDialer(files: TlsFiles & { readonly ca: string }, log: Logger): Dialer {
   let options = readTls(files)
   const servers = new Set<TlsServer>()
@@ -42,7 +42,7 @@ export function tlsDialer(files: TlsFiles & { readonly ca: string }, log: Logger
     server(connected) {
       const server = createTlsServer({ ...SOCKET, ...options, requestCert: true, rejectUnauthorized: true }, connected)
       server.on('tlsClientError', (error, socket) => {
-        log.warn('a connection to the port for members was refused', {
+        log.warn('rejected a connection to the peer port', {
           remote: socket.remoteAddress,
           why: error.message,
         })

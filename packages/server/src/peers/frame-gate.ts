@@ -1,28 +1,33 @@
-/** Frames that wait for a decision; consensus repeats what does not fit. */
-const HELD_BYTES_MAX = 1024 * 1024
+/** Limit of buffered bytes; further frames are dropped, because consensus resends them. */
+const BUFFERED_BYTES_MAX = 1024 * 1024
 
-/** Holds back what a connection delivers while it is being decided whether its sender may speak. */
+/** Buffers the frames of a connection while its sender is being verified. */
 export class FrameGate {
-  private held: Uint8Array[] | undefined
-  private bytes = 0
+  readonly #deliver: (frame: Uint8Array) => void
+  #buffered: Uint8Array[] | undefined
+  #bytes = 0
 
-  constructor(private readonly deliver: (frame: Uint8Array) => void) {}
+  constructor(deliver: (frame: Uint8Array) => void) {
+    this.#deliver = deliver
+  }
 
+  /** Delivers the frame, or buffers it while the gate is closed. */
   pass(frame: Uint8Array): void {
-    if (this.held === undefined) return this.deliver(frame)
-    if (this.bytes + frame.length > HELD_BYTES_MAX) return
-    this.bytes += frame.length
-    this.held.push(frame)
+    if (this.#buffered === undefined) return this.#deliver(frame)
+    if (this.#bytes + frame.length > BUFFERED_BYTES_MAX) return
+    this.#bytes += frame.length
+    this.#buffered.push(frame)
   }
 
   close(): void {
-    this.held ??= []
+    this.#buffered ??= []
   }
 
+  /** Delivers the buffered frames and all further ones. */
   open(): void {
-    const { held = [] } = this
-    this.held = undefined
-    this.bytes = 0
-    for (const frame of held) this.deliver(frame)
+    const frames = this.#buffered ?? []
+    this.#buffered = undefined
+    this.#bytes = 0
+    for (const frame of frames) this.#deliver(frame)
   }
 }

@@ -1,15 +1,9 @@
 export { type Address, parseAddress } from './address.js'
 export { type BootstrapRecord, type BootstrapStatus, fetchBootstrapStatus } from './bootstrap-status.js'
-export {
-  bootstrap,
-  type BootstrapOptions,
-  checkDataNotLost,
-  markBootstrapped,
-  parseClusterList,
-  quarantineFolder,
-  servePeerRequests,
-  storedBootstrapRecord,
-} from './bootstrap.js'
+export { bootstrap, type BootstrapOptions } from './bootstrap.js'
+export { checkDataNotLost, markBootstrapped, quarantineFolder, storedBootstrapRecord } from './bootstrap-store.js'
+export { parseClusterList } from './cluster-list.js'
+export { servePeerRequests } from './serve-requests.js'
 export { ClusterAdmin, type ClusterMember } from './cluster-admin.js'
 export { type Dialer, plainDialer, tlsDialer } from './dialer.js'
 export { becomeVoter } from './rejoin.js'

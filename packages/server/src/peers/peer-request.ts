@@ -3,7 +3,7 @@ import { parseAddress } from './address.js'
 import type { Dialer } from './dialer.js'
 import { ANSWER_FRAMES, FRAME_ASK, frameHead, readFrames } from './framing.js'
 
-/** Asks the member at `address` one question. @throws UnavailableError */
+/** Sends one request to the member at `address`, and resolves with its answer. @throws UnavailableError, InvalidError */
 export async function requestPeer(
   dialer: Dialer,
   address: string,
@@ -15,10 +15,10 @@ export async function requestPeer(
     const socket = dialer.dial(host, port)
     const fail = (cause?: unknown): void => {
       socket.destroy()
-      const hint = 'is it started, and is this its --peer-listen address? A member that is to be added waits for that'
+      const hint = 'is it running, and is this its --peer-listen address? A new member must run before it is added'
       reject(new UnavailableError(`no answer from the member at ${address}`, { cause, hint }))
     }
-    const timer = setTimeout(() => fail(new Error(`nothing within ${timeoutMs} ms`)), timeoutMs)
+    const timer = setTimeout(() => fail(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs)
     socket.once('error', fail)
     socket.once('close', () => {
       clearTimeout(timer)

@@ -2,6 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Server, Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Network } from '@leasehold/replica'
+import { type Address, parseAddress } from './address.js'
+import { fetchBootstrapStatus } from './bootstrap-status.js'
+import { type Dialer, plainDialer } from './dialer.js'
+import { FrameGate } from './frame-gate.js'
 import {
   decodeSender,
   FRAME_ANSWER,
@@ -13,25 +17,21 @@ import {
   instanceOf,
   readFrames,
   type Sender,
-  SERVED_FRAMES,
+  SERVER_FRAMES,
 } from './framing.js'
-import { type Address, parseAddress } from './address.js'
-import { type Dialer, plainDialer } from './dialer.js'
-import { FrameGate } from './frame-gate.js'
 import { type Instance, Instances } from './instances.js'
 import { PeerConnection } from './peer-connection.js'
-import { fetchBootstrapStatus } from './bootstrap-status.js'
 
-/** Heartbeats and votes wait behind nothing else; a few of them are enough. */
+/** Small, because only heartbeats and votes use this connection. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
 const BULK_QUEUE_BYTES = 96 * 1024 * 1024
 const CONNECTIONS_MAX = 256
-/** A connection without a whole frame in this time is closed. */
+/** A connection without a complete frame within this time is closed. */
 export const FIRST_FRAME_TIMEOUT_MS = 10_000
-/** Senders that are no peers as far as this member knows, and that it answers all the same. */
-const STRANGERS_MAX = 16
+/** Senders that are not known as peers but get answers. */
+const UNKNOWN_SENDERS_MAX = 16
 
-/** The two ways to one peer. */
+/** The two connections to one peer. */
 interface PeerConnections {
   readonly address: string
   readonly control: PeerConnection
@@ -39,47 +39,49 @@ interface PeerConnections {
 }
 
 /**
- * The way to the other members over TCP: per peer two connections, so that a snapshot on one never holds a heartbeat on
- * the other. Frames carry their own checksum, cluster and sender; what does not belong here is refused above. The same
- * port answers questions of members that begin.
+ * The TCP transport between members. Each peer has two connections, so that a snapshot on one never delays a heartbeat on
+ * the other. Frames contain their own checksum, cluster and sender; the replica rejects those that do not belong to it.
+ * The same port answers requests of members that bootstrap or rejoin.
  *
- * Every connection begins with the number and the address of its sender: a member that begins, or was away for long, does
- * not know those that have joined meanwhile, and must answer them to learn of it.
+ * Every connection starts with the node number and the address of its sender. A member that is new, or was offline for a
+ * long time, does not know the members that joined meanwhile, and must answer them to learn about them.
  */
 export class TcpTransport implements Network {
-  private handler: ((from: number, frame: Uint8Array) => void) | undefined
-  private ended: ((peer: number) => void) | undefined
-  private answer: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
-  private readonly lanes = new Map<number, PeerConnections>()
-  /** Where senders listen that are no peers as far as this member knows; the newest last. */
-  private readonly strangers = new Map<number, PeerConnections>()
-  private self: (Sender & { readonly instance: string }) | undefined
-  private readonly sockets = new Set<Socket>()
-  /** Minted at every start. */
+  readonly dialer: Dialer
+  /** The id of this run of the process. */
   readonly instance = randomBytes(8).toString('hex')
-  private readonly instances: Instances
-  /** Incoming connections whose sender has said which instance it is. */
-  private readonly callers = new Map<Socket, Instance>()
-  private refused: ((other: string) => void) | undefined
-  /** A refusal that came before anybody listened for it. */
-  private refusal: string | undefined
+  readonly #server: Server
+  readonly #instances: Instances
+  readonly #sockets = new Set<Socket>()
+  readonly #peers = new Map<number, PeerConnections>()
+  /** Connections to senders that are not known as peers; the newest last. */
+  readonly #unknownSenders = new Map<number, PeerConnections>()
+  /** Incoming connections whose sender has introduced its instance. */
+  readonly #callers = new Map<Socket, Instance>()
+  #self: (Sender & { readonly instance: string }) | undefined
+  #onFrame: ((from: number, frame: Uint8Array) => void) | undefined
+  #onPeerEnded: ((peer: number) => void) | undefined
+  #onQuestion: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
+  #onRefusal: ((other: string) => void) | undefined
+  /** The first rejection, kept for a handler that is registered later. */
+  #refusal: string | undefined
 
-  private readonly server: Server
-
-  private constructor(readonly dialer: Dialer) {
-    this.server = dialer.server((socket) => this.accept(socket))
-    this.server.maxConnections = CONNECTIONS_MAX
-    this.instances = new Instances((address) => fetchBootstrapStatus(dialer, address))
+  /** For `listen` only. */
+  constructor(dialer: Dialer) {
+    this.dialer = dialer
+    this.#server = dialer.server((socket) => this.#accept(socket))
+    this.#server.maxConnections = CONNECTIONS_MAX
+    this.#instances = new Instances((address) => fetchBootstrapStatus(dialer, address))
   }
 
-  /** @throws UnavailableError when the address cannot be listened on */
+  /** @throws UnavailableError when it cannot listen on the address */
   static async listen(address: Address, dialer: Dialer = plainDialer): Promise<TcpTransport> {
-    const peers = new TcpTransport(dialer)
-    const { server } = peers
+    const transport = new TcpTransport(dialer)
+    const server = transport.#server
     await new Promise<void>((resolve, reject) => {
       server.once('error', (cause) => {
         const where = `${address.host}:${address.port}`
-        const hint = 'does another member listen there already? Choose another --peer-listen, or stop it'
+        const hint = 'does another member already listen there? Choose another --peer-listen, or stop it'
         reject(new UnavailableError(`cannot listen for members on ${where}`, { cause, hint }))
       })
       server.listen(address.port, address.host, () => {
@@ -88,31 +90,85 @@ export class TcpTransport implements Network {
         resolve()
       })
     })
-    return peers
+    return transport
   }
 
   get port(): number {
-    return (this.server.address() as { port: number }).port
+    return (this.#server.address() as { port: number }).port
   }
 
-  private accept(socket: Socket): void {
-    this.sockets.add(socket)
-    // Members connect to say something. Who says nothing takes the place of one.
-    const silent = setTimeout(() => socket.destroy(), FIRST_FRAME_TIMEOUT_MS)
+  /** Sets the node number and the address of this member. Must be called before the first frame is sent. */
+  introduce(self: Sender): void {
+    this.#self = { ...self, instance: this.instance }
+  }
+
+  /** Called when a peer rejects this process because another one with the same node number runs at the address `other`. */
+  onRefused(handler: (other: string) => void): void {
+    this.#onRefusal = handler
+    if (this.#refusal !== undefined) handler(this.#refusal)
+  }
+
+  receive(handler: (from: number, frame: Uint8Array) => void): void {
+    this.#onFrame = handler
+  }
+
+  onEnded(handler: (peer: number) => void): void {
+    this.#onPeerEnded = handler
+  }
+
+  /** Sets the handler of requests, which replaces the previous one. */
+  onQuestion(answer: (question: Uint8Array) => Promise<Uint8Array>): void {
+    this.#onQuestion = answer
+  }
+
+  /** @throws InvalidError for a malformed address */
+  setPeers(peers: ReadonlyMap<number, string>): void {
+    this.#instances.keepOnly(new Set(peers.keys()))
+    for (const [node, connections] of this.#peers) {
+      if (peers.get(node) === connections.address) continue
+      closeAll(connections)
+      this.#peers.delete(node)
+    }
+    for (const [node, address] of peers) {
+      if (address === '' || this.#peers.has(node)) continue
+      parseAddress(address)
+      this.#removeUnknown(node)
+      this.#peers.set(node, this.#connect(address, () => this.#onPeerEnded?.(node)) as PeerConnections)
+    }
+  }
+
+  send(to: number, lane: 'control' | 'bulk', frame: Uint8Array): void {
+    const connections = this.#peers.get(to) ?? this.#unknownSenders.get(to)
+    connections?.[lane].send(frame)
+  }
+
+  async close(): Promise<void> {
+    for (const connections of [...this.#peers.values(), ...this.#unknownSenders.values()]) closeAll(connections)
+    this.#peers.clear()
+    this.#unknownSenders.clear()
+    for (const socket of this.#sockets) socket.destroy()
+    this.dialer.close()
+    await new Promise<void>((resolve) => this.#server.close(() => resolve()))
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket)
+    // A silent connection would occupy the place of a member.
+    const timeout = setTimeout(() => socket.destroy(), FIRST_FRAME_TIMEOUT_MS)
     socket.once('close', () => {
-      clearTimeout(silent)
-      this.sockets.delete(socket)
-      this.callers.delete(socket)
+      clearTimeout(timeout)
+      this.#sockets.delete(socket)
+      this.#callers.delete(socket)
     })
     socket.on('error', () => {})
-    const gate = new FrameGate((frame) => this.handler?.(0, frame))
+    const gate = new FrameGate((frame) => this.#onFrame?.(0, frame))
     let sender: Sender | undefined
-    readFrames(socket, SERVED_FRAMES, (kind, content) => {
-      clearTimeout(silent)
+    readFrames(socket, SERVER_FRAMES, (kind, content) => {
+      clearTimeout(timeout)
       if (kind === FRAME_REPLICA) gate.pass(content)
-      else if (kind === FRAME_SENDER) sender = this.hear(socket, gate, sender, decodeSender(content))
-      else if (kind === FRAME_ASK && this.answer !== undefined) {
-        this.answer(content).then(
+      else if (kind === FRAME_SENDER) sender = this.#introduced(socket, gate, sender, decodeSender(content))
+      else if (kind === FRAME_ASK && this.#onQuestion !== undefined) {
+        this.#onQuestion(content).then(
           (answer) => {
             socket.write(frameHead(FRAME_ANSWER, answer.length))
             socket.end(answer)
@@ -123,44 +179,34 @@ export class TcpTransport implements Network {
     })
   }
 
-  /** Says who this member is, and where the others reach it. To be called before the first frame is sent. */
-  introduce(self: Sender): void {
-    this.self = { ...self, instance: this.instance }
-  }
-
-  /** Runs when a peer refuses this process, because another one with the same node number lives at the address `other`. */
-  onRefused(handler: (other: string) => void): void {
-    this.refused = handler
-    if (this.refusal !== undefined) handler(this.refusal)
-  }
-
-  /** Takes one frame about the sender of a connection. Returns who it is. */
-  private hear(
+  /** Handles a sender frame of a connection. Returns the sender of the connection. */
+  #introduced(
     socket: Socket,
     gate: FrameGate,
     sender: Sender | undefined,
-    said: Sender | undefined,
+    frame: Sender | undefined,
   ): Sender | undefined {
-    const instance = said && instanceOf(said)
-    if (said === undefined || instance === undefined) {
-      this.met(said)
-      return said ?? sender
+    const instance = frame && instanceOf(frame)
+    if (frame === undefined || instance === undefined) {
+      this.#addUnknown(frame)
+      return frame ?? sender
     }
-    // A second instance is told apart by its node number: who is no peer has none that counts.
-    const known = this.lanes.get(said.node)?.address
-    if (sender?.node === said.node && known !== undefined)
-      this.admit(socket, gate, { node: said.node, instance, address: sender.address }, known)
+    // Only known peers have a node number that could be duplicated.
+    const known = this.#peers.get(frame.node)?.address
+    if (sender?.node === frame.node && known !== undefined)
+      this.#admit(socket, gate, { node: frame.node, instance, address: sender.address }, known)
     return sender
   }
 
-  private admit(socket: Socket, gate: FrameGate, caller: Instance, known: string): void {
-    this.callers.set(socket, caller)
-    if (this.instances.isAdmitted(caller)) return
+  /** Closes the gate of the connection until its instance is admitted; rejects it if another instance runs. */
+  #admit(socket: Socket, gate: FrameGate, caller: Instance, known: string): void {
+    this.#callers.set(socket, caller)
+    if (this.#instances.isAdmitted(caller)) return
     gate.close()
-    void this.instances.admit(caller, known).then((other) => {
+    void this.#instances.admit(caller, known).then((other) => {
       if (socket.destroyed) return
       if (other === undefined) {
-        this.dropOthers(caller)
+        this.#dropOtherInstances(caller)
         gate.open()
         return
       }
@@ -170,96 +216,54 @@ export class TcpTransport implements Network {
     })
   }
 
-  /** What an instance before this one has not yet said is not heard any more. */
-  private dropOthers({ node, instance }: Instance): void {
-    for (const [socket, caller] of this.callers)
+  /** Closes connections of earlier instances, whose remaining frames are no longer accepted. */
+  #dropOtherInstances({ node, instance }: Instance): void {
+    for (const [socket, caller] of this.#callers)
       if (caller.node === node && caller.instance !== instance) socket.destroy()
   }
 
-  private met(sender: Sender | undefined): void {
-    if (sender === undefined || this.lanes.has(sender.node)) return
+  /** Keeps connections to a sender that is not a known peer, so that it gets answers; evicts the oldest one. */
+  #addUnknown(sender: Sender | undefined): void {
+    if (sender === undefined || this.#peers.has(sender.node)) return
     const { node, address } = sender
-    const known = this.strangers.get(node)
+    const known = this.#unknownSenders.get(node)
     if (known?.address === address) return
-    const lanes = this.open(address)
-    if (lanes === undefined) return
-    this.forget(node)
-    this.strangers.set(node, lanes)
-    const [oldest] = this.strangers.keys()
-    if (this.strangers.size > STRANGERS_MAX && oldest !== undefined) this.forget(oldest)
+    const connections = this.#connect(address)
+    if (connections === undefined) return
+    this.#removeUnknown(node)
+    this.#unknownSenders.set(node, connections)
+    const [oldest] = this.#unknownSenders.keys()
+    if (this.#unknownSenders.size > UNKNOWN_SENDERS_MAX && oldest !== undefined) this.#removeUnknown(oldest)
   }
 
-  private forget(node: number): void {
-    const lanes = this.strangers.get(node)
-    if (lanes === undefined) return
-    closeConnections(lanes)
-    this.strangers.delete(node)
+  #removeUnknown(node: number): void {
+    const connections = this.#unknownSenders.get(node)
+    if (connections === undefined) return
+    closeAll(connections)
+    this.#unknownSenders.delete(node)
   }
 
-  /** Connects when there is something to send. Undefined: what a stranger says is no address. */
-  private open(address: string, ended?: () => void): PeerConnections | undefined {
+  /** Creates connections, which connect when there is something to send. Undefined for a malformed address. */
+  #connect(address: string, onEnded?: () => void): PeerConnections | undefined {
     try {
-      const { host, port } = parseAddress(address)
-      const refused = (other: string): void => {
-        this.refusal ??= other
-        this.refused?.(other)
+      const onRefused = (other: string): void => {
+        this.#refusal ??= other
+        this.#onRefusal?.(other)
       }
+      const common = { ...parseAddress(address), dialer: this.dialer, sender: this.#self, onRefused }
       return {
         address,
-        control: new PeerConnection(this.dialer, host, port, CONTROL_QUEUE_BYTES, this.self, refused, ended),
-        bulk: new PeerConnection(this.dialer, host, port, BULK_QUEUE_BYTES, this.self, refused),
+        control: new PeerConnection({ ...common, queueBytesMax: CONTROL_QUEUE_BYTES, onEnded }),
+        bulk: new PeerConnection({ ...common, queueBytesMax: BULK_QUEUE_BYTES }),
       }
     } catch (error) {
       if (error instanceof InvalidError) return undefined
       throw error
     }
   }
-
-  receive(handler: (from: number, frame: Uint8Array) => void): void {
-    this.handler = handler
-  }
-
-  onEnded(handler: (peer: number) => void): void {
-    this.ended = handler
-  }
-
-  /** Who answers questions; replaced when the member has begun. */
-  onQuestion(answer: (question: Uint8Array) => Promise<Uint8Array>): void {
-    this.answer = answer
-  }
-
-  /** @throws InvalidError for an address that is none */
-  setPeers(peers: ReadonlyMap<number, string>): void {
-    this.instances.keepOnly(new Set(peers.keys()))
-    for (const [node, lanes] of this.lanes) {
-      if (peers.get(node) === lanes.address) continue
-      closeConnections(lanes)
-      this.lanes.delete(node)
-    }
-    for (const [node, address] of peers) {
-      if (address === '' || this.lanes.has(node)) continue
-      parseAddress(address)
-      this.forget(node)
-      this.lanes.set(node, this.open(address, () => this.ended?.(node)) as PeerConnections)
-    }
-  }
-
-  send(to: number, lane: 'control' | 'bulk', frame: Uint8Array): void {
-    const lanes = this.lanes.get(to) ?? this.strangers.get(to)
-    lanes?.[lane].send(frame)
-  }
-
-  async close(): Promise<void> {
-    for (const lanes of [...this.lanes.values(), ...this.strangers.values()]) closeConnections(lanes)
-    this.lanes.clear()
-    this.strangers.clear()
-    for (const socket of this.sockets) socket.destroy()
-    this.dialer.close()
-    await new Promise<void>((resolve) => this.server.close(() => resolve()))
-  }
 }
 
-function closeConnections({ control, bulk }: PeerConnections): void {
+function closeAll({ control, bulk }: PeerConnections): void {
   control.close()
   bulk.close()
 }

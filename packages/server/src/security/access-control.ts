@@ -2,7 +2,8 @@ import { AccessError, InvalidError, LeaseholdError } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
 import type { AccessVerb, Authorize } from './authorize.js'
 import type { AuditLog } from './audit-log.js'
-import { RateLimiter, type ClientLimits } from './rate-limiter.js'
+import type { ClientLimits } from './client-limits.js'
+import { RateLimiter } from './rate-limiter.js'
 import { JwtVerifier, type JwtOptions } from './jwt.js'
 import { KeyRing, readKeys } from './keys.js'
 import { ANONYMOUS, clientOf, type Principal } from './principal.js'
@@ -14,42 +15,42 @@ export interface AccessOptions {
   readonly keys?: string | undefined
   readonly jwt?: JwtOptions | undefined
   readonly limits?: ClientLimits | undefined
-  /** Decides in addition to everything here. */
+  /** Called in addition to all checks of this class. */
   readonly authorize?: Authorize | undefined
   readonly audit?: AuditLog | undefined
   readonly log: Logger
 }
 
-/** What a caller shows. */
+/** What a caller presents. */
 export interface Credentials {
-  /** API key or web token; '' when nothing. */
+  /** API key or web token; '' when it sends none. */
   readonly key: string
   readonly remote: string
-  /** Why its TLS certificate is refused; undefined: it is good, or none is asked for. */
+  /** Why its TLS certificate is rejected; undefined if it is valid, or none is required. */
   readonly certificateProblem?: string | undefined
 }
 
-/** A caller that was let in. What it may do is looked up again when the keys have changed. */
+/** An authenticated caller. Its principal is looked up again when the keys change. */
 export interface Caller {
   readonly credentials: Credentials
   principal: Principal
-  /** Of the keys that the principal was looked up in. */
+  /** The generation of the keys in which the principal was looked up. */
   generation: number
 }
 
-/** How a request counts: renewals have a budget of their own, and what only gives back is never refused for its number. */
+/** How a request counts: renewals have a rate limit of their own, and releases are never limited. */
 export type Cost = 'request' | 'renewal' | 'free'
 
 const HINT = 'send a key as `Authorization: Bearer KEY`, or with the option apiKey; make one with: leasehold key create'
 
-/** Who may come in, and what they may do. Every refusal is a typed error and a line of the audit. */
+/** Authenticates callers and authorizes their requests. Every rejection is a typed error and a record in the audit log. */
 export class AccessControl {
   readonly #options: AccessOptions
   readonly #jwt: JwtVerifier | undefined
-  readonly #budgets: RateLimiter
+  readonly #rateLimiter: RateLimiter
   readonly #stopWatching: () => void
-  /** Nobody is asked and nobody is limited: the shortest way. */
-  readonly #mayAll: boolean
+  /** Without limits and without an `authorize` option: anonymous callers need no further check. */
+  readonly #isUnrestricted: boolean
   #ring: KeyRing | undefined
   #generation = 0
 
@@ -59,14 +60,13 @@ export class AccessControl {
     const { keys, jwt } = options
     this.#ring = keys === undefined ? undefined : new KeyRing(readKeys(keys))
     this.#jwt = jwt === undefined ? undefined : new JwtVerifier(jwt)
-    this.#budgets = new RateLimiter(options.limits ?? {})
-    this.#mayAll =
+    this.#rateLimiter = new RateLimiter(options.limits ?? {})
+    this.#isUnrestricted =
       options.authorize === undefined && Object.values(options.limits ?? {}).every((one) => one === undefined)
     this.#stopWatching = keys === undefined ? () => {} : watchFiles([keys], () => this.#reload(keys))
   }
 
-  /** Whether callers need credentials at all. */
-  get asks(): boolean {
+  get requiresCredentials(): boolean {
     return this.#ring !== undefined || this.#jwt !== undefined
   }
 
@@ -77,45 +77,45 @@ export class AccessControl {
   /** @throws AccessError, UnavailableError */
   async authenticate(credentials: Credentials): Promise<Caller> {
     const known = this.#identify(credentials)
-    const principal = known instanceof Promise ? await this.#audited(known, credentials) : known
+    const principal = known instanceof Promise ? await this.#verifyAudited(known, credentials) : known
     return { credentials, principal, generation: this.#generation }
   }
 
   /**
-   * Every right that the request needs must be there. `names` empty: the caller proves the rest by a handle.
+   * Checks every permission that the request needs, and its rate limit. `names` empty: a handle proves the rest.
    * @throws AccessError, LimitError
    */
   authorize(caller: Caller, access: { verb: AccessVerb; names: readonly string[] }, cost: Cost): void {
     const { credentials } = caller
     try {
       const principal = this.#current(caller)
-      if (principal === ANONYMOUS && this.#mayAll) return
-      if (cost !== 'free') this.#budgets.spend(clientOf(principal, credentials.remote), cost)
+      if (principal === ANONYMOUS && this.#isUnrestricted) return
+      if (cost !== 'free') this.#rateLimiter.spend(clientOf(principal, credentials.remote), cost)
       this.#checkRules(principal, access)
       this.#options.authorize?.({ ...access, apiKey: credentials.key, remote: credentials.remote })
     } catch (error) {
-      this.#refused(error, caller.principal.id, credentials, access)
+      this.#auditRejection(error, caller.principal.id, credentials, access)
       throw error
     }
   }
 
   /**
-   * Why something that was allowed, and goes on, may not go on: a watch, or a wait. Keys are revoked and web tokens end
-   * meanwhile. Undefined: it may.
+   * The error if a permission no longer holds that a watch or a waiting acquire depends on: its key was revoked, or its
+   * web token expired. Undefined while it holds.
    */
-  ends(caller: Caller, access: { verb: AccessVerb; names: readonly string[] }): LeaseholdError | undefined {
+  revocationOf(caller: Caller, access: { verb: AccessVerb; names: readonly string[] }): LeaseholdError | undefined {
     if (caller.principal === ANONYMOUS) return undefined
     try {
       this.#checkRules(this.#current(caller), access)
       return undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
-      this.#refused(error, caller.principal.id, caller.credentials, access)
+      this.#auditRejection(error, caller.principal.id, caller.credentials, access)
       return error
     }
   }
 
-  /** Whether a name may be told to the caller beside one that it has asked for. */
+  /** Whether the caller may read a name that was not in its request but belongs to the same hold or wait. */
   mayRead({ principal }: Caller, name: string): boolean {
     return principal === ANONYMOUS || allows(principal.rules, 'read', name)
   }
@@ -142,32 +142,32 @@ export class AccessControl {
     const { key, certificateProblem } = credentials
     try {
       if (certificateProblem !== undefined) {
-        throw new AccessError(`the certificate of this client is refused: ${certificateProblem}`, {
-          hint: 'connect with a certificate of the authority that this service trusts',
+        throw new AccessError(`the certificate of this client is rejected: ${certificateProblem}`, {
+          hint: 'connect with a certificate from an authority that this service trusts',
         })
       }
-      if (!this.asks) return ANONYMOUS
-      if (key === '') throw new AccessError('this service asks for credentials, and none were sent', { hint: HINT })
+      if (!this.requiresCredentials) return ANONYMOUS
+      if (key === '') throw new AccessError('this service requires credentials, but none were sent', { hint: HINT })
       const principal = this.#ring?.find(key)
       if (principal !== undefined) return notExpired(principal)
       if (this.#jwt !== undefined && key.split('.').length === 3) return this.#jwt.verify(key)
       throw new AccessError('no such key', { hint: HINT })
     } catch (error) {
-      this.#refused(error, undefined, credentials)
+      this.#auditRejection(error, undefined, credentials)
       throw error
     }
   }
 
-  async #audited(verifying: Promise<Principal>, credentials: Credentials): Promise<Principal> {
+  async #verifyAudited(verifying: Promise<Principal>, credentials: Credentials): Promise<Principal> {
     try {
       return await verifying
     } catch (error) {
-      this.#refused(error, undefined, credentials)
+      this.#auditRejection(error, undefined, credentials)
       throw error
     }
   }
 
-  /** What the caller is now: its key may have been revoked or changed, its token may have expired. */
+  /** The current principal of the caller: its key may have been revoked or changed, its token may have expired. */
   #current(caller: Caller): Principal {
     if (caller.generation !== this.#generation && caller.principal.id.startsWith('key:')) {
       const principal = this.#ring?.find(caller.credentials.key)
@@ -182,17 +182,17 @@ export class AccessControl {
     try {
       this.#ring = new KeyRing(readKeys(file))
       this.#generation++
-      this.#options.log.info('the keys were read again', { file, keys: this.#ring.size })
+      this.#options.log.info('reloaded the keys', { file, keys: this.#ring.size })
     } catch (error) {
       if (!(error instanceof InvalidError)) throw error
-      this.#options.log.error('the changed keys cannot be used: the former ones stay in force', {
+      this.#options.log.error('cannot load the changed keys: the previous ones stay in force', {
         file,
         why: error.message,
       })
     }
   }
 
-  #refused(
+  #auditRejection(
     error: unknown,
     principal: string | undefined,
     { remote }: Credentials,

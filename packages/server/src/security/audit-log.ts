@@ -2,7 +2,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import { InvalidError } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
 
-/** Who did, or was refused, what. Names are data of users; secrets are never in it. */
+/** One line of the audit log. Names are user data; secrets are never in it. */
 export interface AuditRecord {
   readonly event:
     | 'acquired'
@@ -27,25 +27,26 @@ export interface AuditRecord {
   readonly reason?: string
   readonly actor?: string
   readonly why?: string
-  /** Of the log entry that did it. */
+  /** Index of the log entry that had this effect. */
   readonly index?: number
 }
 
-/** Refusals in one second that are written one by one; the rest is counted, so that an attack fills no disk. */
+/** Refusals per second that are written one by one. Further ones are only counted, so that an attack cannot fill the disk. */
 const REFUSALS_PER_SECOND = 100
 
-/** A file of JSON lines, or standard output (`-`). Lines are written at once and whole; a failure is logged, once. */
+/** The audit log: a file of JSON lines, or standard output (`-`). Lines are written immediately; the first failure is logged. */
 export class AuditLog {
+  readonly #file: string
+  readonly #log: Logger
   readonly #fd: number
   #failed = false
   #second = 0
   #refusals = 0
 
   /** @throws InvalidError when the file cannot be opened */
-  constructor(
-    private readonly file: string,
-    private readonly log: Logger,
-  ) {
+  constructor(file: string, log: Logger) {
+    this.#file = file
+    this.#log = log
     try {
       this.#fd = file === '-' ? 1 : openSync(file, 'a', 0o600)
     } catch (cause) {
@@ -60,7 +61,7 @@ export class AuditLog {
 
   close(): void {
     if (this.#refusals > REFUSALS_PER_SECOND) this.#line({ event: 'refused', why: this.#suppressed() })
-    if (this.file !== '-') closeSync(this.#fd)
+    if (this.#file !== '-') closeSync(this.#fd)
   }
 
   #mayWriteRefusal(): boolean {
@@ -81,7 +82,7 @@ export class AuditLog {
     try {
       writeSync(this.#fd, `${JSON.stringify({ time: new Date().toISOString(), ...record })}\n`)
     } catch (error) {
-      if (!this.#failed) this.log.error('the audit file cannot be written', { file: this.file, error: String(error) })
+      if (!this.#failed) this.#log.error('cannot write the audit file', { file: this.#file, error: String(error) })
       this.#failed = true
     }
   }

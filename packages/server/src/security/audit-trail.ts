@@ -4,24 +4,25 @@ import type { AuditLog, AuditRecord } from './audit-log.js'
 import type { ClientQuotas } from './client-quotas.js'
 
 /**
- * Writes what took effect: grants, ends, sessions and writes, as the leader applies them. Other members apply the same and
- * write nothing; around a change of the leader the same line may stand in two files, and `index` tells that it is one.
+ * Audits what took effect: grants, ends, sessions and writes, as the leader applies them. Followers apply the same events
+ * and write nothing. Around a leader change the same record may be in the files of two members; its `index` is equal.
+ * Returns a function that stops it.
  */
-export function auditAppliedEvents(audit: AuditLog, member: Member<LockState>, clients: ClientQuotas): () => void {
+export function auditAppliedEvents(audit: AuditLog, member: Member<LockState>, quotas: ClientQuotas): () => void {
   return member.onApplied(({ index, events }: AppliedBatch) => {
     if (events.length === 0 || member.status.role !== 'leader') return
     const { epoch } = member.status
     for (const event of events) {
-      const record = recordOf(event, epoch, clients)
+      const record = recordOf(event, epoch, quotas)
       if (record !== undefined) audit.write({ ...record, index })
     }
   })
 }
 
-function recordOf(event: Event, epoch: number, clients: ClientQuotas): AuditRecord | undefined {
+function recordOf(event: Event, epoch: number, quotas: ClientQuotas): AuditRecord | undefined {
   const text = (serial: number): string => tokenOf(epoch, serial as never).toString()
   const session = (id: SessionId): Pick<AuditRecord, 'session' | 'principal' | 'remote'> => {
-    const owner = clients.ownerOf(id)
+    const owner = quotas.ownerOf(id)
     return { session: text(id), ...(owner === undefined ? {} : owner) }
   }
   switch (event.kind) {

@@ -4,19 +4,19 @@ export type { AccessVerb }
 
 export interface AccessRequest {
   readonly verb: AccessVerb
-  /** Locks, registers or prefixes; `''` is the whole service. Empty: the caller proves its right by a handle. */
+  /** Locks, registers or prefixes; `''` is the whole service. Empty: a handle in the request proves the permission. */
   readonly names: readonly string[]
-  /** What the caller presented as its key; '' when nothing. */
+  /** The key that the caller presented; '' without one. */
   readonly apiKey: string
-  /** Where it comes from, for the log. */
+  /** Address and port of the caller, for the log. */
   readonly remote: string
 }
 
 /**
- * Decides over every operation before it becomes a command. Throws an AccessError, or returns.
+ * Authorizes every operation before it becomes a command: throws an AccessError, or returns.
  * @example
  * const readOnly: Authorize = ({ verb }) => {
- *   if (verb !== 'read') throw new AccessError('this door is for readers', { code: 'forbidden' })
+ *   if (verb !== 'read') throw new AccessError('this service is read-only', { code: 'forbidden' })
  * }
  */
 export type Authorize = (request: AccessRequest) => void

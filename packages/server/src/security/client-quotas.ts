@@ -2,10 +2,10 @@ import { LimitError, type LockState, type SessionId, sessionOf } from '@leasehol
 import type { AppliedBatch, Member } from '@leasehold/replica'
 import { COMMAND_TIMEOUT_MS } from '../limits.js'
 import type { Caller } from './access-control.js'
-import type { ClientLimits } from './rate-limiter.js'
+import type { ClientLimits } from './client-limits.js'
 import { clientOf } from './principal.js'
 
-/** Sessions whose owner is remembered; as many as the service can have. */
+/** Sessions whose owner is kept; as many as the service can have. */
 const SESSIONS_MAX = 1_000_000
 
 export interface Owner {
@@ -13,42 +13,45 @@ export interface Owner {
   readonly remote: string
 }
 
-interface Known extends Owner {
-  /** Whom the limits count it for. */
+interface CountedOwner extends Owner {
+  /** The client whose quota includes the session. */
   readonly client: string
 }
 
-/** What a client has asked for, and the state does not show yet. */
-interface Asked {
+/** Requests of a client that the state does not show yet. */
+interface Reservations {
   sessions: number
   waiters: number
 }
 
 /**
- * Whose session is whose, as far as it was used through this member: for limits, and to tell the audit who did it. What was
- * asked for counts from the question on: many questions in one frame are no way around a limit.
+ * The quotas of sessions and waiting acquires per client, and the owners of sessions that were used through this member,
+ * for the quotas and for the audit log. A request is reserved before it is submitted, so many requests in one frame
+ * cannot exceed a quota.
  */
 export class ClientQuotas {
-  readonly #owners = new Map<SessionId, Known>()
+  readonly #member: Member<LockState>
+  readonly #limits: ClientLimits
+  readonly #owners = new Map<SessionId, CountedOwner>()
   readonly #sessions = new Map<string, Set<SessionId>>()
-  readonly #asked = new Map<string, Asked>()
-  /** Openings by their nonce: the session is its caller's also when the caller has gone before the answer. */
+  readonly #reserved = new Map<string, Reservations>()
+  /** Session opens by nonce: the session belongs to its caller even if that disconnects before the response. */
   readonly #opening = new Map<string, { readonly caller: Caller; readonly answered: () => void }>()
   readonly #stop: () => void
 
-  constructor(
-    private readonly member: Member<LockState>,
-    private readonly limits: ClientLimits,
-  ) {
+  constructor(member: Member<LockState>, limits: ClientLimits) {
+    this.#member = member
+    this.#limits = limits
     this.#stop = member.onApplied((batch) => this.#applied(batch))
   }
 
-  learn(session: SessionId, { principal, credentials }: Caller): void {
+  /** Records the caller as the owner of a session that exists. */
+  recordOwner(session: SessionId, { principal, credentials }: Caller): void {
     const client = clientOf(principal, credentials.remote)
     const known = this.#owners.get(session)
     if ((known?.client === client && known.principal === principal.id) || this.#owners.size >= SESSIONS_MAX) return
-    if (sessionOf(this.member.stale().state, session) === undefined) return
-    if (known !== undefined) this.#forget(session)
+    if (sessionOf(this.#member.stale().state, session) === undefined) return
+    if (known !== undefined) this.#removeOwner(session)
     this.#owners.set(session, { principal: principal.id, remote: credentials.remote, client })
     const sessions = this.#sessions.get(client) ?? new Set()
     sessions.add(session)
@@ -61,24 +64,24 @@ export class ClientQuotas {
   }
 
   /**
-   * One more session. Returns what tells that the question was answered.
+   * Reserves one more session. Returns a function that ends the reservation once the request was applied.
    * @throws LimitError
    */
-  opens(caller: Caller, nonce?: string): () => void {
+  reserveSession(caller: Caller, nonce?: string): () => void {
     const client = clientOf(caller.principal, caller.credentials.remote)
-    const { sessions: most } = this.limits
-    const there = (this.#sessions.get(client)?.size ?? 0) + (this.#asked.get(client)?.sessions ?? 0)
-    if (most !== undefined && there >= most) {
-      throw new LimitError(`this client has ${most} sessions already`, {
+    const { sessions: most } = this.#limits
+    const used = (this.#sessions.get(client)?.size ?? 0) + (this.#reserved.get(client)?.sessions ?? 0)
+    if (most !== undefined && used >= most) {
+      throw new LimitError(`the limit of this client is reached: ${most} sessions`, {
         hint: 'close some, or share one between tasks',
       })
     }
-    const counted = this.#ask(client, 'sessions')
-    if (nonce === undefined || this.#opening.has(nonce)) return counted
+    const release = this.#reserve(client, 'sessions')
+    if (nonce === undefined || this.#opening.has(nonce)) return release
     const answered = (): void => {
       clearTimeout(timer)
       if (this.#opening.get(nonce)?.answered === answered) this.#opening.delete(nonce)
-      counted()
+      release()
     }
     const timer = setTimeout(answered, COMMAND_TIMEOUT_MS)
     timer.unref()
@@ -87,23 +90,25 @@ export class ClientQuotas {
   }
 
   get limitsWaiters(): boolean {
-    return this.limits.waiters !== undefined
+    return this.#limits.waiters !== undefined
   }
 
   /**
-   * One more acquire that may wait. Returns what tells that the question was answered.
+   * Reserves one more waiting acquire. Returns a function that ends the reservation once the request was applied.
    * @throws LimitError
    */
-  waits(caller: Caller): () => void {
-    const { waiters: most } = this.limits
+  reserveWaiter(caller: Caller): () => void {
+    const { waiters: most } = this.#limits
     if (most === undefined) return () => {}
     const client = clientOf(caller.principal, caller.credentials.remote)
-    const { state } = this.member.stale()
-    let waiting = this.#asked.get(client)?.waiters ?? 0
+    const { state } = this.#member.stale()
+    let waiting = this.#reserved.get(client)?.waiters ?? 0
     for (const session of this.#sessions.get(client) ?? []) waiting += sessionOf(state, session)?.waiting.length ?? 0
     if (waiting >= most)
-      throw new LimitError(`this client waits for ${most} locks already`, { hint: 'ask less at a time' })
-    return this.#ask(client, 'waiters')
+      throw new LimitError(`the limit of this client is reached: ${most} waiting acquires`, {
+        hint: 'acquire fewer locks at a time',
+      })
+    return this.#reserve(client, 'waiters')
   }
 
   stop(): void {
@@ -111,35 +116,35 @@ export class ClientQuotas {
     for (const { answered } of [...this.#opening.values()]) answered()
   }
 
-  #ask(client: string, what: keyof Asked): () => void {
-    const asked = this.#asked.get(client) ?? { sessions: 0, waiters: 0 }
-    this.#asked.set(client, asked)
-    asked[what]++
+  #reserve(client: string, what: keyof Reservations): () => void {
+    const reserved = this.#reserved.get(client) ?? { sessions: 0, waiters: 0 }
+    this.#reserved.set(client, reserved)
+    reserved[what]++
     let isOpen = true
     return () => {
       if (!isOpen) return
       isOpen = false
-      asked[what]--
-      if (asked.sessions === 0 && asked.waiters === 0) this.#asked.delete(client)
+      reserved[what]--
+      if (reserved.sessions === 0 && reserved.waiters === 0) this.#reserved.delete(client)
     }
   }
 
   #applied({ events }: AppliedBatch): void {
     for (const event of events) {
-      if (event.kind === 'sessionEnded') this.#forget(event.session)
+      if (event.kind === 'sessionEnded') this.#removeOwner(event.session)
       else if (event.kind === 'sessionOpened' && this.#opening.size > 0) this.#opened(event.session)
     }
   }
 
   #opened(session: SessionId): void {
-    const nonce = sessionOf(this.member.stale().state, session)?.nonce
+    const nonce = sessionOf(this.#member.stale().state, session)?.nonce
     const opening = nonce === undefined ? undefined : this.#opening.get(nonce)
     if (opening === undefined) return
-    this.learn(session, opening.caller)
+    this.recordOwner(session, opening.caller)
     opening.answered()
   }
 
-  #forget(session: SessionId): void {
+  #removeOwner(session: SessionId): void {
     const owner = this.#owners.get(session)
     if (owner === undefined) return
     this.#owners.delete(session)

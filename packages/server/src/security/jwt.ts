@@ -13,24 +13,26 @@ export interface JwtOptions {
 
 /** Only signatures that need a private key: a shared secret would make every member able to sign. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
-/** The claim with the rules. */
+/** The claim that lists the access rules. */
 export const RULES_CLAIM = 'leasehold'
 const CLOCK_TOLERANCE_S = 5
 const FETCH_TIMEOUT_MS = 3000
 const RULES_MAX = 64
 
-/** Verifies JSON Web Tokens whose claim `leasehold` lists access rules. They expire; a token without `exp` is refused. */
+/** Verifies JSON Web Tokens whose claim `leasehold` lists access rules. A token without `exp` is rejected. */
 export class JwtVerifier {
+  readonly #options: JwtOptions
   readonly #keys: ReturnType<typeof createLocalJWKSet> | ReturnType<typeof createRemoteJWKSet>
 
   /** @throws InvalidError for a key set that cannot be read */
-  constructor(private readonly options: JwtOptions) {
+  constructor(options: JwtOptions) {
+    this.#options = options
     this.#keys = keysOf(options.jwks)
   }
 
   /** @throws AccessError, UnavailableError when the key set cannot be fetched */
   async verify(text: string): Promise<Principal> {
-    const { issuer, audience } = this.options
+    const { issuer, audience } = this.#options
     const requiredClaims = ['exp', 'sub']
     let payload: JWTPayload
     try {
@@ -38,15 +40,15 @@ export class JwtVerifier {
       ;({ payload } = await jwtVerify(text, this.#keys, settings))
     } catch (cause) {
       if (cause instanceof errors.JOSEError && !isOfKeySet(cause)) {
-        throw new AccessError(`this web token is refused: ${cause.message}`, { cause, hint: 'get a new one' })
+        throw new AccessError(`this web token is rejected: ${cause.message}`, { cause, hint: 'get a new one' })
       }
-      throw new UnavailableError('the keys that sign web tokens cannot be fetched now', { cause })
+      throw new UnavailableError('cannot fetch the key set that verifies web tokens', { cause })
     }
     return principalOf(payload)
   }
 }
 
-/** The key set could not be had: that says nothing about the token. */
+/** Whether the key set could not be fetched or read: such an error says nothing about the token. */
 function isOfKeySet(cause: errors.JOSEError): boolean {
   return cause instanceof errors.JWKSTimeout || cause instanceof errors.JWKSInvalid || cause.code === 'ERR_JOSE_GENERIC'
 }
@@ -64,7 +66,7 @@ function principalOf({ sub, exp, [RULES_CLAIM]: rules }: JWTPayload): Principal 
     }
   } catch (cause) {
     if (!(cause instanceof InvalidError)) throw cause
-    throw new AccessError(`this web token has a rule that is none: ${cause.message}`, { cause, hint: cause.hint })
+    throw new AccessError(`this web token has an invalid access rule: ${cause.message}`, { cause, hint: cause.hint })
   }
 }
 
@@ -73,6 +75,6 @@ function keysOf(place: string): ReturnType<typeof createLocalJWKSet> | ReturnTyp
   try {
     return createLocalJWKSet(JSON.parse(readFileSync(place, 'utf8')) as JSONWebKeySet)
   } catch (cause) {
-    throw new InvalidError(`${place} is no JSON Web Key Set: ${(cause as Error).message}`, { cause })
+    throw new InvalidError(`${place} is not a JSON Web Key Set: ${(cause as Error).message}`, { cause })
   }
 }

@@ -8,8 +8,8 @@ import type { Principal } from './principal.js'
 import { formatRule, parseRule } from './rules.js'
 
 /*
- * API keys are 256 random bits, so one round of SHA-256 is enough to keep them: there is nothing to guess. The file
- * holds hashes only, and is the same on every member; a member reads it again when it changes.
+ * API keys are 256 random bits, so one round of SHA-256 is enough to store them: they cannot be guessed. The file contains
+ * hashes only, and is the same on every member; a member reloads it when it changes.
  */
 
 /** `lh_ID_SECRET`. */
@@ -29,17 +29,17 @@ const entrySchema = z.strictObject({
 })
 const fileSchema = z.strictObject({ version: z.literal(1), keys: z.array(entrySchema).max(KEYS_MAX) })
 
-/** A key as its file has it. */
+/** A key as it is stored in the file. */
 export type KeyEntry = z.output<typeof entrySchema>
 
 export interface NewKey {
   readonly name: string
-  /** As {@link parseRule} reads them. */
+  /** Rules in the format of {@link parseRule}. */
   readonly rules: readonly string[]
   readonly expires?: Date | undefined
 }
 
-/** Makes a key and adds its hash to the file. The text is shown once; nobody can get it back. @throws InvalidError, StorageError */
+/** Creates a key and adds its hash to the file. Its text cannot be recovered later. @throws InvalidError, StorageError */
 export function createKey(file: string, key: NewKey, now: Date): { readonly text: string; readonly entry: KeyEntry } {
   if (key.rules.length === 0)
     throw new InvalidError('a key needs at least one rule', { hint: "such as 'billing:acquire,read'" })
@@ -60,7 +60,7 @@ export function createKey(file: string, key: NewKey, now: Date): { readonly text
   return { text, entry }
 }
 
-/** Takes a key out of the file, by its id. @throws InvalidError when it is not there */
+/** Removes a key from the file by its id. @throws InvalidError when the file does not contain it */
 export function revokeKey(file: string, id: string): KeyEntry {
   const keys = readKeys(file)
   const entry = keys.find((one) => one.id === id)
@@ -72,7 +72,7 @@ export function revokeKey(file: string, id: string): KeyEntry {
   return entry
 }
 
-/** @throws InvalidError when the file is missing or is no file of keys */
+/** @throws InvalidError when the file is missing or is not a key file */
 export function readKeys(file: string): readonly KeyEntry[] {
   let content: unknown
   try {
@@ -80,16 +80,16 @@ export function readKeys(file: string): readonly KeyEntry[] {
   } catch (cause) {
     throw new InvalidError(`cannot read the keys in ${file}: ${(cause as Error).message}`, {
       cause,
-      hint: `make the first one: leasehold key create --keys ${file} --rule 'billing:acquire,read'`,
+      hint: `create the first one: leasehold key create --keys ${file} --rule 'billing:acquire,read'`,
     })
   }
   const parsed = fileSchema.safeParse(content)
-  if (!parsed.success) throw new InvalidError(`${file} is no file of keys: ${z.prettifyError(parsed.error)}`)
+  if (!parsed.success) throw new InvalidError(`${file} is not a key file: ${z.prettifyError(parsed.error)}`)
   for (const { rules } of parsed.data.keys) for (const rule of rules) parseRule(rule)
   return parsed.data.keys
 }
 
-/** Whole or not at all, and durable. */
+/** Replaces the file atomically, and makes it durable. */
 function writeKeys(file: string, keys: readonly KeyEntry[]): void {
   const draft = `${file}.${process.pid}.tmp`
   try {
@@ -106,7 +106,7 @@ function hashOf(key: string): Buffer {
   return createHash('sha256').update(key).digest()
 }
 
-/** The keys of a file, to look a presented one up. */
+/** The keys of a file, indexed by id. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, { readonly hash: Buffer; readonly principal: Principal }>
 
@@ -128,7 +128,7 @@ export class KeyRing {
     return this.#keys.size
   }
 
-  /** Whose key this is; undefined: nobody's. */
+  /** Returns the principal of a presented key; undefined for an unknown key. */
   find(text: string): Principal | undefined {
     const id = KEY.exec(text)?.[1]
     const known = id === undefined ? undefined : this.#keys.get(id)

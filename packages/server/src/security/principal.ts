@@ -1,18 +1,18 @@
 import { isIPv4 } from 'node:net'
 import type { AccessRule } from './rules.js'
 
-/** Who asks, as far as the service knows. */
+/** The identity of a caller. */
 export interface Principal {
-  /** For the audit and for limits: `key:ID`, `jwt:SUBJECT`, `anonymous`. Never a secret. */
+  /** For the audit log and for limits: `key:ID`, `jwt:SUBJECT` or `anonymous`. Never a secret. */
   readonly id: string
-  /** What its owner calls it. */
+  /** The name of the key, or the subject of the web token. */
   readonly name: string
   readonly rules: readonly AccessRule[]
-  /** Calendar time in milliseconds from which it is worth nothing; undefined: no end. */
+  /** Calendar time in milliseconds when it expires; undefined: never. */
   readonly expiresAtMs?: number | undefined
 }
 
-/** Of a service that asks nobody for credentials. */
+/** Every caller of a service without authentication. */
 export const ANONYMOUS: Principal = {
   id: 'anonymous',
   name: '',
@@ -20,8 +20,8 @@ export const ANONYMOUS: Principal = {
 }
 
 /**
- * Who a limit counts for: whoever shows the same key, or comes from the same address. Of IPv6 that is the network of 64
- * bits: a machine has all addresses of it.
+ * The client to which limits apply: one per key or web token, or, for anonymous callers, one per address. For IPv6 that is
+ * the /64 network, because one machine can use all of its addresses.
  */
 export function clientOf({ id }: Principal, remote: string): string {
   return id === ANONYMOUS.id ? networkOf(remote.replace(/:\d+$/, '')) : id
@@ -32,7 +32,7 @@ function networkOf(address: string): string {
   if (isIPv4(plain) || !address.includes(':')) return plain
   const [head = '', tail] = address.replace(/%.*$/, '').split('::')
   const groups = head === '' ? [] : head.split(':')
-  const behind = tail === undefined || tail === '' ? [] : tail.split(':')
-  while (groups.length + behind.length < 8) groups.push('0')
-  return `${[...groups, ...behind].slice(0, 4).join(':')}::/64`
+  const tailGroups = tail === undefined || tail === '' ? [] : tail.split(':')
+  while (groups.length + tailGroups.length < 8) groups.push('0')
+  return `${[...groups, ...tailGroups].slice(0, 4).join(':')}::/64`
 }

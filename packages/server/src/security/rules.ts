@@ -3,9 +3,9 @@ import type { AccessVerb } from './authorize.js'
 
 export const VERBS = ['acquire', 'read', 'steal', 'admin'] as const satisfies readonly AccessVerb[]
 
-/** What one rule allows: these verbs on the names below this prefix. */
+/** One access rule: it allows these verbs on the names below this prefix. */
 export interface AccessRule {
-  /** Whole path segments: `billing` covers `billing` and `billing/x`, not `billing2`. `''`: everything. */
+  /** Whole path segments: `billing` matches `billing` and `billing/x`, not `billing2`. `''` matches everything. */
   readonly prefix: string
   readonly verbs: readonly AccessVerb[]
 }
@@ -15,7 +15,7 @@ const HINT =
 const EVERYTHING = '*'
 
 /**
- * `billing:acquire,read`, or `*:read` for all names.
+ * Parses `billing:acquire,read`, or `*:read` for all names.
  * @throws InvalidError
  */
 export function parseRule(text: string): AccessRule {
@@ -35,14 +35,14 @@ export function formatRule({ prefix, verbs }: AccessRule): string {
   return `${prefix === '' ? EVERYTHING : prefix}:${verbs.join(',')}`
 }
 
-/** Whether one of the rules allows this verb on this name; the name `''` is the whole service. */
+/** Whether any rule allows this verb on this name; the name `''` is the whole service. */
 export function allows(rules: readonly AccessRule[], verb: AccessVerb, name: string): boolean {
   return rules.some(
     (rule) => rule.verbs.includes(verb) && (rule.prefix === '' || (name !== '' && covers(rule.prefix, name))),
   )
 }
 
-/** Whether a rule has this verb for any name at all: enough where a handle proves the rest. */
+/** Whether any rule has this verb, for whatever name: enough if a handle proves the rest. */
 export function hasVerb(rules: readonly AccessRule[], verb: AccessVerb): boolean {
   return rules.some((rule) => rule.verbs.includes(verb))
 }

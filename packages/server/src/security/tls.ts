@@ -6,21 +6,21 @@ import { InvalidError } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
 import { watchFiles } from './watched-file.js'
 
-/** Files in PEM form. They are read again when they change: a renewed certificate needs no restart. */
+/** Files in PEM format. They are reloaded when they change, so a renewed certificate needs no restart. */
 export interface TlsFiles {
   /** The certificate, followed by its intermediates. */
   readonly cert: string
   readonly key: string
-  /** Authorities whose certificates the other side must show; undefined: none is asked for. */
+  /** Authorities of which the peer must present a certificate; undefined: no certificate is required. */
   readonly ca?: string | undefined
 }
 
-/** TLS 1.3 is in every runtime that can run a client of ours. */
+/** Every runtime that our clients support has TLS 1.3. */
 export const TLS_VERSION_MIN = 'TLSv1.3'
 const DAY_MS = 86_400_000
 const WARN_DAYS = 14
 
-/** What `tls.createServer` and `tls.connect` take of the files. @throws InvalidError when they cannot be used */
+/** Reads the files as options of `tls.createServer` and `tls.connect`. @throws InvalidError when they are not usable */
 export function readTls({
   cert,
   key,
@@ -37,7 +37,7 @@ export function readTls({
   } catch (cause) {
     throw new InvalidError(`${cert} and ${key} cannot be used for TLS: ${(cause as Error).message}`, {
       cause,
-      hint: 'both in PEM form, and the key must be that of the certificate',
+      hint: 'both must be in PEM format, and the key must belong to the certificate',
     })
   }
   return options
@@ -52,9 +52,9 @@ function readPem(file: string, what: string): Buffer {
 }
 
 /**
- * Calls `use` with the files' content now, and whenever they have changed. What cannot be used is logged, and the former
- * stays in force. Returns what ends it.
- * @throws InvalidError when the files cannot be used now
+ * Calls `use` with the content of the files now, and whenever they change. Content that is not usable is logged, and the
+ * previous content stays in force. Returns a function that stops it.
+ * @throws InvalidError when the files are not usable now
  */
 export function followTls(
   files: TlsFiles,
@@ -63,7 +63,7 @@ export function followTls(
 ): () => void {
   const read = (): void => {
     const options = readTls(files)
-    warnOfEnd(files.cert, options.cert, log)
+    warnBeforeExpiry(files.cert, options.cert, log)
     use(options)
   }
   read()
@@ -71,30 +71,30 @@ export function followTls(
   return watchFiles([cert, key, ...(ca === undefined ? [] : [ca])], () => {
     try {
       read()
-      log.info('the TLS certificate was read again', { cert })
+      log.info('reloaded the TLS certificate', { cert })
     } catch (error) {
-      log.error('the changed TLS files cannot be used: the former ones stay in force', {
+      log.error('cannot use the changed TLS files: the previous ones stay in force', {
         why: (error as Error).message,
       })
     }
   })
 }
 
-function warnOfEnd(file: string, pem: Buffer, log: Logger): void {
+function warnBeforeExpiry(file: string, pem: Buffer, log: Logger): void {
   const days = Math.floor((Date.parse(new X509Certificate(pem).validTo) - Date.now()) / DAY_MS)
   if (days < WARN_DAYS)
     log.warn(days < 0 ? 'the TLS certificate has expired' : 'the TLS certificate expires soon', { file, days })
 }
 
 /**
- * Why the certificate of a connection's other side is refused; undefined: it is good. For a service that asks for one: the
- * handshake lets everybody in, so that the refusal can say why.
+ * Why the client certificate of a connection is rejected; undefined if it is valid. For a service that requires one: the
+ * handshake accepts every certificate, so that the error response can contain the reason.
  */
 export function problemOfCertificate(socket: Socket): string | undefined {
   if (!(socket instanceof TLSSocket)) return 'the connection has no TLS'
   if (socket.authorized) return undefined
-  // Node's types know an Error here; it is the code as a text.
+  // Node's types declare an Error here, but the value is the code as a string.
   const error = socket.authorizationError as Error | string | null | undefined
-  if (error === undefined || error === null) return 'there is none'
+  if (error === undefined || error === null) return 'it sent none'
   return typeof error === 'string' ? error : error.message
 }

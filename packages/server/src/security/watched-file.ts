@@ -1,10 +1,10 @@
 import { statSync } from 'node:fs'
 
-const LOOK_EVERY_MS = 1000
+const POLL_INTERVAL_MS = 1000
 
 /**
- * Calls `changed` when one of the files has changed since the last look, within about a second. It looks at time, size and
- * inode: `rename` over a file counts, and so does a link that is set anew. Keeps no process alive.
+ * Calls `changed` within about a second after one of the files changed. It compares time, size and inode, so that renames
+ * over a file and changed symbolic links count. Does not keep the process alive. Returns a function that stops it.
  */
 export function watchFiles(files: readonly string[], changed: () => void): () => void {
   let last = stampOf(files)
@@ -13,7 +13,7 @@ export function watchFiles(files: readonly string[], changed: () => void): () =>
     if (now === last) return
     last = now
     changed()
-  }, LOOK_EVERY_MS)
+  }, POLL_INTERVAL_MS)
   timer.unref()
   return () => clearInterval(timer)
 }

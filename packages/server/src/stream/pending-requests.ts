@@ -1,37 +1,37 @@
 import type { ServerMessage } from '@leasehold/core'
 
-interface Question {
+interface PendingRequest {
   readonly answered: () => void
-  /** It may still take effect when nobody waits for its answer any more. */
-  readonly outlives: boolean
+  /** Whether the request may take effect after its stream was closed. */
+  readonly outlivesStream: boolean
 }
 
-/** What one stream has asked for and was not answered yet, as far as limits count it. */
+/** The requests of one stream that count for a quota and were not answered yet. */
 export class PendingRequests {
-  /** By correlation, which is the client's: it may use one twice. */
-  readonly #open = new Map<number, Question[]>()
+  /** By correlation id, which the client chooses: it may use one twice. */
+  readonly #open = new Map<number, PendingRequest[]>()
 
-  add(correlation: number, answered: () => void, outlives: boolean): void {
-    const questions = this.#open.get(correlation)
-    if (questions === undefined) this.#open.set(correlation, [{ answered, outlives }])
-    else questions.push({ answered, outlives })
+  add(correlation: number, answered: () => void, outlivesStream: boolean): void {
+    const requests = this.#open.get(correlation)
+    if (requests === undefined) this.#open.set(correlation, [{ answered, outlivesStream }])
+    else requests.push({ answered, outlivesStream })
   }
 
-  /** Takes note of answers. */
-  look(messages: readonly ServerMessage[]): void {
+  /** Removes the requests that these messages answer. */
+  remove(messages: readonly ServerMessage[]): void {
     if (this.#open.size === 0) return
     for (const message of messages) {
       if (message.kind !== 'result' && message.kind !== 'error') continue
-      const questions = this.#open.get(message.correlation)
-      questions?.shift()?.answered()
-      if (questions?.length === 0) this.#open.delete(message.correlation)
+      const requests = this.#open.get(message.correlation)
+      requests?.shift()?.answered()
+      if (requests?.length === 0) this.#open.delete(message.correlation)
     }
   }
 
-  /** The stream is over. */
+  /** Releases the requests that cannot take effect after the stream was closed. */
   close(): void {
-    for (const questions of this.#open.values()) {
-      for (const { answered, outlives } of questions) if (!outlives) answered()
+    for (const requests of this.#open.values()) {
+      for (const { answered, outlivesStream } of requests) if (!outlivesStream) answered()
     }
     this.#open.clear()
   }

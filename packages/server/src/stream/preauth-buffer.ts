@@ -1,8 +1,8 @@
-/** What one connection has sent before anybody knows who it is. */
+/** The bytes that one connection has sent before it was authenticated. */
 export interface PreauthShare {
-  /** So many bytes more have come. */
-  took(bytes: number): void
-  /** It is known, or gone. Any number of times. */
+  /** Counts received bytes. */
+  add(bytes: number): void
+  /** Stops counting: the connection was authenticated or closed. Idempotent. */
   end(): void
 }
 
@@ -12,24 +12,27 @@ interface Holder {
 }
 
 /**
- * Bytes that strangers make this process keep: all connections together have a bound. Beyond it the one that has sent most is
- * cut, so that whoever sends little is let in also while others hoard.
+ * Limits the bytes that unauthenticated connections, all together, can make this process buffer. Above the limit, the
+ * connection that has sent the most is cut, so that clients that send little can connect during an attack.
  */
 export class PreauthBuffer {
+  readonly #max: number
   readonly #holders = new Set<Holder>()
   #total = 0
 
-  constructor(private readonly max: number) {}
+  constructor(max: number) {
+    this.#max = max
+  }
 
   open(cut: () => void): PreauthShare {
     const holder: Holder = { bytes: 0, cut }
     this.#holders.add(holder)
     return {
-      took: (bytes) => {
+      add: (bytes) => {
         if (!this.#holders.has(holder)) return
         holder.bytes += bytes
         this.#total += bytes
-        while (this.#total > this.max) this.#cutLargest()
+        while (this.#total > this.#max) this.#cutLargest()
       },
       end: () => this.#end(holder),
     }

@@ -32,29 +32,30 @@ const WRONG_DATA = 1003
 const TRY_LATER = 1013
 const SERVER_ERROR = 1011
 
-/** Far below what makes reads wait. */
+/** Far below the backlog that delays reads. */
 const SMALL_FRAME_BYTES = 16 * 1024
 
 /**
- * One client's stream: frames in, messages to the transport-free service, messages out, several per frame.
+ * The stream of one client: passes the messages of its frames to the transport-independent service, and sends the
+ * messages of the service, several per frame.
  *
- * *open* → *closing* (a close frame was sent, nothing is read any more) → *closed*. A frame that is no frame of ours, a
- * client that does not read, and one that does not answer pings lead to closing; sessions are not touched by that.
+ * *open* → *closing* (a close frame was sent, and frames are no longer read) → *closed*. A malformed frame, a client that
+ * reads too slowly, and one that does not answer pings close the stream; the sessions of the client stay open.
  */
 export class StreamConnection {
   readonly #service: ServiceStream<LockState>
   #caller: Caller | undefined
-  /** Frames that came while the credentials of `hello` were looked at; undefined: they have been. */
-  #early: Buffer[] | undefined = []
-  #earlyBytes = 0
+  /** Frames that arrived while the credentials of `hello` were verified; undefined once the caller is authenticated. */
+  #preauth: Buffer[] | undefined = []
+  #preauthBytes = 0
   #reading = true
   #alive = true
   readonly #ping: NodeJS.Timeout
   readonly #hello: NodeJS.Timeout
   #sentSoon: NodeJS.Immediate | undefined
-  readonly #questions = new PendingRequests()
+  readonly #pending = new PendingRequests()
   readonly #welcomed: () => void
-  /** An error is told by the socket's own event. A turn later: whoever reads fast must not keep the others waiting. */
+  /** Reports sent frames one turn of the event loop later, so that a fast reader does not starve other clients. */
   readonly #sent = (): void => {
     if (this.#sentSoon !== undefined) return
     this.#sentSoon = setImmediate(() => {
@@ -86,7 +87,7 @@ export class StreamConnection {
       this.#alive = true
     })
     socket.on('error', (error) => {
-      services.log.info('a stream has failed', { remote: from.remote, error: error.message })
+      services.log.info('a stream failed', { remote: from.remote, error: error.message })
     })
     socket.on('close', () => {
       this.#reading = false
@@ -94,7 +95,7 @@ export class StreamConnection {
       clearTimeout(this.#hello)
       clearImmediate(this.#sentSoon)
       this.#service.close()
-      this.#questions.close()
+      this.#pending.close()
       on.welcomed()
       on.closed()
     })
@@ -104,7 +105,7 @@ export class StreamConnection {
     this.#reading = false
   }
 
-  /** Sends what is left, then the close frame; cuts the connection when the peer does not answer it. */
+  /** Flushes, sends the close frame, and cuts the connection if the client does not answer it within `timeoutMs`. */
   close(code: number, reason: string, timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#reading = false
@@ -127,50 +128,50 @@ export class StreamConnection {
       this.#fail(WRONG_DATA, 'frames are binary')
       return
     }
-    if (this.#early !== undefined) return this.#beforeWelcome(data)
-    this.#take(data)
+    if (this.#preauth !== undefined) return this.#receiveBeforeWelcome(data)
+    this.#receive(data)
   }
 
-  #take(data: Buffer): void {
+  #receive(data: Buffer): void {
     try {
       this.#service.receive(decodeClientMessages(data))
     } catch (error) {
-      this.#broken(error)
+      this.#failWith(error)
     }
   }
 
-  /** The first frame begins with `hello`: nothing is done before its credentials are known to be good. */
-  #beforeWelcome(data: Buffer): void {
-    const early = this.#early as Buffer[]
-    this.#earlyBytes += data.length
-    if (this.#earlyBytes > FRAME_BYTES_MAX) return this.#fail(PROTOCOL_ERROR, 'too much before the welcome')
-    early.push(data)
-    if (early.length > 1) return
+  /** Buffers frames until the credentials in `hello`, at the start of the first frame, are verified. */
+  #receiveBeforeWelcome(data: Buffer): void {
+    const frames = this.#preauth as Buffer[]
+    this.#preauthBytes += data.length
+    if (this.#preauthBytes > FRAME_BYTES_MAX) return this.#fail(PROTOCOL_ERROR, 'too many bytes before the welcome')
+    frames.push(data)
+    if (frames.length > 1) return
     clearTimeout(this.#hello)
     let key = ''
     try {
       const [first] = decodeClientMessages(data)
       if (first?.kind === 'hello') key = first.apiKey
     } catch (error) {
-      return this.#broken(error)
+      return this.#failWith(error)
     }
     this.services.access.authenticate({ ...this.from, key }).then(
       (caller) => {
         this.#caller = caller
-        this.#early = undefined
+        this.#preauth = undefined
         this.#welcomed()
-        for (const frame of early) if (this.#reading) this.#take(frame)
+        for (const frame of frames) if (this.#reading) this.#receive(frame)
       },
-      (error: unknown) => this.#broken(error),
+      (error: unknown) => this.#failWith(error),
     )
   }
 
-  /** One error about the connection, then its end. */
-  #broken(error: unknown): void {
+  /** Sends one error about the connection, then closes it. */
+  #failWith(error: unknown): void {
     const known = error instanceof LeaseholdError
     if (!known) {
       const stack = error instanceof Error ? error.stack : String(error)
-      this.services.log.error('a stream was closed by an error of the server', {
+      this.services.log.error('closing a stream after an internal error', {
         remote: this.from.remote,
         error: stack,
       })
@@ -188,13 +189,13 @@ export class StreamConnection {
   }
 
   #fail(code: number, reason: string): void {
-    this.services.log.info('a stream is closed', { remote: this.from.remote, code, reason })
+    this.services.log.info('closing a stream', { remote: this.from.remote, code, reason })
     void this.close(code, reason, STREAM_CLOSE_MS)
   }
 
   #send(messages: readonly ServerMessage[]): void {
-    this.#learn(messages)
-    this.#questions.look(messages)
+    this.#recordOwners(messages)
+    this.#pending.remove(messages)
     if (this.socket.readyState !== this.socket.OPEN) return
     try {
       for (let i = 0; i < messages.length; i += STREAM_FRAME_MESSAGES) {
@@ -202,7 +203,7 @@ export class StreamConnection {
         this.#sendFrame(frameOf(part))
       }
     } catch (error) {
-      this.services.log.error('a message could not be encoded', { remote: this.from.remote, error: String(error) })
+      this.services.log.error('cannot encode a message', { remote: this.from.remote, error: String(error) })
       this.#fail(SERVER_ERROR, 'the server failed')
       return
     }
@@ -210,7 +211,7 @@ export class StreamConnection {
       this.#fail(TRY_LATER, 'the client reads too slowly')
   }
 
-  /** Asks for word of its having left only where reads may wait for that: it costs a turn of the event loop. */
+  /** Requests the `sent` callback only if reads may wait for it, because it costs a turn of the event loop. */
   #sendFrame(frame: Buffer): void {
     const isSmall = frame.length < SMALL_FRAME_BYTES && this.socket.bufferedAmount === 0
     if (isSmall && !this.#service.awaitsSent) this.socket.send(frame)
@@ -218,9 +219,9 @@ export class StreamConnection {
   }
 
   #authorize(message: Parameters<typeof permissionOf>[0]): Refused | undefined {
-    const { access: control, clients, replica, metrics } = this.services
+    const { access: control, quotas, replica, metrics } = this.services
     const caller = this.#caller as Caller
-    metrics.asked(message.kind === 'command' ? message.command.kind : message.kind)
+    metrics.countRequest(message.kind === 'command' ? message.command.kind : message.kind)
     const access = permissionOf(message, (hold) => namesOfHold(replica.member.stale().state, hold))
     if (access === undefined) return undefined
     try {
@@ -228,39 +229,39 @@ export class StreamConnection {
       if (message.kind === 'command') {
         const { command, correlation } = message
         if (command.kind === 'openSession') {
-          this.#questions.add(correlation, clients.opens(caller, command.nonce), true)
-        } else if (command.kind === 'acquire' && command.waitMs !== 0 && clients.limitsWaiters) {
-          this.#questions.add(correlation, clients.waits(caller), false)
+          this.#pending.add(correlation, quotas.reserveSession(caller, command.nonce), true)
+        } else if (command.kind === 'acquire' && command.waitMs !== 0 && quotas.limitsWaiters) {
+          this.#pending.add(correlation, quotas.reserveWaiter(caller), false)
         }
         this.#audit(command)
       }
       return undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError)) throw error
-      metrics.refused(error.code)
+      metrics.countRefusal(error.code)
       return refusedOf(error)
     }
   }
 
   #watchEnds(prefix: string): Refused | undefined {
-    const error = this.services.access.ends(this.#caller as Caller, { verb: 'read', names: [prefix] })
+    const error = this.services.access.revocationOf(this.#caller as Caller, { verb: 'read', names: [prefix] })
     return error && refusedOf(error)
   }
 
-  /** What operators do is written before it is done. */
+  /** Writes the commands of operators to the audit log before they are submitted. */
   #audit(command: Command): void {
     if (!isAudited(command)) return
     const principal = (this.#caller as Caller).principal.id
     this.services.audit?.write({ event: 'admin', verb: command.kind, principal, remote: this.from.remote })
   }
 
-  /** Sessions that are bound to this connection are its caller's. */
-  #learn(messages: readonly ServerMessage[]): void {
+  /** Records the caller as the owner of the sessions that are attached to this connection. */
+  #recordOwners(messages: readonly ServerMessage[]): void {
     const isBinding = messages.some(
       (one) => one.kind === 'attached' || (one.kind === 'result' && one.result.kind === 'opened'),
     )
     if (!isBinding || this.#caller === undefined) return
-    for (const session of this.#service.sessions) this.services.clients.learn(session, this.#caller)
+    for (const session of this.#service.sessions) this.services.quotas.recordOwner(session, this.#caller)
   }
 
   #checkPeer(): void {
@@ -273,10 +274,10 @@ export class StreamConnection {
   }
 }
 
-/** A frame is written here and copied out at once. */
+/** Reused for every frame; its content is copied immediately. */
 const scratch = new Writer(8192)
 
-/** A `Buffer`, which comes from Node's pool and goes into the socket as it is: cheaper than an array of its own. */
+/** Encodes the messages into a `Buffer` from Node's pool, which the socket sends without a copy. */
 function frameOf(messages: readonly ServerMessage[]): Buffer {
   scratch.reset()
   for (const message of messages) writeServerMessage(scratch, message)

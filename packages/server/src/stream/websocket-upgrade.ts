@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { AccessError, type LockState, UnavailableError } from '@leasehold/core'
 import { lockViews, StreamHub } from '@leasehold/replica'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { EARLY_BYTES_MAX, FRAME_BYTES_MAX, STREAM_CLOSE_MS } from '../limits.js'
+import { PREAUTH_BYTES_MAX, FRAME_BYTES_MAX, STREAM_CLOSE_MS } from '../limits.js'
 import { PreauthBuffer } from './preauth-buffer.js'
 import { originProblem, type OriginRules, problemOfCertificate } from '../security/index.js'
 import { HttpError, rawResponse, type Services } from '../http/index.js'
@@ -11,14 +11,14 @@ import { StreamConnection } from './stream-connection.js'
 
 export const STREAM_PATH = '/v1/stream'
 
-/** Close code of a server that stops: clients connect again, here or elsewhere. */
+/** Close code of a server that stops: clients reconnect, here or to another member. */
 const GOING_AWAY = 1001
 
-/** The WebSocket door: who may open a stream, and the streams that are open. */
+/** Accepts or rejects WebSocket upgrades, and keeps the open streams. */
 export class WebSocketUpgrade {
   readonly #hub: StreamHub<LockState>
   readonly #open = new Set<StreamConnection>()
-  readonly #early = new PreauthBuffer(EARLY_BYTES_MAX)
+  readonly #preauth = new PreauthBuffer(PREAUTH_BYTES_MAX)
   readonly #server = new WebSocketServer({
     noServer: true,
     perMessageDeflate: false,
@@ -36,29 +36,29 @@ export class WebSocketUpgrade {
       urls: () => [services.url],
     })
     this.#server.on('wsClientError', (error, socket) => {
-      refuse(
+      reject(
         socket as Socket,
-        new HttpError(400, 'The request is wrong', `this is no WebSocket handshake: ${error.message}`),
+        new HttpError(400, 'The request is wrong', `not a WebSocket handshake: ${error.message}`),
       )
     })
   }
 
-  /** Open streams. */
+  /** Number of open streams. */
   get size(): number {
     return this.#open.size
   }
 
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     socket.on('error', () => {})
-    const problem = this.#problem(request)
+    const problem = this.#rejection(request)
     if (problem !== undefined) {
-      refuse(socket, problem)
+      reject(socket, problem)
       return
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => this.#opened(webSocket, request))
   }
 
-  /** Lets answers that are under way leave, then closes every stream with code 1001. */
+  /** Waits until pending responses are sent, then closes every stream with code 1001. */
   async stop(): Promise<void> {
     const streams = [...this.#open]
     for (const stream of streams) stream.stopReading()
@@ -67,15 +67,10 @@ export class WebSocketUpgrade {
     this.#hub.stop()
   }
 
-  #problem(request: IncomingMessage): Error | undefined {
+  #rejection(request: IncomingMessage): Error | undefined {
     const path = (request.url ?? '').split('?', 1)[0]
     if (path !== STREAM_PATH) {
-      return new HttpError(
-        404,
-        'There is no such route',
-        'there is no stream at this path',
-        `the stream is at ${STREAM_PATH}`,
-      )
+      return new HttpError(404, 'There is no such route', 'no stream at this path', `the stream is at ${STREAM_PATH}`)
     }
     const { host, origin, 'sec-fetch-site': fetchSite } = request.headers
     const site = Array.isArray(fetchSite) ? fetchSite[0] : fetchSite
@@ -87,15 +82,15 @@ export class WebSocketUpgrade {
   #opened(webSocket: WebSocket, request: IncomingMessage): void {
     const { remoteAddress, remotePort } = request.socket
     const remote = `${remoteAddress ?? '?'}:${remotePort ?? 0}`
-    const { asksForCertificates } = this.services
-    const certificateProblem = asksForCertificates ? problemOfCertificate(request.socket) : undefined
+    const { requiresCertificates } = this.services
+    const certificateProblem = requiresCertificates ? problemOfCertificate(request.socket) : undefined
     const from = { remote, certificateProblem }
-    const share = this.#early.open(() => {
-      this.services.log.warn('a stream was cut: it sent most of what came without good credentials', { remote })
+    const share = this.#preauth.open(() => {
+      this.services.log.warn('cut a stream: it sent the most bytes of all unauthenticated connections', { remote })
       webSocket.terminate()
     })
-    // Frames are told when they are complete; what is kept until then counts as well.
-    const count = (bytes: Buffer): void => share.took(bytes.length)
+    // Bytes of incomplete frames count as well, so they are counted on the socket.
+    const count = (bytes: Buffer): void => share.add(bytes.length)
     request.socket.on('data', count)
     const welcomed = (): void => {
       request.socket.off('data', count)
@@ -107,7 +102,7 @@ export class WebSocketUpgrade {
   }
 }
 
-function refuse(socket: Socket, problem: Error): void {
+function reject(socket: Socket, problem: Error): void {
   if (socket.writable) socket.end(rawResponse(problem))
   else socket.destroy()
 }

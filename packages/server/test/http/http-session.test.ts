@@ -28,12 +28,12 @@ describe('the numbers of an HTTP session', () => {
         const used = new Set<number>()
         for (const one of steps) {
           if (one.kind === 'take') {
-            const request = session.take(one.given)
+            const request = session.claimNumber(one.given)
             if (one.given === undefined) expect(used.has(request)).toBe(false)
             used.add(request)
             open.push(request)
           } else if (one.kind === 'finish' && open.length > 0) {
-            session.finish(open.splice(one.which % open.length, 1)[0] as number)
+            session.releaseNumber(open.splice(one.which % open.length, 1)[0] as number)
           }
           const ack = session.ack()
           for (const request of open) {
@@ -49,22 +49,22 @@ describe('the numbers of an HTTP session', () => {
 
   it('of the server are acknowledged at once, those of the client after a while', () => {
     const session = new HttpSession(facts, 1)
-    for (let i = 0; i < 10; i++) session.finish(session.take())
+    for (let i = 0; i < 10; i++) session.releaseNumber(session.claimNumber())
     expect(session.ack()).toEqual({ lowest: 11, also: [] })
-    session.finish(session.take(11))
-    for (let i = 0; i < 10; i++) session.finish(session.take())
+    session.releaseNumber(session.claimNumber(11))
+    for (let i = 0; i < 10; i++) session.releaseNumber(session.claimNumber())
     expect(session.ack().lowest).toBe(11)
     expect(session.ack().also).toEqual([12, 13, 14, 15, 16, 17, 18, 19, 20, 21])
-    for (let i = 0; i < ANSWERS_KEPT; i++) session.finish(session.take(22 + i))
+    for (let i = 0; i < ANSWERS_KEPT; i++) session.releaseNumber(session.claimNumber(22 + i))
     expect(session.ack().lowest).toBe(22)
   })
 
   it('start above what the state knows; who waited through an earlier process is let go', () => {
     const session = new HttpSession({ ...facts, highest: 9, answered: [7, 9], waiting: [8] }, 1)
-    expect(session.take()).toBe(10)
+    expect(session.claimNumber()).toBe(10)
     expect(session.ack()).toEqual({ lowest: 7, also: [8] })
     const repeated = new HttpSession({ ...facts, highest: 9, answered: [], waiting: [8] }, 1)
-    repeated.take(8)
+    repeated.claimNumber(8)
     expect(repeated.ack()).toEqual({ lowest: 8, also: [] })
   })
 })

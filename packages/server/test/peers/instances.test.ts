@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseAddress } from '../../src/peers/address.js'
 import { encodeInstance, encodeSender, FRAME_REPLICA, FRAME_SENDER, frameHead } from '../../src/peers/framing.js'
-import { type AskInstance, Instances } from '../../src/peers/instances.js'
+import { type FindInstance, Instances } from '../../src/peers/instances.js'
 import { encodeBootstrapStatus } from '../../src/peers/bootstrap-status.js'
 import { TcpTransport } from '../../src/peers/transport.js'
 
@@ -24,7 +24,7 @@ describe('which instance of a node is listened to', () => {
   /** What listens where. */
   const asking = (living: Record<string, { node: number; instance?: string }>) => {
     const asked: string[] = []
-    const ask: AskInstance = async (address) => {
+    const ask: FindInstance = async (address) => {
       asked.push(address)
       const answer = living[address]
       if (answer === undefined) throw new Error('nothing listens there')

@@ -182,7 +182,7 @@ describe('limits of one client', () => {
     await until(async () => (await ask('GET', '/v1/locks')).body.pending.length === 1)
     expect(await ask('POST', '/v1/acquire', { name: 'a', wait: '2s' })).toMatchObject({
       status: 429,
-      body: { code: 'limit', detail: expect.stringContaining('waits for 1') },
+      body: { code: 'limit', detail: expect.stringContaining('1 waiting acquires') },
     })
     await ask('POST', '/v1/sessions', { ttl: '30s' })
     expect(await ask('POST', '/v1/sessions', { ttl: '30s' })).toMatchObject({ status: 429 })

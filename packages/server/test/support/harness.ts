@@ -76,7 +76,7 @@ function described(method: string, path: string, status: number, answer: unknown
   const { pathname } = new URL(path, 'http://service')
   const schema =
     status === 200
-      ? ROUTES.find((route) => route.method === method && route.path === pathname)?.answer
+      ? ROUTES.find((route) => route.method === method && route.path === pathname)?.response
       : problemResponse
   const result = schema?.safeParse(answer)
   if (result?.success === false) {

@@ -75,6 +75,8 @@ export class EtcdClient {
   #closed = false
   #epoch: number | undefined
   #seenRevision = 0
+  readonly #place: EtcdUrl
+  readonly #onStatus: (status: EngineStatus) => void
   #lastError: Error | undefined
   /** Runs on a connection that replaces a lost one, before anything else is sent on it. */
   #validate: ((timeoutMs: number) => Promise<unknown>) | undefined
@@ -84,10 +86,12 @@ export class EtcdClient {
 
   constructor(
     readonly name: string,
-    private readonly place: EtcdUrl,
+    place: EtcdUrl,
     readonly platform: ClientPlatform,
-    private readonly onStatus: (status: EngineStatus) => void,
+    onStatus: (status: EngineStatus) => void,
   ) {
+    this.#place = place
+    this.#onStatus = onStatus
     this.#turn = Math.floor(platform.random() * place.endpoints.length)
     this.watches = new WatchStream({
       platform,
@@ -247,7 +251,7 @@ export class EtcdClient {
     if (!(error instanceof CallError)) throw error
     const { code, message } = error
     if (code === CODE.unauthenticated || /auth token/.test(message)) {
-      if (this.place.user === undefined) throw new AccessError(message, { code: 'unauthenticated' })
+      if (this.#place.user === undefined) throw new AccessError(message, { code: 'unauthenticated' })
       this.#token = undefined
       return
     }
@@ -293,7 +297,7 @@ export class EtcdClient {
   }
 
   async #headers(timeoutMs: number): Promise<Record<string, string>> {
-    const { user: name, password } = this.place
+    const { user: name, password } = this.#place
     if (name === undefined) return {}
     if (this.#token === undefined) {
       const body = encode(METHODS.authenticate.request, { name, password })
@@ -318,11 +322,11 @@ export class EtcdClient {
   #use(): GrpcConnection {
     if (this.#connection?.usable) return this.#connection
     if (this.#closed) throw new AbortedError('the client is closed')
-    const url = this.place.endpoints[this.#turn % this.place.endpoints.length] as string
+    const url = this.#place.endpoints[this.#turn % this.#place.endpoints.length] as string
     this.#attempt++
     const lastError = this.#lastError
     this.#setStatus({ state: 'connecting', attempt: this.#attempt, ...(lastError ? { lastError } : {}) })
-    const connection = new GrpcConnection(url, this.place.tls, () => this.#leave(connection))
+    const connection = new GrpcConnection(url, this.#place.tls, () => this.#leave(connection))
     this.#connection = connection
     return connection
   }
@@ -384,6 +388,6 @@ export class EtcdClient {
   #setStatus(status: EngineStatus): void {
     if (this.#status.state === status.state && status.state !== 'connecting') return
     this.#status = status
-    this.onStatus(status)
+    this.#onStatus(status)
   }
 }

@@ -52,6 +52,7 @@ export class GrpcConnection {
   askedAtMs: number | undefined
   isPinged = false
   readonly #session: ClientHttp2Session
+  readonly #onEnd: () => void
   #connected = false
   #closing = false
   #error: Error | undefined
@@ -59,8 +60,9 @@ export class GrpcConnection {
   constructor(
     readonly url: string,
     tls: ConnectionOptions,
-    private readonly onEnd: () => void,
+    onEnd: () => void,
   ) {
+    this.#onEnd = onEnd
     this.#session = connect(url, { ...tls, settings: { initialWindowSize: WINDOW_BYTES } })
     this.#session.unref()
     this.#session.on('connect', () => {
@@ -73,7 +75,7 @@ export class GrpcConnection {
       this.#error ??= error
     })
     this.#session.on('goaway', () => this.close(new Error('the member has closed the connection')))
-    this.#session.on('close', () => this.onEnd())
+    this.#session.on('close', () => this.#onEnd())
   }
 
   /** It was connected: what was sent may have arrived. */

@@ -31,8 +31,15 @@ interface Watch {
 const PAUSE_MIN_MS = 20
 const PAUSE_MAX_MS = 1_000
 
+export interface WatchStreamOptions {
+  readonly platform: ClientPlatform
+  readonly open: (events: StreamEvents) => Promise<GrpcStream>
+  readonly failed: (error: Error) => void
+}
+
 /** All watches of a client on one stream; when it breaks, a new one goes on where the last event was. */
 export class WatchStream {
+  readonly #options: WatchStreamOptions
   readonly #watches = new Map<number, Watch>()
   #id = 0
   #stream: GrpcStream | undefined
@@ -40,13 +47,9 @@ export class WatchStream {
   #closed = false
   #pauseMs = PAUSE_MIN_MS
 
-  constructor(
-    private readonly options: {
-      readonly platform: ClientPlatform
-      readonly open: (events: StreamEvents) => Promise<GrpcStream>
-      readonly failed: (error: Error) => void
-    },
-  ) {}
+  constructor(options: WatchStreamOptions) {
+    this.#options = options
+  }
 
   get size(): number {
     return this.#watches.size
@@ -93,15 +96,15 @@ export class WatchStream {
       this.#opening = true
       this.#stream = undefined
       if (this.#closed) return
-      this.options.failed(error)
+      this.#options.failed(error)
       const pauseMs = this.#pauseMs
       this.#pauseMs = Math.min(pauseMs * 2, PAUSE_MAX_MS)
-      this.options.platform.after(pauseMs, () => {
+      this.#options.platform.after(pauseMs, () => {
         this.#opening = false
         this.#open()
       })
     }
-    this.options
+    this.#options
       .open({ message: (body) => this.#received(body), ended: (error: CallError) => failed(error) })
       .then((stream) => {
         // It may have ended before it could be used.

@@ -200,7 +200,13 @@ BEGIN
   -- For this transaction alone: with 'off' a crash would forget grants.
   IF current_setting('synchronous_commit') = 'off' THEN PERFORM set_config('synchronous_commit', 'on', true); END IF;
   SELECT * INTO s FROM ${S}.server();
-  -- The usual case in one statement: nobody has appended meanwhile, and nothing is to be checked.
+${appendAtHead(S)}${appendBehindHead(S)}END
+$leasehold$;`
+}
+
+/** The usual case: the caller has seen the whole log, and nothing has to be checked. */
+function appendAtHead(S: string): string {
+  return `  -- The usual case in one statement: nobody has appended meanwhile, and nothing is to be checked.
   UPDATE ${S}.head d SET index = p_index + 1, nonce = p_entry, (at, clock) = (
       SELECT d.at + p.ms, CASE WHEN d.clock > r.now OR p.cut THEN r.now ELSE d.clock + p.ms * interval '1 millisecond' END
       FROM (SELECT clock_timestamp() AS now) r,
@@ -218,7 +224,12 @@ BEGIN
     RETURN NEXT;
     RETURN;
   END IF;
-  SELECT * INTO STRICT h FROM ${S}.head FOR UPDATE;
+`
+}
+
+/** Every other case: returns what the caller has not seen, and appends unless something speaks against it. */
+function appendBehindHead(S: string): string {
+  return `  SELECT * INTO STRICT h FROM ${S}.head FOR UPDATE;
   read := clock_timestamp();
   IF h.index <> p_index OR h.nonce <> p_nonce THEN
     PERFORM ${S}.seen(p_index, p_nonce, h.index);
@@ -263,8 +274,7 @@ BEGIN
   INSERT INTO ${S}.log (index, nonce, epoch, at, commands) VALUES (h.index + 1, p_entry, h.epoch, h.at + passed, p_commands);
   IF p_channel <> '' THEN PERFORM pg_notify(p_channel, (h.index + 1)::text); END IF;
   RETURN QUERY SELECT h.index + 1, p_entry, h.epoch, h.at + passed, NULL::bytea, NULL::integer, NULL::bigint;
-END
-$leasehold$;`
+`
 }
 
 function sinceFunction(S: string): string {

@@ -4,9 +4,9 @@ import { FLOOR_TABLE, GUARD_TABLE, tableName } from '../names.js'
 import { hexOf, isPlain, joined, raw, type Statement, sql } from '../statement.js'
 
 /**
- * MySQL and MariaDB. Their locking reads and writes always see the newest committed rows, whatever the isolation, and take
- * no snapshot: so the guard's statements use nothing else, and the first plain read of the transaction comes after them.
- * Names are kept as bytes: the collations of MySQL take `a` and `a ` for the same name.
+ * The dialect of MySQL and MariaDB. Locking reads and writes see the newest committed rows at every isolation level, and take no
+ * snapshot. The guard uses nothing else, so the first plain read of the transaction comes after its statements.
+ * Names are stored as bytes, because MySQL's collations treat `a` and `a ` as equal.
  */
 export function mysqlDialect(schema?: string): Dialect {
   const guard = raw(tableName(GUARD_TABLE, schema, '`'))
@@ -55,8 +55,9 @@ export function mysqlDialect(schema?: string): Dialect {
 }
 
 /**
- * `ON DUPLICATE KEY UPDATE` has no WHERE. `opens` changes with every accepted opening, so that "two affected rows" means
- * accepted also when a holder opens twice with the same token, whether the connection counts found or changed rows.
+ * The assignments of the upsert. `ON DUPLICATE KEY UPDATE` has no WHERE. `opens` changes with every accepted opening, so that "two
+ * affected rows" means accepted even if a holder opens twice with one token, and whether the connection counts found or changed
+ * rows.
  */
 function raising({ token, kind, lock }: Target, guard: string): Statement {
   const text = token.toString()

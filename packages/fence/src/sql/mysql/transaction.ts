@@ -1,42 +1,27 @@
-import { UnknownOutcomeError } from '@leasehold/core'
 import { isRolledBack, isUnavailable } from './errors.js'
-import { unavailable } from '../errors.js'
+import { unavailable, unknownOutcome } from '../../common/errors.js'
+import type { MysqlConnection, MysqlPool } from './client.js'
 import { endedInside } from '../open.js'
 
-/** What a guard uses of a connection or pool of `mysql2/promise`. */
-export interface MysqlQueries {
-  query(text: string, values?: unknown[]): Promise<[unknown, ...unknown[]]>
-}
-
-export interface MysqlConnection extends MysqlQueries {
-  release(): void
-  destroy(): void
-}
-
-/** What a guard uses of a pool of `mysql2/promise`. */
-export interface MysqlPool {
-  getConnection(): Promise<MysqlConnection>
-}
-
-/** A statement that begins a transaction, and so commits the one that is open. Comments may stand before it. */
+/** A statement that begins a transaction, and thereby commits the open one. Comments may precede it. */
 const BEGINS = /^(?:\s|\/\*(?!!)[^]*?\*\/|(?:--\s|#)[^\n]*\n)*(?:start\s+transaction|begin(?!\s+not\b))\b/i
-/** Methods of the driver's connection that begin or end a transaction, or the session with it. */
+/** Methods of the driver's connection that begin or end a transaction or the session. */
 const ENDING_METHODS: ReadonlySet<string | symbol> = new Set([
   ...['beginTransaction', 'commit', 'rollback', 'changeUser', 'reset'],
 ])
 
-/** The bit of the server's status that says that a transaction is open. */
+/** The bit of the server's status that reports an open transaction. */
 const IN_TRANSACTION = 1
 
-/** Whether a transaction is open after a statement; undefined if its answer does not tell. */
+/** Whether a transaction is open after a statement; undefined if its answer does not report it. */
 export function isInside(answer: unknown): boolean | undefined {
   const status = (answer as { serverStatus?: unknown } | null)?.serverStatus
   return typeof status === 'number' ? (status & IN_TRANSACTION) !== 0 : undefined
 }
 
 /**
- * One transaction on a connection of its own. `check` runs right before it begins and right before COMMIT. A connection that
- * is lost before the COMMIT is sent means that nothing was written; afterwards nobody knows.
+ * Runs one transaction on a connection of its own. `check` runs right before it begins and right before COMMIT. If the
+ * connection is lost before the COMMIT is sent, nothing was written; afterwards the outcome is unknown.
  */
 export async function transaction<T>(
   pool: MysqlPool,
@@ -77,8 +62,8 @@ export async function transaction<T>(
 }
 
 /**
- * The connection, until its transaction has ended by itself: MySQL ends it after a deadlock, and before each DDL statement,
- * and would carry out every later statement at once, without a guard.
+ * Wraps a connection so that it rejects statements once its transaction has ended. MySQL ends a transaction at a deadlock and
+ * before each DDL statement, and would then execute every later statement at once, without a guard.
  */
 function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen(): void } {
   let ended: unknown
@@ -87,7 +72,7 @@ function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen
   }
   const call = async (method: 'query' | 'execute', args: unknown[]) => {
     assertOpen()
-    // It would end this transaction and begin another one, which looks the same from here.
+    // It would commit this transaction and begin another one, which the server's status does not reveal.
     if (BEGINS.test(textOf(args[0]))) throw (ended = endedInside())
     try {
       const answer = (await Reflect.apply(Reflect.get(connection, method), connection, args)) as [unknown]
@@ -114,12 +99,12 @@ function watched(connection: MysqlConnection): { tx: MysqlConnection; assertOpen
   return { tx, assertOpen }
 }
 
-/** The driver takes a text, or an object with one. */
+/** The driver accepts a string, or an object that contains it. */
 function textOf(statement: unknown): string {
   return String((statement as { sql?: unknown } | null)?.sql ?? statement)
 }
 
-/** Answers whether the connection can be used again. */
+/** Returns whether the connection can be reused. */
 async function rollback(connection: MysqlConnection): Promise<boolean> {
   try {
     await connection.query('ROLLBACK')
@@ -127,11 +112,4 @@ async function rollback(connection: MysqlConnection): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-export function unknownOutcome(cause: unknown): UnknownOutcomeError {
-  return new UnknownOutcomeError('the write was sent and its answer is lost: it may or may not have taken effect', {
-    cause,
-    hint: 'give the unit of work up, or repeat it under a new hold',
-  })
 }

@@ -5,7 +5,7 @@ import { type Fragment, hexOf, isPlain, joined, raw, type Statement, sql } from 
 
 const row = ({ mark, token, kind, lock }: Target) => sql`(${mark}, ${token.toString()}::bigint, ${kind}, ${lock})`
 
-/** The rows of targets that are not below the floor. One target is planned faster without a list. */
+/** Selects the rows of targets that are not below the floor. A single target is planned faster without a list. */
 function aboveFloor(floor: Fragment, targets: readonly Target[]): Statement {
   const [only, ...more] = targets as [Target, ...Target[]]
   if (more.length > 0) {
@@ -16,12 +16,12 @@ function aboveFloor(floor: Fragment, targets: readonly Target[]): Statement {
   return sql`SELECT ${mark}, ${text}::bigint, ${kind}, ${lock} FROM ${floor} AS f WHERE f.token <= ${text}::bigint`
 }
 
-/** What the error of {@link PG_STILL_INSIDE} says. */
+/** The message of the error that {@link PG_STILL_INSIDE} raises. */
 export const ENDED_INSIDE = 'a statement has ended the guarded transaction'
 
 /**
- * Fails unless the transaction is the one that was opened: its settings are gone when it has ended, whoever has begun another
- * one since. It also fails after a statement that has failed.
+ * Fails unless the transaction is the one that was opened: its local settings vanish with it, even if another transaction has
+ * begun since. It also fails after a failed statement.
  */
 export const PG_STILL_INSIDE = `SELECT CASE WHEN s = '' THEN ('${ENDED_INSIDE}' || s)::int END FROM (SELECT coalesce(current_setting('leasehold.token', true), '') AS s) AS t`
 
@@ -42,7 +42,7 @@ export function pgDialect(schema?: string): Dialect {
     floor: ({ token, resources }) =>
       sql`SELECT f.token::text AS floor, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', (coalesce(nullif(current_setting('leasehold.resources', true), ''), '{}')::jsonb || ${resources}::jsonb)::text, true) FROM ${floor} AS f FOR SHARE`,
     lockShared: `LOCK TABLE ${floor.fragment} IN ACCESS SHARE MODE`,
-    // The settings are made by the rows that were raised: where none was, the transaction is over anyway.
+    // Only raised rows set the settings. If none was raised, the transaction fails anyway.
     raiseLocked: ({ token, resources }, targets) =>
       sql`INSERT INTO ${guard} AS g (resource, token, kind, lock_name) ${aboveFloor(floor, targets)} ${raised}, set_config('leasehold.token', ${token}, true), set_config('leasehold.resources', ${resources}, true)`,
     raise: (targets) =>

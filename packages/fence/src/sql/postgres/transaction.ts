@@ -1,33 +1,11 @@
-import { UnknownOutcomeError } from '@leasehold/core'
 import { isUnavailable, rolledBack } from './errors.js'
-import { unavailable } from '../errors.js'
-
-/** What a guard uses of `pg`'s `Client`, `PoolClient` or `Pool`. */
-export interface PgQueries {
-  query(text: string, values?: unknown[]): Promise<PgResult>
-}
-
-export interface PgResult {
-  readonly rows: unknown[]
-  readonly rowCount: number | null
-  readonly command?: string
-}
-
-export interface PgClient extends PgQueries {
-  release(error?: Error | boolean): void
-  on?(event: 'error', listener: (error: Error) => void): unknown
-  off?(event: 'error', listener: (error: Error) => void): unknown
-}
-
-/** What a guard uses of `pg`'s `Pool`. */
-export interface PgPool {
-  connect(): Promise<PgClient>
-}
+import { unavailable, unknownOutcome } from '../../common/errors.js'
+import type { PgClient, PgPool, PgResult } from './client.js'
 
 /**
- * One transaction on a connection of its own. `check` runs right before BEGIN and right before COMMIT; `proof` is a statement
- * that goes with the COMMIT, and fails when the transaction is not the one that was begun.
- * A connection that is lost before the COMMIT is sent means that nothing was written; afterwards nobody knows.
+ * Runs one transaction on a connection of its own. `check` runs right before BEGIN and right before COMMIT. `proof` is a
+ * statement that is sent with the COMMIT, and fails if the open transaction is not the one that was begun.
+ * If the connection is lost before the COMMIT is sent, nothing was written; afterwards the outcome is unknown.
  */
 export async function transaction<T>(
   pool: PgPool,
@@ -42,9 +20,9 @@ export async function transaction<T>(
   } catch (error) {
     throw isUnavailable(error) ? unavailable('the database cannot be reached', error) : error
   }
-  // A lost connection is also reported as an event, which would end the process if nobody listened.
-  const heard = () => {}
-  client.on?.('error', heard)
+  // A lost connection is also reported as an event, which ends the process if it has no listener.
+  const ignore = () => {}
+  client.on?.('error', ignore)
   let clean = true
   let stage: 'idle' | 'open' | 'committing' = 'idle'
   try {
@@ -65,16 +43,16 @@ export async function transaction<T>(
       throw unknownOutcome(error)
     }
     if (stage !== 'idle') clean = await rollback(client)
-    // A lost connection of the body's may be one to somewhere else: only if ours is lost, too, that was the reason.
+    // The body may have lost another connection. Report ours as lost only if the rollback failed on it too.
     if (!clean && isUnavailable(error)) throw unavailable('the connection to the database was lost', error)
     throw error
   } finally {
-    client.off?.('error', heard)
+    client.off?.('error', ignore)
     client.release(!clean)
   }
 }
 
-/** Answers whether the connection can be used again. */
+/** Returns whether the connection can be reused. */
 async function rollback(client: PgClient): Promise<boolean> {
   try {
     await client.query('ROLLBACK')
@@ -82,11 +60,4 @@ async function rollback(client: PgClient): Promise<boolean> {
   } catch {
     return false
   }
-}
-
-export function unknownOutcome(cause: unknown): UnknownOutcomeError {
-  return new UnknownOutcomeError('the write was sent and its answer is lost: it may or may not have taken effect', {
-    cause,
-    hint: 'give the unit of work up, or repeat it under a new hold',
-  })
 }

@@ -3,15 +3,19 @@ import { OTHER_RESOURCE_STATE, STALE_STATE, UNFENCED_STATE } from './errors.js'
 import { GUARD_TABLE, identifier, tableName } from '../names.js'
 
 /**
- * Triggers on a table of PostgreSQL that refuse every write whose transaction has not opened the row's resource with the
- * token that it writes with. Storage decides here, not the caller: psql, other languages and forgotten code are refused too.
+ * Returns the SQL of triggers on a PostgreSQL table that reject every write whose transaction has not opened the row's resource
+ * with its token. The database enforces this for every caller: psql, other languages and forgotten code included.
  */
 export function pgTriggerSql(options: { table: string; resource: string; schema: string | undefined }): string {
   const table = tableName(options.table)
   const guard = tableName(GUARD_TABLE, options.schema)
   const check = tableName('leasehold_check', options.schema)
   const fenced = tableName(`leasehold_fenced_${options.table.replaceAll('.', '_')}`, options.schema)
-  const resourceOf = (row: 'OLD' | 'NEW') => rowResource(options.resource, row)
+  return `${checkSql(check, guard)}${fencedSql({ table, fenced, check, resource: options.resource })}`
+}
+
+/** The function that checks a resource in the running transaction. */
+function checkSql(check: string, guard: string): string {
   return `
 -- Refuses unless this transaction has opened the resource, and its mark is still the token that it was opened with.
 CREATE OR REPLACE FUNCTION ${check}(p_resource text, p_table text) RETURNS void
@@ -44,7 +48,14 @@ BEGIN
       USING ERRCODE = '${UNFENCED_STATE}';
   END IF;
 END $leasehold$;
+`
+}
 
+/** The triggers on the table, and the function that they call. */
+function fencedSql(names: { table: string; fenced: string; check: string; resource: string }): string {
+  const { table, fenced, check } = names
+  const resourceOf = (row: 'OLD' | 'NEW') => rowResource(names.resource, row)
+  return `
 CREATE OR REPLACE FUNCTION ${fenced}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $leasehold$
 BEGIN
   IF TG_OP = 'TRUNCATE' THEN
@@ -68,7 +79,7 @@ CREATE TRIGGER leasehold_fenced_truncate BEFORE TRUNCATE ON ${table}
 `
 }
 
-/** `billing/{id}` as an expression over the columns of a row. */
+/** Converts a template such as `billing/{id}` to an expression over the columns of a row. */
 function rowResource(template: string, row: 'OLD' | 'NEW'): string {
   const parts = template.split(/(\{[^{}]*\})/).filter((part) => part !== '')
   if (parts.length === 0) throw new InvalidError('a resource has at least one character')

@@ -1,5 +1,5 @@
-import { type Deed, deedsText, parseDeeds } from '../stage/actions.js'
-import { type Scene, sceneOf, SCENES } from '../stage/scenes.js'
+import { type TimedAction, actionsText, parseActions } from '../view-model/actions.js'
+import { type Scene, sceneOf, SCENES } from '../view-model/scenes.js'
 
 const SEED_MAX = 2 ** 32 - 1
 
@@ -7,7 +7,7 @@ const SEED_MAX = 2 ** 32 - 1
 export interface Address {
   readonly scene: Scene
   readonly seed: number
-  readonly deeds: readonly Deed[]
+  readonly actions: readonly TimedAction[]
   /** What cannot be read. */
   readonly problem?: string
 }
@@ -21,16 +21,16 @@ export function readAddress(hash: string): Address {
   const text = fields.get('deeds') ?? '[]'
   const scene = sceneOf(id)
   const seed = Number(given)
-  const deeds = parseDeeds(text)
+  const actions = parseActions(text)
   const problems = [
     ...(scene === undefined ? [`there is no scene ${id}`] : []),
     ...(isSeed(seed) ? [] : [`a seed is a whole number from 0 to ${SEED_MAX}`]),
-    ...(deeds === undefined ? ['what was done by hand cannot be read'] : []),
+    ...(actions === undefined ? ['what was done by hand cannot be read'] : []),
   ]
   return {
     scene: scene ?? first,
     seed: isSeed(seed) ? seed : 1,
-    deeds: deeds ?? [],
+    actions: actions ?? [],
     ...(problems.length === 0 ? {} : { problem: `The address is not quite right: ${problems.join('; ')}.` }),
   }
 }
@@ -39,8 +39,8 @@ export function isSeed(seed: number): boolean {
   return Number.isInteger(seed) && seed >= 0 && seed <= SEED_MAX
 }
 
-export function addressOf({ scene, seed, deeds }: Pick<Address, 'scene' | 'seed' | 'deeds'>): string {
+export function addressOf({ scene, seed, actions }: Pick<Address, 'scene' | 'seed' | 'actions'>): string {
   const fields = new URLSearchParams({ scene: scene.id, seed: String(seed) })
-  if (deeds.length > 0) fields.set('deeds', deedsText(deeds))
+  if (actions.length > 0) fields.set('deeds', actionsText(actions))
   return `#${fields}`
 }

@@ -1,10 +1,10 @@
 import { type ScenarioResult, scenarioOf } from '@leasehold/lab/scenarios/index'
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { Action } from '../stage/actions.js'
-import type { View } from '../stage/look.js'
-import { type Scene, sceneOf } from '../stage/scenes.js'
-import type { Stage } from '../stage/stage.js'
+import type { Action } from '../view-model/actions.js'
+import type { ViewModel } from '../view-model/view-model.js'
+import { type Scene, sceneOf } from '../view-model/scenes.js'
+import type { Simulation } from '../view-model/simulation.js'
 import { addressOf, isSeed, readAddress } from './address.js'
 import { Controls, Gallery } from './controls.js'
 import { Driver } from './driver.js'
@@ -27,7 +27,7 @@ function usePage(onDriver: (driver: Driver) => void) {
   useEffect(() => onDriver(driver), [driver])
   useEffect(() => {
     select(undefined)
-    void driver.open(address.scene, address.seed, address.deeds)
+    void driver.open(address.scene, address.seed, address.actions)
   }, [address])
   useEffect(() => {
     const changed = (): void => setAddress(readAddress(location.hash))
@@ -35,13 +35,13 @@ function usePage(onDriver: (driver: Driver) => void) {
     return () => removeEventListener('hashchange', changed)
   }, [])
   const go = (scene: Scene, seed: number): void => {
-    const next = { scene, seed, deeds: [] }
+    const next = { scene, seed, actions: [] }
     history.replaceState(null, '', addressOf(next))
     driver.playing = true
     setAddress(next)
   }
   const copy = async (): Promise<void> => {
-    const hash = addressOf({ ...address, deeds: driver.stage?.deeds ?? [] })
+    const hash = addressOf({ ...address, actions: driver.simulation?.actions ?? [] })
     history.replaceState(null, '', hash)
     // Without leave to write the clipboard, the address bar has it.
     await navigator.clipboard?.writeText(location.href).catch(() => {})
@@ -50,18 +50,18 @@ function usePage(onDriver: (driver: Driver) => void) {
   }
   const act = (action: Action): void => driver.act(action)
   const onLink = (a: string, b: string): void => {
-    const ours = driver.stage?.hands.isOurCut(a, b) === true
+    const ours = driver.simulation?.injector.isOurCut(a, b) === true
     act({ do: ours ? 'heal' : 'cut', who: a, to: b })
   }
   return { address, selected, select, copied, copy, driver, go, act, onLink }
 }
 
 /** Links of a machine. */
-function linksAt(stage: Stage, view: View, who: string | undefined) {
+function linksAt(simulation: Simulation, view: ViewModel, who: string | undefined) {
   if (who === undefined) return []
-  return linksOf(namesOf(view), stage.play.system.cluster !== undefined)
+  return linksOf(namesOf(view), simulation.play.system.cluster !== undefined)
     .filter((pair) => pair.includes(who))
-    .map(([a, b]) => ({ to: a === who ? b : a, isCut: stage.hands.isCut(a, b) }))
+    .map(([a, b]) => ({ to: a === who ? b : a, isCut: simulation.injector.isCut(a, b) }))
 }
 
 /** The whole page. `onDriver` gets what drives it, for scripts. */
@@ -69,8 +69,8 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   const { address, selected, select, copied, copy, driver, go, act, onLink } = usePage(onDriver)
   const narrow = useMedia(NARROW_PX)
   const single = useMedia(SINGLE_PX)
-  const { stage } = driver
-  const view = stage?.look()
+  const { simulation } = driver
+  const view = simulation?.viewModel()
   useKeys({
     ' ': () => driver.toggle(),
     '.': () => driver.step(),
@@ -84,16 +84,16 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   })
 
   const { scene, seed, problem = driver.problem } = address
-  const verdict = stage?.result !== undefined && (
-    <Verdict result={stage.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
+  const verdict = simulation?.result !== undefined && (
+    <Verdict result={simulation.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
   )
-  const panel = stage !== undefined && view !== undefined && (
+  const panel = simulation !== undefined && view !== undefined && (
     <Panel
       view={view}
       selected={selected}
       onAct={act}
       onClose={() => select(undefined)}
-      links={linksAt(stage, view, selected)}
+      links={linksAt(simulation, view, selected)}
       onLink={onLink}
     />
   )
@@ -112,7 +112,7 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
           <Controls
             driver={driver}
             seed={seed}
-            at={stage?.at ?? 0}
+            at={simulation?.at ?? 0}
             onSeed={(given) => isSeed(given) && go(scene, given)}
             onAgain={() => go(scene, seed)}
             onCopy={() => void copy()}
@@ -123,11 +123,11 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
               {problem}
             </p>
           )}
-          {stage !== undefined && view !== undefined && (
+          {simulation !== undefined && view !== undefined && (
             <>
               <div class="frame">
                 <Picture
-                  stage={stage}
+                  simulation={simulation}
                   view={view}
                   pictureMs={driver.pictureMs}
                   narrow={narrow}
@@ -139,15 +139,15 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
               <Mischief view={view} onAct={act} />
               {single && verdict}
               {single && panel}
-              <Legend traceHash={stage.traceHash} />
+              <Legend traceHash={simulation.traceHash} />
             </>
           )}
         </div>
         <aside>
           {!single && verdict}
           {!single && panel}
-          {stage !== undefined && <Log entries={stage.journal.entries} />}
-          {stage !== undefined && <Announcer entries={stage.journal.entries} />}
+          {simulation !== undefined && <Log entries={simulation.journal.entries} />}
+          {simulation !== undefined && <Announcer entries={simulation.journal.entries} />}
         </aside>
       </main>
     </>
@@ -195,7 +195,7 @@ function Legend({ traceHash }: { readonly traceHash: string }): JSX.Element {
       <i class="client" /> of clients, <i class="grant" /> grants, <i class="refusal" /> refusals. Cells are the end of
       a member's log: <i class="cell committed" /> committed, <i class="cell written" /> written,{' '}
       <i class="cell missing" /> not there. Keys: tab and enter select, letters act on what is selected. Trace so far:{' '}
-      <code id="hash">{traceHash}</code>, equal for equal seeds and deeds, here and in Node.
+      <code id="hash">{traceHash}</code>, equal for equal seeds and actions, here and in Node.
     </p>
   )
 }

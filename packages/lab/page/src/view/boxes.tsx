@@ -1,5 +1,11 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { type ClientView, type MachineView, type MemberView, type ResourceView, TTL_MS } from '../stage/look.js'
+import {
+  type ClientView,
+  type MachineView,
+  type MemberView,
+  type ResourceView,
+  TTL_MS,
+} from '../view-model/view-model.js'
 import type { Spot } from './layout.js'
 
 interface BoxProps {

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import { type Scene, SCENES } from '../stage/scenes.js'
+import { type Scene, SCENES } from '../view-model/scenes.js'
 import { type Driver, SPEEDS } from './driver.js'
 
 interface GalleryProps {

@@ -1,6 +1,6 @@
-import type { Action, Deed } from '../stage/actions.js'
-import type { Scene } from '../stage/scenes.js'
-import { Stage } from '../stage/stage.js'
+import type { Action, TimedAction } from '../view-model/actions.js'
+import type { Scene } from '../view-model/scenes.js'
+import { Simulation } from '../view-model/simulation.js'
 
 /** Simulated time per time of the reader. */
 export const SPEEDS = [0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10] as const
@@ -15,7 +15,7 @@ const AFTER_STEP_MS = 600
 const STEP_MAX_US = 2_000_000
 const BUDGET_LOOK = 16
 
-/** Keeps a stage going with the frames of the page. One loop; whatever is wanted of the world is done inside it. */
+/** Keeps a simulation going with the frames of the page. One loop; whatever is wanted of the world is done inside it. */
 export class Driver {
   playing = true
   speed = 1
@@ -23,7 +23,7 @@ export class Driver {
   pictureMs = 0
   /** The world cannot keep up with the speed that was asked for. */
   slow = false
-  stage: Stage | undefined
+  simulation: Simulation | undefined
   problem: string | undefined
   private movesUntil = 0
   private lastFrame = 0
@@ -40,16 +40,16 @@ export class Driver {
     requestAnimationFrame(frame)
   }
 
-  async open(scene: Scene, seed: number, deeds: readonly Deed[] = []): Promise<void> {
+  async open(scene: Scene, seed: number, actions: readonly TimedAction[] = []): Promise<void> {
     const turn = ++this.opening
     try {
-      const stage = await Stage.open({ scene, seed, deeds, pictureMs: () => this.pictureMs })
+      const simulation = await Simulation.open({ scene, seed, actions, pictureMs: () => this.pictureMs })
       if (turn !== this.opening) return
-      this.stage = stage
+      this.simulation = simulation
       this.problem = undefined
       this.seenResult = false
       // The world stands right before second 0.
-      this.jumpUs = Math.max(0, stage.play.startUs - stage.nowUs)
+      this.jumpUs = Math.max(0, simulation.play.startUs - simulation.nowUs)
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error)
     }
@@ -57,7 +57,7 @@ export class Driver {
   }
 
   act(action: Action): void {
-    this.stage?.act(action)
+    this.simulation?.act(action)
     this.movesUntil = Math.max(this.movesUntil, this.pictureMs + AFTER_STEP_MS)
   }
 
@@ -91,15 +91,15 @@ export class Driver {
   private async frame(now: number): Promise<void> {
     const dt = Math.min(FRAME_MAX_MS, now - this.lastFrame)
     this.lastFrame = now
-    const { stage } = this
-    if (stage === undefined) return
+    const { simulation } = this
+    if (simulation === undefined) return
     try {
       const moves = this.playing || this.pictureMs < this.movesUntil
       if (moves) this.pictureMs += dt
-      const before = stage.nowUs
-      await this.goOn(stage, dt)
-      if (moves || stage.nowUs !== before) stage.flights.prune(stage.nowUs)
-      if (stage.result !== undefined && !this.seenResult) {
+      const before = simulation.nowUs
+      await this.goOn(simulation, dt)
+      if (moves || simulation.nowUs !== before) simulation.flights.prune(simulation.nowUs)
+      if (simulation.result !== undefined && !this.seenResult) {
         this.seenResult = true
         this.playing = false
       }
@@ -107,28 +107,31 @@ export class Driver {
       this.playing = false
       this.problem = error instanceof Error ? error.message : String(error)
     }
-    if (this.stage === stage) this.changed()
+    if (this.simulation === simulation) this.changed()
   }
 
-  private async goOn(stage: Stage, dt: number): Promise<void> {
+  private async goOn(simulation: Simulation, dt: number): Promise<void> {
     const end = performance.now() + (this.jumpUs > 0 ? JUMP_BUDGET_MS : BUDGET_MS)
     let events = 0
     const late = (): boolean => ++events % BUDGET_LOOK === 0 && performance.now() > end
     if (this.jumpUs > 0) {
-      const goal = stage.nowUs + this.jumpUs
-      await stage.advance(goal, late)
-      this.jumpUs = Math.max(0, goal - stage.nowUs)
+      const goal = simulation.nowUs + this.jumpUs
+      await simulation.advance(goal, late)
+      this.jumpUs = Math.max(0, goal - simulation.nowUs)
       return
     }
     if (this.steps > 0) {
       this.steps--
-      const told = stage.flights.told + stage.journal.count
-      await stage.advance(stage.nowUs + STEP_MAX_US, () => stage.flights.told + stage.journal.count !== told)
+      const told = simulation.flights.told + simulation.journal.count
+      await simulation.advance(
+        simulation.nowUs + STEP_MAX_US,
+        () => simulation.flights.told + simulation.journal.count !== told,
+      )
       return
     }
-    const goal = stage.nowUs + (this.playing ? Math.round(dt * 1000 * this.speed) + this.behind : 0)
+    const goal = simulation.nowUs + (this.playing ? Math.round(dt * 1000 * this.speed) + this.behind : 0)
     this.behind = 0
-    await stage.advance(goal, late)
-    this.slow = this.playing && stage.nowUs < goal
+    await simulation.advance(goal, late)
+    this.slow = this.playing && simulation.nowUs < goal
   }
 }

@@ -1,4 +1,4 @@
-import type { View } from '../stage/look.js'
+import type { ViewModel } from '../view-model/view-model.js'
 
 /** Where things are in the picture. */
 export interface Spot {
@@ -21,7 +21,7 @@ export interface Names {
   readonly resources: readonly string[]
 }
 
-export function namesOf(view: View): Names {
+export function namesOf(view: ViewModel): Names {
   const names = (machines: readonly { readonly name: string }[]) => machines.map(({ name }) => name)
   return { members: names(view.members), clients: names(view.clients), resources: names(view.resources) }
 }

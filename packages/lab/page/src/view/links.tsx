@@ -1,24 +1,24 @@
 import type { JSX } from 'preact'
-import { type Dot, progressOf } from '../stage/flights.js'
-import type { Stage } from '../stage/stage.js'
+import { type Dot, progressOf } from '../view-model/flights.js'
+import type { Simulation } from '../view-model/simulation.js'
 import type { Layout, Spot } from './layout.js'
 
 interface LinksProps {
-  readonly stage: Stage
+  readonly simulation: Simulation
   readonly layout: Layout
   readonly pairs: readonly (readonly [string, string])[]
   readonly onLink: (a: string, b: string) => void
 }
 
 /** All lines. A click cuts or heals one. */
-export function Links({ stage, layout, pairs, onLink }: LinksProps): JSX.Element {
+export function Links({ simulation, layout, pairs, onLink }: LinksProps): JSX.Element {
   return (
     <g class="links">
       {pairs.map(([a, b]) => {
         const from = layout.spots.get(a)
         const to = layout.spots.get(b)
         if (from === undefined || to === undefined) return null
-        const isCut = stage.hands.isCut(a, b)
+        const isCut = simulation.injector.isCut(a, b)
         const line = { x1: from.x, y1: from.y, x2: to.x, y2: to.y }
         const [x, y] = between(from, to, 0.5)
         return (
@@ -50,7 +50,7 @@ export function Links({ stage, layout, pairs, onLink }: LinksProps): JSX.Element
 }
 
 interface DotsProps {
-  readonly stage: Stage
+  readonly simulation: Simulation
   readonly layout: Layout
   readonly pictureMs: number
 }
@@ -58,14 +58,14 @@ interface DotsProps {
 const QUIET = /^(renew|read|ok)/
 
 /** Frames on their way; below the boxes, so that they come out of them and go into them. */
-export function Dots({ stage, layout, pictureMs }: DotsProps): JSX.Element {
+export function Dots({ simulation, layout, pictureMs }: DotsProps): JSX.Element {
   return (
     <g class="dots" aria-hidden="true">
-      {stage.flights.dots.map((dot) => {
+      {simulation.flights.dots.map((dot) => {
         const from = layout.spots.get(dot.from)
         const to = layout.spots.get(dot.to)
         if (from === undefined || to === undefined) return null
-        const progress = progressOf(dot, stage.nowUs, pictureMs)
+        const progress = progressOf(dot, simulation.nowUs, pictureMs)
         const [x, y] = between(edge(from, to), edge(to, from), Math.max(0, progress))
         const tone = toneOf(dot)
         return (

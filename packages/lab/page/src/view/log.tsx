@@ -1,5 +1,5 @@
 import type { JSX } from 'preact'
-import type { Entry } from '../stage/journal.js'
+import type { Entry } from '../view-model/journal.js'
 
 /** Entries that are shown. */
 const SHOWN = 120

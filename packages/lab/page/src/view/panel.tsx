@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
-import type { Action } from '../stage/actions.js'
-import type { ClientView, MachineView, View } from '../stage/look.js'
+import type { Action } from '../view-model/actions.js'
+import type { ClientView, MachineView, ViewModel } from '../view-model/view-model.js'
 
 /** Something that can be done to the selected machine, by button or by key. */
 export interface Choice {
@@ -15,7 +15,7 @@ const FAST_PPM = 200_000
 const HELD_SECONDS = 30
 
 /** What can be done to a machine, as it stands. */
-export function choicesFor(view: View, who: string): readonly Choice[] {
+export function choicesFor(view: ViewModel, who: string): readonly Choice[] {
   const machine = [...view.members, ...view.clients, ...view.resources].find(({ name }) => name === who)
   if (machine === undefined) return []
   const client = view.clients.find(({ name }) => name === who)
@@ -81,7 +81,7 @@ function surroundings(machine: MachineView & Partial<ClientView>): Choice[] {
 const GROUPS = { work: 'Work', process: 'Process', network: 'Network', clock: 'Clocks' } as const
 
 interface PanelProps {
-  readonly view: View
+  readonly view: ViewModel
   readonly selected: string | undefined
   readonly onAct: (action: Action) => void
   readonly onClose: () => void
@@ -148,7 +148,7 @@ export function Mischief({
   view,
   onAct,
 }: {
-  readonly view: View
+  readonly view: ViewModel
   readonly onAct: (action: Action) => void
 }): JSX.Element {
   const leader = view.members.find(({ role, state }) => role === 'leader' && state === 'up')

@@ -1,13 +1,13 @@
 import type { JSX } from 'preact'
-import type { ResourceView, View } from '../stage/look.js'
-import type { Stage } from '../stage/stage.js'
+import type { ResourceView, ViewModel } from '../view-model/view-model.js'
+import type { Simulation } from '../view-model/simulation.js'
 import { Client, Member, Resource } from './boxes.js'
 import { type Layout, layoutOf, linksOf, namesOf } from './layout.js'
 import { between, Dots, edge, Links, toneOf } from './links.js'
 
 interface PictureProps {
-  readonly stage: Stage
-  readonly view: View
+  readonly simulation: Simulation
+  readonly view: ViewModel
   readonly pictureMs: number
   readonly narrow: boolean
   readonly selected: string | undefined
@@ -20,9 +20,9 @@ const MARKED_SECONDS = 6
 
 /** The world, as it stands. */
 export function Picture(props: PictureProps): JSX.Element {
-  const { stage, view, pictureMs, narrow, selected, onSelect, onLink } = props
+  const { simulation, view, pictureMs, narrow, selected, onSelect, onLink } = props
   const names = namesOf(view)
-  const served = stage.play.system.cluster !== undefined
+  const served = simulation.play.system.cluster !== undefined
   const layout = layoutOf(names, narrow, served)
   const pairs = linksOf(names, served)
   const newest = Math.max(1, ...view.members.map(({ last }) => last))
@@ -42,11 +42,11 @@ export function Picture(props: PictureProps): JSX.Element {
           <path class="tip" d="M0 0L8 4L0 8z" />
         </marker>
       </defs>
-      <Links stage={stage} layout={layout} pairs={pairs} onLink={onLink} />
+      <Links simulation={simulation} layout={layout} pairs={pairs} onLink={onLink} />
       {view.resources.map((resource) => (
-        <LastWrite key={resource.name} view={resource} layout={layout} at={view.at} stage={stage} />
+        <LastWrite key={resource.name} view={resource} layout={layout} at={view.at} simulation={simulation} />
       ))}
-      <Dots stage={stage} layout={layout} pictureMs={pictureMs} />
+      <Dots simulation={simulation} layout={layout} pictureMs={pictureMs} />
       {view.members.map((member) => (
         <Member key={member.name} view={member} newest={newest} {...common(member.name)} />
       ))}
@@ -65,17 +65,19 @@ function LastWrite(props: {
   readonly view: ResourceView
   readonly layout: Layout
   readonly at: number
-  readonly stage: Stage
+  readonly simulation: Simulation
 }): JSX.Element | null {
-  const { view, layout, at, stage } = props
+  const { view, layout, at, simulation } = props
   const { last } = view
-  if (last === undefined || at - stage.play.at(last.atUs) > MARKED_SECONDS) return null
+  if (last === undefined || at - simulation.play.at(last.atUs) > MARKED_SECONDS) return null
   const from = layout.spots.get(last.by)
   const to = layout.spots.get(view.name)
   if (from === undefined || to === undefined) return null
-  const damaging = stage.look().findings.some(({ atUs, who }) => atUs === last.atUs && who.includes(view.name))
+  const damaging = simulation
+    .viewModel()
+    .findings.some(({ atUs, who }) => atUs === last.atUs && who.includes(view.name))
   if (last.accepted && !damaging && last.after === undefined) return null
-  const flies = stage.flights.dots.some(
+  const flies = simulation.flights.dots.some(
     ({ from: a, to: b, label }) => a === last.by && b === view.name && label?.startsWith('write') === true,
   )
   if (flies) return null

@@ -1,5 +1,5 @@
 import { type Disk, type DiskFile, DiskFullError, type Done, type FolderState } from '@leasehold/replica'
-import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './faults.js'
+import { type DiskFaults, type DiskTrouble, noTrouble, QUIET_DISK } from './disk-faults.js'
 import { Folder } from './folder.js'
 import { Inode, SECTOR } from './inode.js'
 

@@ -1,7 +1,15 @@
 import type { Model } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
 import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
-import { floorAfter, grantAfter, grantText, type NewestGrant, NO_GRANT, requireTokens, tokenTold } from './tokens.js'
+import {
+  floorAfter,
+  grantAfter,
+  grantText,
+  type NewestGrant,
+  NO_GRANT,
+  requireTokens,
+  tokenTold,
+} from './token-rules.js'
 
 interface FencedState {
   readonly holder: string | null

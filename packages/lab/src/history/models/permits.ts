@@ -1,7 +1,7 @@
 import type { Model, ModelOptions } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
 import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
-import { grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
+import { grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './token-rules.js'
 
 interface Permit {
   readonly owner: string

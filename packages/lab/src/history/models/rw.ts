@@ -1,7 +1,7 @@
 import type { Model } from '../model.js'
 import { type Operation, ownerOf } from '../operation.js'
 import { describeLock, LOCK_OPERATIONS, withoutUnprovenGrants } from './mutex.js'
-import { floorAfter, grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './tokens.js'
+import { floorAfter, grantAfter, grantText, type NewestGrant, NO_GRANT, tellsTokens, tokenTold } from './token-rules.js'
 
 interface RwState {
   readonly mode: 'exclusive' | 'shared'

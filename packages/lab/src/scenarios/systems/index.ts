@@ -2,8 +2,8 @@ import { queue, redisLock, redlock, revision, shedlock, zookeeper } from '../../
 import type { World } from '../../world/index.js'
 import type { SystemSpec } from '../format.js'
 import type { LockSystem, SystemFactory } from '../system.js'
-import { cluster } from './cluster.js'
-import { leasehold } from './leasehold.js'
+import { cluster } from './cluster-system.js'
+import { leasehold } from './leasehold-system.js'
 
 /** The production service, and the baselines. */
 const SYSTEMS: Readonly<Record<string, SystemFactory>> = {

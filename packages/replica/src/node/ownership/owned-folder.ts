@@ -46,43 +46,45 @@ export function stateOf(error: NodeJS.ErrnoException): FolderState {
 }
 
 export class OwnedFolder implements FolderOwner {
+  readonly #claim: Claim
   readonly number: number
   readonly facts: FolderFacts
-  private readonly file: string
-  private released = false
+  readonly #file: string
+  #released = false
 
-  constructor(private readonly claim: Claim) {
+  constructor(claim: Claim) {
+    this.#claim = claim
     this.number = claim.number
-    this.file = join(claim.dir, `owner.${claim.number}`)
+    this.#file = join(claim.dir, `owner.${claim.number}`)
     this.facts = factsOf(fs.statSync(claim.dir))
   }
 
   async release(): Promise<void> {
-    if (this.released) return
-    this.released = true
-    await new Promise<void>((resolve) => this.claim.server.close(() => resolve()))
-    this.claim.sockets.close()
+    if (this.#released) return
+    this.#released = true
+    await new Promise<void>((resolve) => this.#claim.server.close(() => resolve()))
+    this.#claim.sockets.close()
   }
 
   check(done: (state: FolderState) => void): void {
-    fs.readFile(this.file, 'utf8', (error, text) => {
+    fs.readFile(this.#file, 'utf8', (error, text) => {
       const state = error ? stateOf(error) : undefined
       if (state && state.kind !== 'lost') return done(state)
-      fs.readdir(this.claim.dir, (folderError, names) => {
-        if (folderError) return this.reportLost(this.unlisted(folderError), done)
+      fs.readdir(this.#claim.dir, (folderError, names) => {
+        if (folderError) return this.#reportLost(this.#unlisted(folderError), done)
         if (highestOf(names) > this.number) {
           const hint = 'a folder has one process: stop the other one before this one is started again'
-          return this.reportLost(
-            { kind: 'lost', why: `${this.claim.dir} was taken over by another process`, hint },
+          return this.#reportLost(
+            { kind: 'lost', why: `${this.#claim.dir} was taken over by another process`, hint },
             done,
           )
         }
-        if (state) return this.reportLost({ kind: 'lost', why: `${this.missing()}: ${state.why}` }, done)
-        if (nonceOf(text) === this.claim.nonce) return done({ kind: 'own' })
-        this.reportLost(
+        if (state) return this.#reportLost({ kind: 'lost', why: `${this.#missing()}: ${state.why}` }, done)
+        if (nonceOf(text) === this.#claim.nonce) return done({ kind: 'own' })
+        this.#reportLost(
           {
             kind: 'lost',
-            why: `${this.claim.dir} is not the folder of this member any more: ${this.file} is of another owner`,
+            why: `${this.#claim.dir} is not the folder of this member any more: ${this.#file} is of another owner`,
           },
           done,
         )
@@ -90,18 +92,18 @@ export class OwnedFolder implements FolderOwner {
     })
   }
 
-  private unlisted(error: NodeJS.ErrnoException): FolderState {
+  #unlisted(error: NodeJS.ErrnoException): FolderState {
     const state = stateOf(error)
     if (state.kind !== 'lost') return state
-    return { kind: 'lost', why: `the data folder ${this.claim.dir} is gone (deleted, renamed or unmounted)` }
+    return { kind: 'lost', why: `the data folder ${this.#claim.dir} is gone (deleted, renamed or unmounted)` }
   }
 
-  private missing(): string {
-    return `${this.file} is gone: it was deleted, or another folder is at ${this.claim.dir} now`
+  #missing(): string {
+    return `${this.#file} is gone: it was deleted, or another folder is at ${this.#claim.dir} now`
   }
 
   /** Adds device and inode to a loss: they are for people, and change on some file systems without any reason. */
-  private reportLost(state: FolderState, done: (state: FolderState) => void): void {
+  #reportLost(state: FolderState, done: (state: FolderState) => void): void {
     if (state.kind !== 'lost') return done(state)
     const finish = (now: Partial<FolderFacts>): void => {
       clearTimeout(timer)
@@ -112,7 +114,7 @@ export class OwnedFolder implements FolderOwner {
     let told = false
     // The loss itself must not wait for them.
     const timer = setTimeout(finish, FACTS_LIMIT_MS, {})
-    fs.stat(this.claim.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
+    fs.stat(this.#claim.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
   }
 }
 

@@ -10,29 +10,29 @@ const CONNECT_TIMEOUT_MS = 2000
 
 /** Where the sockets of a folder's owners are: in the folder, so that every container that shares it finds them. */
 export class SocketFolder {
-  private readonly fd: number | undefined
-  private readonly base: string | undefined
+  readonly #fd: number | undefined
+  readonly #base: string | undefined
 
   constructor(dir: string) {
     const long = Buffer.byteLength(join(dir, 'owner-0123456789abcdef.sock')) > SOCKET_PATH_MAX
     if (process.platform === 'win32' || (long && process.platform !== 'linux')) return
     // A path that is too long is shortened by the open folder.
-    if (long) this.fd = fs.openSync(dir, 'r')
-    this.base = this.fd === undefined ? dir : `/proc/self/fd/${this.fd}`
+    if (long) this.#fd = fs.openSync(dir, 'r')
+    this.#base = this.#fd === undefined ? dir : `/proc/self/fd/${this.#fd}`
   }
 
   newName(): string {
     const name = `owner-${randomBytes(8).toString('hex')}.sock`
     if (process.platform === 'win32') return `\\\\.\\pipe\\leasehold-${name}`
-    return this.base === undefined ? join(tmpdir(), `leasehold-${name}`) : name
+    return this.#base === undefined ? join(tmpdir(), `leasehold-${name}`) : name
   }
 
   pathOf(socket: string): string {
-    return this.base !== undefined && !socket.includes('/') ? `${this.base}/${socket}` : socket
+    return this.#base !== undefined && !socket.includes('/') ? `${this.#base}/${socket}` : socket
   }
 
   close(): void {
-    if (this.fd !== undefined) fs.closeSync(this.fd)
+    if (this.#fd !== undefined) fs.closeSync(this.#fd)
   }
 }
 

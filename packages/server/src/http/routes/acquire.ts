@@ -1,5 +1,5 @@
 import { InvalidError } from '@leasehold/core'
-import { type Got, leaseMismatch } from '../acquire-service.js'
+import { type AcquiredHold, checkTtl } from '../acquire-service.js'
 import { formatHoldHandle, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { cancelResponse, grantResponse } from '../response-schemas.js'
@@ -17,39 +17,43 @@ interface SessionChoice {
   readonly request?: number | undefined
 }
 
-/** The session that was named, or one that is opened for this request alone. */
+/** Returns the session that the request names, or opens one for this request alone (`owned`). */
 async function sessionFor(
-  { services, status, mayOpen, owns }: Call<unknown, unknown>,
+  { services, status, reserveSession, recordOwner }: Call<unknown, unknown>,
   choice: SessionChoice,
 ): Promise<{ session: HttpSession; owned: boolean }> {
   const { session: handle, ttl, client, nonce, request } = choice
   if (handle === undefined) {
     if (request !== undefined) {
-      throw new InvalidError('a request number counts within a session', {
-        hint: 'send the session too, or a nonce instead',
+      throw new InvalidError('a request number is valid only within a session', {
+        hint: 'also send the session, or send a nonce instead',
       })
     }
-    const answered = mayOpen()
+    const answered = reserveSession()
     try {
       const session = await services.sessions.open({ ttlMs: ttl ?? DEFAULT_TTL_MS, client: client ?? '', nonce })
-      owns(session.id)
+      recordOwner(session.id)
       return { session, owned: true }
     } finally {
       answered()
     }
   }
   if (client !== undefined || nonce !== undefined) {
-    throw new InvalidError('client and nonce belong to the opening of a session, and this request names one')
+    throw new InvalidError('client and nonce open a new session, but this request names an existing one')
   }
   const session = await services.sessions.use(parseSessionHandle(handle, status.epoch))
-  owns(session.id)
-  leaseMismatch(session, ttl)
+  recordOwner(session.id)
+  checkTtl(session, ttl)
   return { session, owned: false }
 }
 
-function granted(call: Call<unknown, unknown>, session: HttpSession, owned: boolean, got: Got): Response {
+function grantedResponse(
+  call: Call<unknown, unknown>,
+  session: HttpSession,
+  owned: boolean,
+  { grant, lasting }: AcquiredHold,
+): Response {
   const { services, status } = call
-  const { grant, lasting } = got
   const own = { session: session.id, secret: session.secret }
   const hold = formatHoldHandle(status.epoch, {
     hold: grant.hold,
@@ -64,7 +68,7 @@ function granted(call: Call<unknown, unknown>, session: HttpSession, owned: bool
   return json(status, { hold, ...grantJson(status.epoch, grant), ...lease })
 }
 
-/** Calls `undo` if the answer never left this machine. */
+/** Calls `undo` if the connection closes before the response was sent. */
 function ifUndelivered(context: HttpContext, undo: () => void): void {
   const { outgoing } = context.env
   if (outgoing.destroyed && !outgoing.writableFinished) return undo()
@@ -78,15 +82,15 @@ export const acquireRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/acquire',
     summary:
-      'Acquire one or several locks. The answer comes when they are granted; going away cancels, unless the request has a number and so may be repeated.',
-    answer: grantResponse,
+      'Acquire one or more locks. The response is sent when they are granted. Disconnecting cancels the acquire, unless the request has a number and can therefore be retried.',
+    response: grantResponse,
     query: noQuery,
     body: acquireBody,
     async handle(call) {
       const { services, body } = call
       const names = body.locks.map((lock) => lock.name)
-      call.allow('acquire', names)
-      const answered = body.wait === 0 ? () => {} : call.mayWait()
+      call.authorize('acquire', names)
+      const answered = body.wait === 0 ? () => {} : call.reserveWaiter()
       const { session, owned } = await sessionFor(call, body).catch((error: unknown) => {
         answered()
         throw error
@@ -101,22 +105,24 @@ export const acquireRoutes: readonly Route[] = [
         data: body.data ?? new Uint8Array(0),
         request,
         answered,
-        ends: () => call.ends('acquire', names),
+        revocation: () => call.revocationOf('acquire', names),
       }
-      const got = await services.acquires.acquire(session, owned, spec, call.gone)
-      // A client with a number of its own asks again when its answer is lost.
-      if (request === undefined) ifUndelivered(call.context, () => services.acquires.undo(session, owned, got.grant))
-      return granted(call, session, owned, got)
+      const acquired = await services.acquires.acquire(session, owned, spec, call.disconnected)
+      // A client that numbers its requests retries if the response is lost.
+      if (request === undefined) {
+        ifUndelivered(call.context, () => services.acquires.undo(session, owned, acquired.grant))
+      }
+      return grantedResponse(call, session, owned, acquired)
     },
   }),
   route({
     method: 'POST',
     path: '/v1/cancel',
-    summary: 'Cancel a numbered acquire: it leaves the queue, or its hold is released, or it never takes effect.',
-    answer: cancelResponse,
+    summary: 'Cancel a numbered acquire: it leaves the queue, its hold is released, or it never takes effect.',
+    response: cancelResponse,
     query: noQuery,
     body: cancelBody,
-    provesItself: true,
+    handleIsProof: true,
     async handle({ services, body, status }) {
       const { sessions, acquires } = services
       const session = await sessions.use(parseSessionHandle(body.session, status.epoch))
@@ -134,20 +140,20 @@ export const acquireRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/adopt',
-    summary: 'Take a portable or persistent hold over, under a new id and a new token.',
-    answer: grantResponse,
+    summary: 'Adopt a portable or persistent hold, under a new id and a new token.',
+    response: grantResponse,
     query: noQuery,
     body: adoptBody,
     async handle(call) {
       const { services, body, status } = call
-      call.allow('acquire', [])
+      call.authorize('acquire', [])
       const { hold, secret } = parseHoldHandle(body.hold, status.epoch)
       if (secret === undefined) {
         throw new InvalidError('this hold cannot be adopted', { hint: 'acquire it with "portable": true' })
       }
       const { session, owned } = await sessionFor(call, body)
-      const got = await services.acquires.adopt(session, owned, { hold, secret, request: body.request })
-      return granted(call, session, owned, got)
+      const adopted = await services.acquires.adopt(session, owned, { hold, secret, request: body.request })
+      return grantedResponse(call, session, owned, adopted)
     },
   }),
 ]

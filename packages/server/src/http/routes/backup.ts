@@ -11,12 +11,12 @@ export const backupRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/backup',
     summary:
-      'Download the whole state at one linearizable point (or, with stale, as this member has it) as a backup file.',
+      'Download a backup file of the whole state at one linearizable point or, with stale, as this member has applied it.',
     produces: 'application/octet-stream',
     query: backupQuery,
-    async handle({ services, query, allow, did }) {
-      allow('admin', [''])
-      did({ event: 'admin', verb: 'backup' })
+    async handle({ services, query, authorize, audit }) {
+      authorize('admin', [''])
+      audit({ event: 'admin', verb: 'backup' })
       const { header, pieces } = await begin(services, query.stale ?? false)
       return new Response(pieces, {
         status: 200,
@@ -30,23 +30,29 @@ export const backupRoutes: readonly Route[] = [
   }),
 ]
 
-/** Takes a copy of the state and begins to send it. It counts as under way until its last piece is sent, or nobody wants it. */
+/**
+ * Copies the state and streams it. The backup counts as in progress until its last piece is sent, or its client
+ * disconnects.
+ * @throws LimitError
+ */
 async function begin(
   services: Services,
   stale: boolean,
 ): Promise<{ header: BackupHeader; pieces: ReadableStream<Uint8Array> }> {
   const { backups } = services
-  if (backups.underWay >= BACKUPS_MAX) {
-    throw new LimitError(`${backups.underWay} backups are under way already`, { hint: 'try again when one is done' })
+  if (backups.inProgress >= BACKUPS_MAX) {
+    throw new LimitError(`${backups.inProgress} backups are already in progress`, {
+      hint: 'retry when one has finished',
+    })
   }
-  backups.underWay++
+  backups.inProgress++
   let ended = false
   const end = (): void => {
-    if (!ended) backups.underWay--
+    if (!ended) backups.inProgress--
     ended = true
   }
   try {
-    const copy = await services.replica.copy(stale)
+    const copy = await services.replica.exportState(stale)
     const header = headerOf(services, copy, stale)
     const source = backupPieces(header, copy)
     const pieces = new ReadableStream<Uint8Array>(

@@ -6,11 +6,11 @@ const MISSING = `<!doctype html>
 <meta charset="utf-8">
 <title>Leasehold</title>
 <h1>The console is not built</h1>
-<p>The service works: its interface is under <a href="/openapi.json">/v1</a>, and the commands do all that the console does.</p>
-<p>In a clone, <code>npm run build</code> makes the page; then start the service again.</p>
+<p>The service works: its API is under <a href="/openapi.json">/v1</a>, and the commands can do everything that the console can.</p>
+<p>In a clone, <code>npm run build</code> builds the page; then restart the service.</p>
 `
 
-/** The console, for everybody: it holds no data, and asks for a key where the service does. */
+/** Serves the console without credentials: the page contains no data, and asks for a key if the service requires one. */
 export function consoleResponse({ cluster }: Services, headers: Headers): Response {
   const page = consolePage()
   if (page === undefined) {
@@ -19,7 +19,7 @@ export function consoleResponse({ cluster }: Services, headers: Headers): Respon
   }
   const own = {
     etag: page.etag,
-    // Asked for again each time, and not sent again: a new version of the service brings its own page at once.
+    // Browsers revalidate every time, so a new version of the service is shown at once.
     'cache-control': 'no-cache',
     vary: 'accept-encoding',
     'content-security-policy': policy(page, originsOf(cluster?.members.map((member) => member.url) ?? [])),
@@ -37,7 +37,7 @@ export function consoleResponse({ cluster }: Services, headers: Headers): Respon
   })
 }
 
-/** The page may run and show what is in it, and ask the members of its cluster. Nothing else. */
+/** The content security policy: the page runs only its inline code, and connects only to members of its cluster. */
 function policy({ scripts, styles }: { scripts: string; styles: string }, members: readonly string[]): string {
   return [
     "default-src 'none'",

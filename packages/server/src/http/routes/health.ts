@@ -2,7 +2,7 @@ import type { MemberStatus } from '@leasehold/replica'
 import { READY_LAG_MAX } from '../../limits.js'
 import type { Services } from '../services.js'
 
-/** Why the member should get no requests now; empty when it is ready. */
+/** The reasons why the member must not receive requests now; empty when it is ready. */
 export function unreadiness(status: MemberStatus, stopping: boolean, folder?: string): string[] {
   const reasons: string[] = []
   if (stopping) reasons.push('the server is stopping')
@@ -10,7 +10,7 @@ export function unreadiness(status: MemberStatus, stopping: boolean, folder?: st
   else if (status.role === 'stopped') reasons.push('the member has stopped')
   if (status.leader === '') reasons.push('no leader is known')
   const lag = status.commitIndex - status.appliedIndex
-  if (lag > READY_LAG_MAX) reasons.push(`${lag} entries are committed and not applied yet`)
+  if (lag > READY_LAG_MAX) reasons.push(`${lag} entries are committed but not applied yet`)
   if (status.disk !== 'ok') reasons.push('the disk is full')
   if (folder !== undefined) reasons.push(folder)
   return reasons
@@ -39,11 +39,11 @@ export const healthRoutes: readonly HealthRoute[] = [
   {
     method: 'GET',
     path: '/healthz',
-    summary: 'The process lives.',
+    summary: 'Report whether the process is alive.',
     handle: ({ replica }) => {
       const { cluster, epoch } = replica.member.status
       return Response.json({ ok: true, cluster, epoch })
     },
   },
-  { method: 'GET', path: '/readyz', summary: 'The member can serve requests.', handle: ready },
+  { method: 'GET', path: '/readyz', summary: 'Report whether the member can serve requests.', handle: ready },
 ]

@@ -1,5 +1,5 @@
-import { NotHolderError, splitToken } from '@leasehold/core'
-import { holdsOf, namesOfHold } from '../../state-queries.js'
+import { holdsOfLock, NotHolderError, splitToken } from '@leasehold/core'
+import { namesOfHold } from '../../state-queries.js'
 import { otherEpoch, parseHoldHandle, parseSessionHandle } from '../handles.js'
 import { HoldService } from '../hold-service.js'
 import { releaseResponse, renewResponse, stealResponse } from '../response-schemas.js'
@@ -11,12 +11,12 @@ export const holdRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/renew',
-    summary: 'Renew a session, or the session of a hold. The lease counts from the moment the request was sent.',
-    answer: renewResponse,
+    summary: 'Renew a session, or the session of a hold. The lease starts when the request was sent.',
+    response: renewResponse,
     query: noQuery,
     body: renewBody,
-    async handle({ services, body, status, allow }) {
-      allow('acquire', [], 'renewal')
+    async handle({ services, body, status, authorize }) {
+      authorize('acquire', [], 'renewal')
       const { sessions } = services
       if (body.hold !== undefined) {
         const handle = parseHoldHandle(body.hold, status.epoch)
@@ -35,11 +35,11 @@ export const holdRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/release',
-    summary: 'Release a hold. A session that was opened by its acquire ends with it.',
-    answer: releaseResponse,
+    summary: 'Release a hold. If its acquire opened the session, the session is closed too.',
+    response: releaseResponse,
     query: noQuery,
     body: releaseBody,
-    provesItself: true,
+    handleIsProof: true,
     async handle({ services, body, status }) {
       const handle = parseHoldHandle(body.hold, status.epoch)
       await new HoldService(services.sessions).release(handle)
@@ -49,31 +49,31 @@ export const holdRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/steal',
-    summary: 'End the holds of a lock, or one hold, against the will of their owners.',
-    answer: stealResponse,
+    summary: 'Steal all holds of a lock, or one hold, from their owners.',
+    response: stealResponse,
     query: noQuery,
     body: stealBody,
-    async handle({ services, body, status, allow }) {
+    async handle({ services, body, status, authorize }) {
       const { replica } = services
       const { name, hold, reason, actor } = body
-      if (hold === undefined) allow('steal', [name as string])
-      let holds = [] as ReturnType<typeof holdsOf>
+      if (hold === undefined) authorize('steal', [name as string])
+      let holds = [] as ReturnType<typeof holdsOfLock>
       if (hold !== undefined) {
         const { epoch, serial } = splitToken(hold)
-        // Whose locks it has decides who may steal it; a hold that nobody has is no secret of anybody.
+        // A steal of one hold needs the permission for all of its locks; for an unknown hold, that for the whole service.
         const locks = namesOfHold(replica.member.stale().state, serial)
-        allow('steal', locks.length === 0 ? [''] : locks)
+        authorize('steal', locks.length === 0 ? [''] : locks)
         if (epoch !== status.epoch) throw otherEpoch('this hold id', epoch, status.epoch)
         holds = [serial]
-      } else holds = await replica.read(false, ({ state }) => holdsOf(state, name as string))
-      if (holds.length === 0) throw new NotHolderError(`nobody holds ${JSON.stringify(name)}`)
+      } else holds = await replica.read(false, ({ state }) => holdsOfLock(state, name as string))
+      if (holds.length === 0) throw new NotHolderError(`${JSON.stringify(name)} has no holder`)
       const ends = await Promise.allSettled(
         holds.map((one) => replica.submit({ kind: 'steal', hold: one, actor, reason }, 'stolen')),
       )
       const stolen = holds.filter((_, i) => ends[i]?.status === 'fulfilled')
       const failed = ends.find((end) => end.status === 'rejected')
       if (stolen.length === 0 && failed?.status === 'rejected') throw failed.reason
-      services.log.info('stolen', { name, holds: stolen.length, actor, reason })
+      services.log.info('holds were stolen', { name, holds: stolen.length, actor, reason })
       return json(status, { stolen: stolen.map((one) => idText(status.epoch, one)) })
     },
   }),

@@ -13,7 +13,7 @@ import { parseHoldHandle, parseSessionHandle } from '../handles.js'
 import type { HttpSession } from '../http-session.js'
 import { findHold } from '../hold-service.js'
 import { HttpError } from '../problems.js'
-import { deleteAnswer, putAnswer, registerResponse, registersResponse } from '../response-schemas.js'
+import { deleteResponse, putResponse, registerResponse, registersResponse } from '../response-schemas.js'
 import { type Call, json, type Route, route } from '../route.js'
 import { check, registerPutBody, registerQuery, registersQuery, registerWriteQuery } from '../request-schemas.js'
 import { registerJson } from '../json-views.js'
@@ -26,11 +26,11 @@ interface WriteOptions {
   readonly request?: number | undefined
 }
 
-type Writing =
+type WriteCommand =
   | { readonly kind: 'put'; readonly key: string; readonly value: Uint8Array }
   | { readonly kind: 'delete'; readonly key: string }
 
-/** `If-Match: "7"` is ifVersion 7, `If-None-Match: *` is ifVersion 0. */
+/** Maps `If-Match: "7"` to version 7, and `If-None-Match: *` to version 0. */
 function headerVersion(call: Call<unknown, unknown>): bigint | undefined {
   const match = call.context.req.header('if-match')
   const none = call.context.req.header('if-none-match')
@@ -38,14 +38,15 @@ function headerVersion(call: Call<unknown, unknown>): bigint | undefined {
   if (match === undefined && none?.trim() === '*') return 0n
   const version = /^"?([1-9][0-9]{0,18})"?$/.exec(match?.trim() ?? '')
   if (version === null || none !== undefined) {
-    throw new InvalidError('the condition is not understood', {
-      hint: 'If-Match: "VERSION" for that version, If-None-Match: * for a register that must not exist',
+    throw new InvalidError('the precondition header is not valid', {
+      hint: 'send If-Match: "VERSION" for that version, or If-None-Match: * for a register that must not exist',
     })
   }
   return BigInt(version[1] as string)
 }
 
-function merge(call: Call<unknown, WriteOptions>, body: WriteOptions): WriteOptions {
+/** Merges the options of query, body and headers. @throws InvalidError when they contradict each other */
+function mergeOptions(call: Call<unknown, WriteOptions>, body: WriteOptions): WriteOptions {
   const { query } = call
   const fromHeader = headerVersion(call)
   const merged: Record<string, unknown> = {}
@@ -54,38 +55,38 @@ function merge(call: Call<unknown, WriteOptions>, body: WriteOptions): WriteOpti
       (one) => one !== undefined,
     )
     if (given.length > 1 && given.some((one) => one !== given[0]))
-      throw new InvalidError(`${name} is given twice, and not alike`)
+      throw new InvalidError(`${name} is given twice, with different values`)
     merged[name] = given[0]
   }
   return merged
 }
 
-/** The hold and lock that a fenced write stands on, and the session that has it. */
-async function fenceOf(call: Call<unknown, unknown>, options: WriteOptions) {
+/** The hold and lock that fence the write, and the session that owns the hold. */
+async function resolveFence(call: Call<unknown, unknown>, options: WriteOptions) {
   const { services, status } = call
   if (options.fence === undefined) {
     if (options.lock !== undefined)
-      throw new InvalidError('a lock is named, but no fence', { hint: 'fence is the handle of a hold' })
+      throw new InvalidError('lock is given without fence', { hint: 'fence is the handle of a hold' })
     return undefined
   }
   const handle = parseHoldHandle(options.fence, status.epoch)
-  const facts = await findHold(services.replica, handle)
-  if (facts === undefined) throw new NotHolderError(`hold ${handle.hold} does not exist`)
-  const lock = options.lock ?? (facts.locks[0] as HeldLock).name
-  if (options.lock === undefined && facts.locks.length > 1) {
+  const hold = await findHold(services.replica, handle)
+  if (hold === undefined) throw new NotHolderError(`hold ${handle.hold} does not exist`)
+  const lock = options.lock ?? (hold.locks[0] as HeldLock).name
+  if (options.lock === undefined && hold.locks.length > 1) {
     throw new InvalidError('the hold has several locks', { hint: 'name the one that fences the register as "lock"' })
   }
   const fence: Fence = { hold: handle.hold, lock }
-  return { fence, session: facts.session === handle.session?.session ? handle.session : undefined }
+  return { fence, session: hold.session === handle.session?.session ? handle.session : undefined }
 }
 
 async function write(
   call: Call<unknown, WriteOptions>,
-  what: Writing,
+  what: WriteCommand,
   options: WriteOptions,
 ): Promise<bigint | undefined> {
   const { sessions, replica } = call.services
-  const fenced = await fenceOf(call, options)
+  const fenced = await resolveFence(call, options)
   const { ifVersion, request } = options
   const named = options.session === undefined ? fenced?.session : parseSessionHandle(options.session, call.status.epoch)
   const extra = {
@@ -95,7 +96,8 @@ async function write(
   const command = { ...what, ...extra }
   const resultOf = (result: { kind: 'put'; version: bigint } | { kind: 'deleted' }) =>
     result.kind === 'put' ? result.version : undefined
-  if (named === undefined && request !== undefined) throw new InvalidError('a request number counts within a session')
+  if (named === undefined && request !== undefined)
+    throw new InvalidError('a request number is valid only within a session')
   if (named === undefined && ifVersion !== undefined && ifVersion > 0n) {
     return resultOf(await replica.submit(command, 'put', 'deleted'))
   }
@@ -103,15 +105,15 @@ async function write(
     named === undefined ? await sessions.open({ ttlMs: WRITE_TTL_MS, client: 'http write' }) : await sessions.use(named)
   const build = (numbered: Numbered) => ({ ...command, ...numbered })
   const written = sessions.numbered(session, request, build, 'put', 'deleted')
-  // Both go into the log together.
+  // Both commands enter the log together.
   if (named === undefined) closeLater(call, session)
   return resultOf(await written)
 }
 
-/** The session of a single write is of no use afterwards; if this fails it ends by its TTL. */
+/** Closes the session of a single write in the background; if that fails, the session expires after its TTL. */
 function closeLater(call: Call<unknown, unknown>, session: HttpSession): void {
   call.services.sessions.close(session, 'its write is done').catch((error: unknown) => {
-    call.services.log.info('the session of a write was not closed', { error: String(error) })
+    call.services.log.info('cannot close the session of a write', { error: String(error) })
   })
 }
 
@@ -121,12 +123,12 @@ export const registerRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/v1/registers/list',
-    summary: 'List registers below a prefix, in the order of their keys, without their values.',
-    answer: registersResponse,
+    summary: 'List the registers below a prefix, ordered by key, without their values.',
+    response: registersResponse,
     query: registersQuery,
-    async handle({ services, query, status, allow }) {
+    async handle({ services, query, status, authorize }) {
       const { stale, ...asked } = query
-      allow('read', [asked.prefix ?? ''])
+      authorize('read', [asked.prefix ?? ''])
       const { registers, next } = await services.replica.read(stale ?? false, ({ state }) => registersOf(state, asked))
       const shown = registers.map(({ key, version, lock, bytes }) => ({
         key,
@@ -140,11 +142,11 @@ export const registerRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/v1/registers',
-    summary: 'Read a register: as JSON, or its bytes with Accept: application/octet-stream.',
-    answer: registerResponse,
+    summary: 'Read a register as JSON, or as raw bytes with Accept: application/octet-stream.',
+    response: registerResponse,
     query: registerQuery,
-    async handle({ services, query, status, context, allow }) {
-      allow('read', [query.key])
+    async handle({ services, query, status, context, authorize }) {
+      authorize('read', [query.key])
       const view = await services.replica.read(query.stale ?? false, ({ state }) => registerOf(state, query.key))
       if (view === undefined) {
         throw new HttpError(
@@ -166,17 +168,17 @@ export const registerRoutes: readonly Route[] = [
   route({
     method: 'PUT',
     path: '/v1/registers',
-    summary: 'Write a register: {"value": …} as application/json, or the bytes with any other content type.',
-    answer: putAnswer,
+    summary: 'Write a register: {"value": …} as application/json, or raw bytes with any other content type.',
+    response: putResponse,
     takes: { json: registerPutBody, bytes: true },
     query: registerWriteQuery,
     async handle(call) {
       const { query, status, context } = call
-      call.allow('acquire', [query.key])
+      call.authorize('acquire', [query.key])
       const { value, ...body } = isJson(context)
         ? check(registerPutBody, await readJson(context), 'body')
         : { value: await readBody(context) }
-      const version = (await write(call, { kind: 'put', key: query.key, value }, merge(call, body))) as bigint
+      const version = (await write(call, { kind: 'put', key: query.key, value }, mergeOptions(call, body))) as bigint
       return json(status, { key: query.key, version: String(version) }, etag(version))
     },
   }),
@@ -184,12 +186,12 @@ export const registerRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/registers',
     summary: 'Delete a register.',
-    answer: deleteAnswer,
+    response: deleteResponse,
     query: registerWriteQuery,
     async handle(call) {
       const { query, status } = call
-      call.allow('acquire', [query.key])
-      await write(call, { kind: 'delete', key: query.key }, merge(call, {}))
+      call.authorize('acquire', [query.key])
+      await write(call, { kind: 'delete', key: query.key }, mergeOptions(call, {}))
       return json(status, { key: query.key, deleted: true })
     },
   }),

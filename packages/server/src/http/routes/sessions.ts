@@ -11,18 +11,18 @@ export const sessionRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/sessions',
-    summary: 'Open a session. A repeat with the same nonce returns the same session.',
-    answer: sessionResponse,
+    summary: 'Open a session. A retry with the same nonce returns the same session.',
+    response: sessionResponse,
     query: noQuery,
     body: openSessionBody,
-    async handle({ services, body, status, allow, mayOpen, owns }) {
-      allow('acquire', [])
-      const answered = mayOpen()
+    async handle({ services, body, status, authorize, reserveSession, recordOwner }) {
+      authorize('acquire', [])
+      const answered = reserveSession()
       const { ttl: ttlMs, client, nonce } = body
       let session: HttpSession
       try {
         session = await services.sessions.open({ ttlMs, client, nonce })
-        owns(session.id)
+        recordOwner(session.id)
       } finally {
         answered()
       }
@@ -38,10 +38,10 @@ export const sessionRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/sessions',
     summary: 'List sessions.',
-    answer: sessionsResponse,
+    response: sessionsResponse,
     query: sessionsQuery,
-    async handle({ services, query: asked, status, allow }) {
-      allow('read', [''])
+    async handle({ services, query: asked, status, authorize }) {
+      authorize('read', [''])
       const { stale, ...page } = asked
       const result = await query(services, page, stale ?? false)
       return json(status, {
@@ -53,32 +53,33 @@ export const sessionRoutes: readonly Route[] = [
   route({
     method: 'POST',
     path: '/v1/sessions/end',
-    summary: 'End a session: with its handle as its owner, with its decimal id as an operator.',
-    answer: sessionEndResponse,
+    summary: 'Close a session: as its owner with its handle, or as an operator with its decimal id.',
+    response: sessionEndResponse,
     query: noQuery,
     body: endSessionBody,
-    provesItself: true,
-    async handle({ services, body, status, allow, did }) {
+    handleIsProof: true,
+    async handle({ services, body, status, authorize, audit }) {
       const { replica, sessions } = services
       if (isHandle(body.session)) {
         const session = await sessions.use(parseSessionHandle(body.session, status.epoch))
         await sessions.close(session, body.reason)
         return json(status, { ended: idText(status.epoch, session.id) })
       }
-      allow('admin', [''])
+      authorize('admin', [''])
       const { epoch, serial } = splitToken(parseToken(body.session))
       checkSessionId(body.session, epoch, status.epoch)
       await replica.submit({ kind: 'closeSession', session: serial, by: 'operator', reason: body.reason }, 'closed')
-      did({ event: 'admin', verb: 'end a session', session: idText(status.epoch, serial), why: body.reason })
+      audit({ event: 'admin', verb: 'end a session', session: idText(status.epoch, serial), why: body.reason })
       return json(status, { ended: idText(status.epoch, serial) })
     },
   }),
 ]
 
-/** An operator has the id from a list, or has mistyped it. @throws InvalidError, SessionEndedError */
+/** @throws SessionEndedError for a session of an earlier epoch, InvalidError for an id of no epoch of this service */
 function checkSessionId(text: string, epoch: number, current: number): void {
-  const hint = 'leasehold session ls shows the sessions that there are'
+  const hint = 'list the sessions: leasehold session ls'
   if (epoch === current) return
-  if (epoch === 0 || epoch > current) throw new InvalidError(`${text} is no id of a session of this service`, { hint })
-  throw new SessionEndedError(`session ${text} was of epoch ${epoch}, and has ended with it`, { hint })
+  if (epoch === 0 || epoch > current)
+    throw new InvalidError(`${text} is not the id of a session of this service`, { hint })
+  throw new SessionEndedError(`session ${text} belonged to epoch ${epoch}, and ended with it`, { hint })
 }

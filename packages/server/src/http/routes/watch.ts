@@ -1,6 +1,5 @@
-import { LimitError } from '@leasehold/core'
+import { LimitError, parseCursor } from '@leasehold/core'
 import { EVENT_STREAMS_MAX } from '../../limits.js'
-import { parseCursor } from '../cursors.js'
 import { type Route, route } from '../route.js'
 import { watchQuery } from '../request-schemas.js'
 
@@ -8,16 +7,16 @@ export const watchRoutes: readonly Route[] = [
   route({
     method: 'GET',
     path: '/v1/watch',
-    summary: 'Watch locks and registers below a prefix, as server-sent events. The id of an event is its cursor.',
+    summary: 'Watch the locks and registers below a prefix as server-sent events. The id of an event is its cursor.',
     produces: 'text/event-stream',
     query: watchQuery,
-    handle({ services, query, context, allow, ends, mayRead }) {
-      allow('read', [query.prefix])
-      // A browser that reconnects says how far it came.
+    handle({ services, query, context, authorize, revocationOf, mayRead }) {
+      authorize('read', [query.prefix])
+      // A browser that reconnects sends the id of the last event that it received.
       const resumed = context.req.header('last-event-id')
       const from = resumed === undefined || resumed === '' ? query.from : parseCursor(resumed)
-      if (services.streams.size >= EVENT_STREAMS_MAX)
-        throw new LimitError(`${EVENT_STREAMS_MAX} event streams are open`)
+      if (services.eventStreams.size >= EVENT_STREAMS_MAX)
+        throw new LimitError(`${EVENT_STREAMS_MAX} event streams are already open`)
       const headers = {
         'content-type': 'text/event-stream',
         'cache-control': 'no-cache, no-transform',
@@ -25,7 +24,12 @@ export const watchRoutes: readonly Route[] = [
       }
       if (context.req.method === 'HEAD') return new Response(null, { headers })
       return new Response(
-        services.streams.open({ prefix: query.prefix, from, mayRead, ends: () => ends('read', [query.prefix]) }),
+        services.eventStreams.open({
+          prefix: query.prefix,
+          from,
+          mayRead,
+          revocation: () => revocationOf('read', [query.prefix]),
+        }),
         { headers },
       )
     },

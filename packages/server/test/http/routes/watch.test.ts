@@ -1,7 +1,6 @@
 import { connect } from 'node:net'
-import type { Command, Millis, Result, SessionId } from '@leasehold/core'
+import { type Command, formatCursor, type Millis, parseCursor, type Result, type SessionId } from '@leasehold/core'
 import { describe, expect, it } from 'vitest'
-import { formatCursor, parseCursor } from '../../../src/http/cursors.js'
 import { serve, until } from '../../support/harness.js'
 import type { LocalMember } from '../../support/local-member.js'
 

@@ -4,14 +4,14 @@ import {
   type Cluster,
   type EffectName,
   type FormatOf,
-  rot,
-  type RotOf,
+  bitrot,
+  type BitrotTarget,
   type SimulatedMember,
   writeInFormat,
 } from '../../../cluster/index.js'
 import type { World } from '../../../world/index.js'
 import type { Fault } from '../../format.js'
-import { troubleOf } from './words.js'
+import { faultSentence } from './narration.js'
 
 type Own = Fault & { readonly do: 'system' }
 
@@ -66,7 +66,7 @@ export function clusterActions(
   const adds = new Map<string, Parameters<Cluster['change']>[0]>()
   const actions: Record<string, (fault: Own) => void> = {
     disk: (fault) => disk(member(fault), fault, (action) => later(fault, action)),
-    rot: (fault) => rot(member(fault), (fault.file ?? 'log') as RotOf),
+    rot: (fault) => bitrot(member(fault), (fault.file ?? 'log') as BitrotTarget),
     format: (fault) => {
       const one = member(fault)
       if (one.process?.alive) throw new Error(`${one.name} runs`)
@@ -143,7 +143,7 @@ export function clusterActions(
     remove: (fault) => change({ kind: 'remove', name: resolve(String(fault.who)) }),
   }
   const told = (fault: Own, action: (fault: Own) => void): void => {
-    const text = troubleOf(fault)
+    const text = faultSentence(fault)
     if (text !== undefined) world.timeline.add({ kind: 'fault', who: aboutOf(fault, resolve), text })
     action(fault)
   }

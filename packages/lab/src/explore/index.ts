@@ -1,6 +1,0 @@
-export { scenarioOfPlan } from './as-scenario.js'
-export { explore, type Explored, type ExploreOptions, type Found, type Progress, violationText } from './explore.js'
-export { FAMILIES, type Family, type Fault as DrawnFault, faultText } from './faults.js'
-export { type Plan, planOf, type Profile, PROFILES } from './plan.js'
-export { type Outcome, runPlan, type RunOptions } from './run.js'
-export { shrink, type Shrunk } from './shrink.js'

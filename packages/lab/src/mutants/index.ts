@@ -1,7 +1,0 @@
-export { MUTANTS, OPEN_MUTANTS } from './catalog.js'
-export { mutantsCommand, type MutantsIo } from './command.js'
-export { copyWith, patched } from './copy.js'
-export { type FailedTest, failedTest } from './direct.js'
-export { hunt, type Hunted, type HuntOrder } from './hunt.js'
-export type { Mutant, Patch } from './mutant.js'
-export { drift, rowOf, rowsIn, withRows } from './report.js'

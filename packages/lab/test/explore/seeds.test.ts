@@ -1,9 +1,0 @@
-import { expect, it } from 'vitest'
-import { explore, violationText } from '../../src/explore/index.js'
-
-// The second half of the seeds, in a file of its own: two workers share them.
-it('finds nothing broken in seeds 101 to 200', { timeout: 900_000 }, async () => {
-  const { found, seeds, undecided } = await explore({ from: 101, to: 200, profile: 'swarm' })
-  expect(found?.outcome.violations.map(violationText) ?? []).toEqual([])
-  expect({ seeds, undecided }).toEqual({ seeds: 100, undecided: 0 })
-})

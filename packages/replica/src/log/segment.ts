@@ -1,0 +1,35 @@
+import { crc32 } from '@leasehold/core'
+import type { Index } from '@leasehold/raft'
+
+const SEGMENT = /^log-(\d{16})-(\d{16})$/
+
+/** A log file, as its name and content tell. */
+export interface Segment {
+  readonly name: string
+  /** Sequence number of its first frame. */
+  readonly firstSequence: number
+  /** The index that followed when it was begun. */
+  readonly firstIndex: Index
+  /** Highest index of any entry in it; `firstIndex − 1` while it has none. */
+  maxIndex: Index
+}
+
+export function segmentName(firstSequence: number, firstIndex: Index): string {
+  return `log-${String(firstSequence).padStart(16, '0')}-${String(firstIndex).padStart(16, '0')}`
+}
+
+export function parseSegmentName(name: string): Segment | undefined {
+  const match = SEGMENT.exec(name)
+  if (!match) return undefined
+  const firstIndex = Number(match[2])
+  return { name, firstSequence: Number(match[1]), firstIndex, maxIndex: firstIndex - 1 }
+}
+
+/** Seeds the checksums of a segment's frames, so that they count only in this member's log, and in this file. */
+export function segmentSeed(identity: number, segment: Segment): number {
+  const bytes = new Uint8Array(8)
+  const view = new DataView(bytes.buffer)
+  view.setUint32(0, segment.firstSequence % 2 ** 32, true)
+  view.setUint32(4, Math.floor(segment.firstSequence / 2 ** 32), true)
+  return crc32(bytes, identity)
+}

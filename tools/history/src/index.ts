@@ -1,0 +1,5 @@
+export { checkHistoryCommand } from './check-history-command.js'
+export { type EventType, type HistoryEvent, pairEvents } from './event.js'
+export { formatJsonl } from './formats/format-jsonl.js'
+export { FORMATS, parseHistory } from './formats/index.js'
+export { HistoryRecorder, type RecordedAnswer, type RecordedCall, type RecordedOperation } from './recorder.js'

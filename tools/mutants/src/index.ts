@@ -1,0 +1,7 @@
+export { MUTANTS, OPEN_MUTANTS, RULE_MUTANTS } from './catalog.js'
+export { mutantsCommand, type MutantsIo } from './mutants-command.js'
+export { copyWith, patched } from './copy.js'
+export { type FailedTest, failedTest } from './direct.js'
+export { hunt, type Hunted, type HuntOrder } from './hunt.js'
+export type { Mutant, Patch } from './mutant.js'
+export { drift, rowOf, rowsIn, withRows } from './report.js'
