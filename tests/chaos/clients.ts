@@ -27,28 +27,38 @@ export class ClientProcesses {
   readonly #all: ClientProcess[] = []
   #begun = 0
 
+  readonly #folder: string
+  readonly #url: string
+  readonly #seed: number
+  readonly #onUnexpectedEnd: (name: string, code: number | null, signal: string | null) => void
+
   constructor(
-    private readonly folder: string,
-    private readonly url: string,
-    private readonly seed: number,
-    private readonly onUnexpectedEnd: (name: string, code: number | null, signal: string | null) => void,
-  ) {}
+    folder: string,
+    url: string,
+    seed: number,
+    onUnexpectedEnd: (name: string, code: number | null, signal: string | null) => void,
+  ) {
+    this.#folder = folder
+    this.#url = url
+    this.#seed = seed
+    this.#onUnexpectedEnd = onUnexpectedEnd
+  }
 
   get resourceFile(): string {
-    return join(this.folder, 'resource.sqlite')
+    return join(this.#folder, 'resource.sqlite')
   }
 
   start(): void {
     const name = `c${++this.#begun}`
-    const journal = join(this.folder, `${name}.journal`)
+    const journal = join(this.#folder, `${name}.journal`)
     const settings: ClientSettings = {
       name,
-      url: this.url,
+      url: this.#url,
       journal,
       resource: this.resourceFile,
-      seed: this.seed * 1_000 + this.#begun,
+      seed: this.#seed * 1_000 + this.#begun,
     }
-    const log = openSync(join(this.folder, `${name}.log`), 'a')
+    const log = openSync(join(this.#folder, `${name}.log`), 'a')
     const [command, args] = nodeCommand(['--import', TSX, PROGRAM, JSON.stringify(settings)])
     const child = spawn(command, args, { stdio: ['pipe', log, log] })
     closeSync(log)
@@ -62,7 +72,7 @@ export class ClientProcesses {
       exited: new Promise((resolve) => {
         child.once('exit', (code, signal) => {
           one.hasEnded = true
-          if (!one.endingOnPurpose) this.onUnexpectedEnd(name, code, signal)
+          if (!one.endingOnPurpose) this.#onUnexpectedEnd(name, code, signal)
           resolve()
         })
       }),

@@ -23,11 +23,15 @@ export interface ClusterAnswer {
 
 /** Real members on this machine, and the network between them. Ends only what it started. */
 export class ChaosCluster {
+  readonly #peerAddresses: ReadonlyMap<string, string>
+
   private constructor(
     readonly members: readonly ClusterMember[],
     readonly links: Links,
-    private readonly peerAddresses: ReadonlyMap<string, string>,
-  ) {}
+    peerAddresses: ReadonlyMap<string, string>,
+  ) {
+    this.#peerAddresses = peerAddresses
+  }
 
   /** Starts `size` members with folders below `folder`; resolves when one leads. */
   static async start(
@@ -112,7 +116,7 @@ export class ChaosCluster {
   async change(kind: 'add' | 'promote' | 'remove' | 'transfer', name: string): Promise<string | undefined> {
     const leader = await this.leaderNow()
     if (leader === undefined) return 'nobody leads'
-    const body = kind === 'add' ? { name, peer: this.peerAddresses.get(name) } : { name }
+    const body = kind === 'add' ? { name, peer: this.#peerAddresses.get(name) } : { name }
     try {
       const response = await fetch(`${leader.url}/v1/cluster/${kind}`, {
         method: 'POST',

@@ -70,28 +70,31 @@ class EngineRun {
   #watch: WatchJudge | undefined
   #locks: Locks | undefined
 
-  constructor(
-    private readonly options: EngineChaosOptions,
-    private readonly folder: string,
-  ) {}
+  readonly #options: EngineChaosOptions
+  readonly #folder: string
+
+  constructor(options: EngineChaosOptions, folder: string) {
+    this.#options = options
+    this.#folder = folder
+  }
 
   problem(text: string): void {
     this.problems.push(text)
-    this.options.say(`PROBLEM ${text}`)
+    this.#options.say(`PROBLEM ${text}`)
   }
 
   async run(): Promise<void> {
-    const { start, seed, durationMs, clients: count, say } = this.options
+    const { start, seed, durationMs, clients: count, say } = this.#options
     const world = await start()
     this.#world = world
-    const clients = new ClientProcesses(this.folder, world.url, seed, (name, code, signal) => {
+    const clients = new ClientProcesses(this.#folder, world.url, seed, (name, code, signal) => {
       this.problem(`client ${name} ended by itself (${signal ?? `code ${code}`}), see ${name}.log`)
     })
     this.#clients = clients
     this.#watch = new WatchJudge(world.url)
     this.#locks = createLocks(world.url, { clientName: 'harness' })
     for (let i = 0; i < count; i++) clients.start()
-    say(`${world.url}, ${count} client processes, folder ${this.folder}`)
+    say(`${world.url}, ${count} client processes, folder ${this.#folder}`)
     const random = new SeededRandom(seed)
     const faults = { ...world.faults, ...clientFaults(clients) }
     const end = performance.now() + durationMs
@@ -107,7 +110,7 @@ class EngineRun {
   }
 
   #isEnough(clients: ClientProcesses): boolean {
-    const { operations = 0, faults = 0 } = this.options.atLeast ?? {}
+    const { operations = 0, faults = 0 } = this.#options.atLeast ?? {}
     const made = [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
     return made >= faults && clients.operations >= operations
   }
@@ -159,7 +162,7 @@ class EngineRun {
   result(): EngineChaosResult {
     const faults = [...this.#counts.values()].reduce((sum, count) => sum + count, 0)
     const { problems } = this
-    const folder = problems.length > 0 ? this.folder : undefined
+    const folder = problems.length > 0 ? this.#folder : undefined
     return { problems, operations: this.#operations, faults, summary: this.#summary, folder }
   }
 }

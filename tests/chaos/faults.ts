@@ -3,7 +3,7 @@ import { createLocks, type Locks } from 'leasehold'
 import type { ClientProcesses } from './clients.js'
 import type { ChaosCluster } from './cluster.js'
 import type { ClusterMember, mountSmallDisk } from './member.js'
-import { describeFault, type Fault, type Storm, type Target } from './plan.js'
+import { describeFault, type Fault, type LinkMode, type Storm } from './plan.js'
 import type { Journal } from './work/journal.js'
 
 export type SmallDisk = NonNullable<ReturnType<typeof mountSmallDisk>>
@@ -32,7 +32,11 @@ export class Faults {
   readonly #busy = new Set<ClusterMember>()
   #acks = 0
 
-  constructor(private readonly stage: FaultStage) {}
+  readonly #stage: FaultStage
+
+  constructor(stage: FaultStage) {
+    this.#stage = stage
+  }
 
   /** Resolves when all faults of the storm are over. */
   async play(storm: Storm): Promise<void> {
@@ -40,7 +44,7 @@ export class Faults {
       storm.faults.map(async (fault) => {
         await sleep(fault.afterMs)
         const what = await this.#make(fault)
-        this.stage.say(`  ${describeFault(fault)}${what === '' ? '' : ` (${what})`}`)
+        this.#stage.say(`  ${describeFault(fault)}${what === '' ? '' : ` (${what})`}`)
         if (!what.startsWith('left out')) this.counts.set(fault.kind, (this.counts.get(fault.kind) ?? 0) + 1)
       }),
     )
@@ -48,30 +52,49 @@ export class Faults {
 
   /** @returns what it came to, for the reader */
   async #make(fault: Fault): Promise<string> {
-    const { cluster, clients } = this.stage
+    const { cluster, clients } = this.#stage
     switch (fault.kind) {
       case 'kill':
-      case 'stop':
+      case 'pause':
       case 'restart': {
         const member = await this.#find(fault.target)
         return await this.#withMember(member, (one) => this.#process(fault.kind, one, fault.forMs))
       }
-      case 'kill-unsynced':
+      case 'killUnsynced':
         return await this.#withMember(await this.#find(fault.target), (one) => this.#killUnsynced(one, fault.forMs))
-      case 'kill-after-ack':
-        return await this.#withMember(await this.#find('leader'), (one) => this.#killAfterAck(one, fault.forMs))
-      case 'kill-all':
+      case 'killAfterAck':
+        return await this.#withMember(await this.#find(fault.target), (one) => this.#killAfterAck(one, fault.forMs))
+      case 'killAll':
         return await this.#killAll(fault.forMs)
-      case 'wipe':
-        return await this.#wipe(fault.forMs)
+      case 'replace':
+        return await this.#replace(fault.target, fault.forMs)
       case 'transfer': {
-        const member = await this.#find('follower')
+        const member = await this.#find(fault.target)
         return member === undefined ? 'left out' : ((await cluster.change('transfer', member.name)) ?? member.name)
       }
-      case 'links': {
+      case 'isolate':
+      case 'link':
+      case 'split':
+        return await this.#links(fault)
+      case 'fullDisk':
+        return await this.#fullDisk(fault.forMs)
+      case 'pauseClients':
+        clients.pauseAll()
+        await sleep(fault.forMs)
+        clients.resumeAll()
+        return ''
+      case 'killClient':
+        await clients.killOne()
+        return ''
+    }
+  }
+
+  async #links(fault: Extract<Fault, { readonly kind: 'isolate' | 'link' | 'split' }>): Promise<string> {
+    switch (fault.kind) {
+      case 'isolate': {
         const member = await this.#find(fault.target)
         if (member === undefined) return 'left out'
-        const others = cluster.members.filter((one) => one !== member)
+        const others = this.#stage.cluster.members.filter((one) => one !== member)
         const pairs = others.flatMap((other): [string, string][] => [
           ...(fault.ways === 'out' ? [] : [[other.name, member.name] as [string, string]]),
           ...(fault.ways === 'in' ? [] : [[member.name, other.name] as [string, string]]),
@@ -80,39 +103,34 @@ export class Faults {
         return member.name
       }
       case 'link': {
-        const [from, to] = [cluster.members[fault.from], cluster.members[fault.to]] as [ClusterMember, ClusterMember]
-        const pairs: [string, string][] = [[from.name, to.name]]
-        if (fault.twoWay) pairs.push([to.name, from.name])
-        await this.#disturb(pairs, fault.mode, fault.forMs)
+        const { from, to, twoWay, mode, forMs } = fault
+        await this.#disturb(
+          twoWay
+            ? [
+                [from, to],
+                [to, from],
+              ]
+            : [[from, to]],
+          mode,
+          forMs,
+        )
         return ''
       }
-      case 'halves': {
-        const side = cluster.members.filter((_, place) => fault.side.includes(place))
-        const rest = cluster.members.filter((_, place) => !fault.side.includes(place))
-        const across = side.flatMap((a) =>
-          rest.flatMap((b): [string, string][] => [
-            [a.name, b.name],
-            [b.name, a.name],
+      case 'split': {
+        const across = fault.left.flatMap((a) =>
+          fault.right.flatMap((b): [string, string][] => [
+            [a, b],
+            [b, a],
           ]),
         )
         await this.#disturb(across, 'cut', fault.forMs)
         return ''
       }
-      case 'full-disk':
-        return await this.#fullDisk(fault.forMs)
-      case 'stop-clients':
-        clients.pauseAll()
-        await sleep(fault.forMs)
-        clients.resumeAll()
-        return ''
-      case 'kill-client':
-        await clients.killOne()
-        return ''
     }
   }
 
-  async #process(kind: 'kill' | 'stop' | 'restart', member: ClusterMember, forMs: number): Promise<string> {
-    if (kind === 'stop') {
+  async #process(kind: 'kill' | 'pause' | 'restart', member: ClusterMember, forMs: number): Promise<string> {
+    if (kind === 'pause') {
       member.pause()
       await sleep(forMs)
       member.resume()
@@ -144,7 +162,7 @@ export class Faults {
     try {
       const hold = await acquireInTime(locks, lock)
       leader.killNow()
-      this.stage.journal.note({ note: 'kept', lock, id: String(hold.id) })
+      this.#stage.journal.note({ note: 'kept', lock, id: String(hold.id) })
     } catch (error) {
       return `left out: ${error instanceof Error ? error.message : String(error)}`
     } finally {
@@ -157,7 +175,7 @@ export class Faults {
   }
 
   async #killAll(forMs: number): Promise<string> {
-    const members = this.stage.cluster.members.filter(
+    const members = this.#stage.cluster.members.filter(
       (one) => one.running && !this.#busy.has(one) && !this.wiped.has(one),
     )
     for (const member of members) this.#busy.add(member)
@@ -171,9 +189,9 @@ export class Faults {
     return members.map(({ name }) => name).join(' ')
   }
 
-  async #wipe(forMs: number): Promise<string> {
+  async #replace(target: string, forMs: number): Promise<string> {
     if (this.wiped.size > 0) return 'left out: another disk is being replaced'
-    return await this.#withMember(await this.#find('follower'), async (member) => {
+    return await this.#withMember(await this.#find(target), async (member) => {
       this.wiped.add(member)
       await member.kill()
       member.wipe()
@@ -185,7 +203,7 @@ export class Faults {
 
   /** A member that runs must go on with a full disk; starting on one is refused, so that nothing else happens to it meanwhile. */
   async #fullDisk(forMs: number): Promise<string> {
-    const { cluster, disks } = this.stage
+    const { cluster, disks } = this.#stage
     const [found] = disks
     if (found === undefined) return 'left out: no disk that can be filled'
     const [name, disk] = found
@@ -201,12 +219,8 @@ export class Faults {
     })
   }
 
-  async #disturb(
-    pairs: readonly [string, string][],
-    mode: 'cut' | 'clog' | 'swallow' | 'slow',
-    forMs: number,
-  ): Promise<void> {
-    const { links } = this.stage.cluster
+  async #disturb(pairs: readonly [string, string][], mode: LinkMode, forMs: number): Promise<void> {
+    const { links } = this.#stage.cluster
     for (const [from, to] of pairs) links.set(from, to, mode)
     await sleep(forMs)
     for (const [from, to] of pairs) links.set(from, to, 'open')
@@ -225,9 +239,9 @@ export class Faults {
     }
   }
 
-  async #find(target: Target): Promise<ClusterMember | undefined> {
-    const { cluster } = this.stage
-    if (typeof target === 'number') return cluster.members[target]
+  async #find(target: string): Promise<ClusterMember | undefined> {
+    const { cluster } = this.#stage
+    if (target !== 'leader' && target !== 'follower') return cluster.memberNamed(target)
     const end = performance.now() + LEADER_LIMIT_MS
     let leader = await cluster.leaderNow()
     while (leader === undefined && performance.now() < end) leader = await cluster.leaderNow()

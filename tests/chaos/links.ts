@@ -129,7 +129,7 @@ export class Links {
       case 'clog':
         inner.pause()
         return
-      case 'swallow':
+      case 'forget':
         connection.swallowed = connection.swallowed || connection.held.length > 0
         connection.held = []
         return

@@ -42,11 +42,16 @@ export class ClusterMember {
   #ending = false
   #exited: Promise<void> = Promise.resolve()
 
+  readonly #clusterList: () => string
+  readonly #onUnexpectedEnd: UnexpectedEnd
+
   constructor(
     readonly place: MemberPlace,
-    private readonly clusterList: () => string,
-    private readonly onUnexpectedEnd: UnexpectedEnd,
+    clusterList: () => string,
+    onUnexpectedEnd: UnexpectedEnd,
   ) {
+    this.#clusterList = clusterList
+    this.#onUnexpectedEnd = onUnexpectedEnd
     this.url = `http://127.0.0.1:${place.port}`
     mkdirSync(this.dataFolder, { recursive: true })
   }
@@ -79,7 +84,7 @@ export class ClusterMember {
       BIN,
       'serve',
       ...['--data', this.dataFolder, '--listen', `127.0.0.1:${port}`],
-      ...['--name', name, '--peer-listen', `127.0.0.1:${peerPort}`, '--cluster', this.clusterList()],
+      ...['--name', name, '--peer-listen', `127.0.0.1:${peerPort}`, '--cluster', this.#clusterList()],
     ])
     const child = spawn(file, args, { stdio: ['ignore', log, log] })
     closeSync(log)
@@ -89,7 +94,7 @@ export class ClusterMember {
       const ended = (code: number | null, signal: string | null): void => {
         if (this.#child === child) this.#child = undefined
         this.stopped = false
-        if (!this.#ending) this.onUnexpectedEnd(this, code, signal)
+        if (!this.#ending) this.#onUnexpectedEnd(this, code, signal)
         resolve()
       }
       child.once('exit', ended)

@@ -1,29 +1,28 @@
+import type { FaultOf } from '@leasehold/lab'
 import { SeededRandom } from './random.js'
 
-/** Who a fault hits: a member by its place in the list, or whoever leads (or does not) when the fault begins. */
-export type Target = 'leader' | 'follower' | number
+export type LinkMode = 'cut' | 'clog' | 'forget' | 'slow'
 
-export type LinkMode = 'cut' | 'clog' | 'swallow' | 'slow'
-
-/** One fault. `afterMs` counts from the beginning of its storm; `forMs` is how long it lasts. */
+/**
+ * A fault of the shared vocabulary. `afterMs` counts from the beginning of its storm; `forMs` is how long it lasts. `target`: a
+ * member by name, or `leader` or `follower`: the member that leads, or one that does not, when the fault begins.
+ */
 export type Fault = { readonly afterMs: number; readonly forMs: number } & (
-  | { readonly kind: 'kill' | 'stop' | 'restart'; readonly target: Target }
-  /** Killed right between a write and its sync. */
-  | { readonly kind: 'kill-unsynced'; readonly target: Target }
-  | { readonly kind: 'kill-after-ack' | 'kill-all' | 'transfer' | 'wipe' | 'full-disk' }
-  /** `to` and `from` the target: one way or both. */
-  | { readonly kind: 'links'; readonly target: Target; readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode }
+  | FaultOf<'kill' | 'pause' | 'restart' | 'killAfterAck' | 'killAll' | 'transfer' | 'replace' | 'split'>
+  | Pick<FaultOf<'killUnsynced'>, 'kind' | 'target'>
+  /** Of the disk that can be filled, if there is one. */
+  | Pick<FaultOf<'fullDisk'>, 'kind'>
+  /** The links to and from the target: one way or both. */
+  | (FaultOf<'isolate'> & { readonly ways: 'in' | 'out' | 'both'; readonly mode: LinkMode })
   /** Between two members. */
-  | {
-      readonly kind: 'link'
-      readonly from: number
-      readonly to: number
+  | (FaultOf<'link'> & {
+      readonly from: string
+      readonly to: string
       readonly twoWay: boolean
       readonly mode: LinkMode
-    }
-  /** The members of one side do not hear those of the other. */
-  | { readonly kind: 'halves'; readonly side: readonly number[] }
-  | { readonly kind: 'stop-clients' | 'kill-client' }
+    })
+  /** Of the processes of clients. */
+  | { readonly kind: 'pauseClients' | 'killClient' }
 )
 
 /** Faults that overlap. When all are over, the service must come back by itself. */
@@ -40,20 +39,20 @@ const MOMENT_MS = 200
 
 const WEIGHTS = {
   kill: 5,
-  'kill-unsynced': 3,
-  'kill-after-ack': 3,
-  'kill-all': 1.5,
-  stop: 2.5,
+  killUnsynced: 3,
+  killAfterAck: 3,
+  killAll: 1.5,
+  pause: 2.5,
   restart: 2,
   transfer: 2,
-  wipe: 1.2,
-  links: 5,
+  replace: 1.2,
+  isolate: 5,
   link: 3,
-  halves: 1.5,
-  'full-disk': 0.8,
-  'stop-clients': 2,
-  'kill-client': 1,
-}
+  split: 1.5,
+  fullDisk: 0.8,
+  pauseClients: 2,
+  killClient: 1,
+} as const satisfies Partial<Record<Fault['kind'], number>>
 
 /** The storms of a run, without end: the same for the same seed and size. */
 export function* storms(seed: number, members: number): Generator<Storm, never, void> {
@@ -65,7 +64,7 @@ export function* storms(seed: number, members: number): Generator<Storm, never, 
     for (let i = 0; i < count; i++) {
       const fault = draw(random, members, afterMs)
       // One disk at a time: two lost ones may be a majority, which nothing can survive.
-      if (fault.kind === 'wipe' && faults.some(({ kind }) => kind === 'wipe')) continue
+      if (fault.kind === 'replace' && faults.some(({ kind }) => kind === 'replace')) continue
       faults.push(fault)
       afterMs += random.between(200, 3_000)
     }
@@ -80,16 +79,16 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
   switch (kind) {
     case 'kill':
     case 'restart':
-    case 'kill-unsynced':
+    case 'killUnsynced':
       return { kind, ...times, target: target(random, members) }
-    case 'stop':
+    case 'pause':
       return {
         kind,
         afterMs,
         forMs: random.chance(0.3) ? STOP_MS_MAX : forMs,
         target: random.chance(0.7) ? 'leader' : target(random, members),
       }
-    case 'links':
+    case 'isolate':
       return {
         kind,
         ...times,
@@ -100,26 +99,35 @@ function draw(random: SeededRandom, members: number, afterMs: number): Fault {
     case 'link': {
       const from = random.between(0, members - 1)
       const to = (from + random.between(1, members - 1)) % members
-      return { kind, ...times, from, to, twoWay: random.chance(0.5), mode: mode(random) }
+      const ends = { from: memberName(from), to: memberName(to) }
+      return { kind, ...times, ...ends, twoWay: random.chance(0.5), mode: mode(random) }
     }
-    case 'halves':
-      return { kind, ...times, side: [...Array(members).keys()].filter(() => random.chance(0.5)) }
+    case 'split': {
+      const names = [...Array(members).keys()].map(memberName)
+      const left = names.filter(() => random.chance(0.5))
+      return { kind, ...times, left, right: names.filter((name) => !left.includes(name)) }
+    }
+    case 'killAfterAck':
+      return { kind, ...times, target: 'leader' }
+    case 'replace':
+      return { kind, ...times, target: 'follower' }
     case 'transfer':
-    case 'kill-client':
+      return { kind, afterMs, forMs: MOMENT_MS, target: 'follower' }
+    case 'killClient':
       return { kind, afterMs, forMs: MOMENT_MS }
     default:
       return { kind, ...times }
   }
 }
 
-function target(random: SeededRandom, members: number): Target {
+function target(random: SeededRandom, members: number): string {
   const drawn = random.next()
   if (drawn < 0.5) return 'leader'
-  return drawn < 0.7 ? 'follower' : random.between(0, members - 1)
+  return drawn < 0.7 ? 'follower' : memberName(random.between(0, members - 1))
 }
 
 function mode(random: SeededRandom): LinkMode {
-  return random.weighted({ cut: 3, clog: 2, swallow: 2, slow: 1.5 })
+  return random.weighted({ cut: 3, clog: 2, forget: 2, slow: 1.5 })
 }
 
 /** One line for people. */
@@ -127,26 +135,28 @@ export function describeFault(fault: Fault): string {
   const seconds = `${(fault.forMs / 1000).toFixed(1)} s`
   switch (fault.kind) {
     case 'kill':
-    case 'kill-unsynced':
-    case 'stop':
+    case 'killUnsynced':
+    case 'killAfterAck':
+    case 'pause':
     case 'restart':
+    case 'replace':
       return `${fault.kind} ${targetText(fault.target)} for ${seconds}`
-    case 'links':
+    case 'isolate':
       return `${fault.mode} ${fault.ways === 'both' ? 'all links of' : `${fault.ways}going links of`} ${targetText(fault.target)} for ${seconds}`
     case 'link':
-      return `${fault.mode} ${memberName(fault.from)} ${fault.twoWay ? '<->' : '->'} ${memberName(fault.to)} for ${seconds}`
-    case 'halves':
-      return `halves {${fault.side.map(memberName).join(' ')}} | the others for ${seconds}`
+      return `${fault.mode} ${fault.from} ${fault.twoWay ? '<->' : '->'} ${fault.to} for ${seconds}`
+    case 'split':
+      return `split {${fault.left.join(' ')}} | {${fault.right.join(' ')}} for ${seconds}`
     case 'transfer':
-    case 'kill-client':
+    case 'killClient':
       return fault.kind
     default:
       return `${fault.kind} for ${seconds}`
   }
 }
 
-function targetText(target: Target): string {
-  return typeof target === 'number' ? memberName(target) : `the ${target}`
+function targetText(target: string): string {
+  return target === 'leader' || target === 'follower' ? `the ${target}` : target
 }
 
 export function memberName(place: number): string {

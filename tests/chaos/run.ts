@@ -87,52 +87,55 @@ class ChaosRun {
   #operations = 0
   #probes = 0
 
-  constructor(
-    private readonly options: ChaosOptions,
-    private readonly folder: string,
-  ) {}
+  readonly #options: ChaosOptions
+  readonly #folder: string
+
+  constructor(options: ChaosOptions, folder: string) {
+    this.#options = options
+    this.#folder = folder
+  }
 
   problem(text: string): void {
     this.problems.push(text)
-    this.options.say(`PROBLEM ${text}`)
+    this.#options.say(`PROBLEM ${text}`)
   }
 
   async begin(): Promise<void> {
-    const { members, say, seed } = this.options
+    const { members, say, seed } = this.#options
     this.#mount()
     const onEnd = (member: ClusterMember, code: number | null, signal: string | null): void => {
       this.problem(`${member.name} ended by itself (${signal ?? `code ${code}`}):\n${member.logTail()}`)
     }
-    const cluster = await ChaosCluster.start(this.folder, members, onEnd, ['--import', HANGING_DISK])
+    const cluster = await ChaosCluster.start(this.#folder, members, onEnd, ['--import', HANGING_DISK])
     this.#cluster = cluster
-    this.#journal = new Journal(join(this.folder, 'harness.journal'))
+    this.#journal = new Journal(join(this.#folder, 'harness.journal'))
     this.#watch = new WatchJudge(cluster.url)
     this.#locks = createLocks(cluster.url, { clientName: 'harness' })
-    this.#clients = new ClientProcesses(this.folder, cluster.url, seed, (name, code, signal) => {
+    this.#clients = new ClientProcesses(this.#folder, cluster.url, seed, (name, code, signal) => {
       this.problem(`client ${name} ended by itself (${signal ?? `code ${code}`}), see ${name}.log`)
     })
     this.#faults = new Faults({ cluster, clients: this.#clients, journal: this.#journal, disks: this.#disks, say })
-    for (let i = 0; i < this.options.clients; i++) this.#clients.start()
-    say(`${members} members at ${cluster.url}, ${this.options.clients} client processes, folder ${this.folder}`)
+    for (let i = 0; i < this.#options.clients; i++) this.#clients.start()
+    say(`${members} members at ${cluster.url}, ${this.#options.clients} client processes, folder ${this.#folder}`)
   }
 
   /** The last member gets a disk that can be filled, where this user may mount one. */
   #mount(): void {
-    const name = `n${this.options.members}`
-    const folder = join(this.folder, name)
+    const name = `n${this.#options.members}`
+    const folder = join(this.#folder, name)
     mkdirSync(folder)
     const disk = mountSmallDisk(folder, SMALL_DISK_MB)
     if (disk !== undefined) this.#disks.set(name, disk)
-    else this.options.say('no full disks in this run: this user may not mount a small one')
+    else this.#options.say('no full disks in this run: this user may not mount a small one')
   }
 
   async storms(): Promise<void> {
-    const { seed, members, durationMs, say } = this.options
+    const { seed, members, durationMs, say } = this.#options
     const end = performance.now() + durationMs
     let number = 0
     for (const storm of storms(seed, members)) {
       if (performance.now() > end && (this.#isEnough() || performance.now() > end + PATIENCE_MS)) return
-      this.options.signal?.throwIfAborted()
+      this.#options.signal?.throwIfAborted()
       say(`storm ${++number}`)
       await this.#faultsMade.play(storm)
       await this.#recover()
@@ -141,7 +144,7 @@ class ChaosRun {
   }
 
   #isEnough(): boolean {
-    const { operations = 0, faults = 0 } = this.options.atLeast ?? {}
+    const { operations = 0, faults = 0 } = this.#options.atLeast ?? {}
     const made = [...this.#faultsMade.counts.values()].reduce((sum, count) => sum + count, 0)
     return made >= faults && (this.#clients as ClientProcesses).operations >= operations
   }
@@ -153,7 +156,7 @@ class ChaosRun {
   /** Everything is whole again; the service must be, soon after. */
   async #recover(): Promise<void> {
     const cluster = this.#cluster as ChaosCluster
-    const { say } = this.options
+    const { say } = this.#options
     cluster.links.healAll()
     const { wiped } = this.#faultsMade
     const rest = cluster.members.filter((member) => !wiped.has(member))
@@ -180,7 +183,7 @@ class ChaosRun {
   async #sayStandings(): Promise<void> {
     const cluster = this.#cluster as ChaosCluster
     for (const member of cluster.members)
-      this.options.say(`  ${member.name} says ${JSON.stringify(await cluster.ask(member))}`)
+      this.#options.say(`  ${member.name} says ${JSON.stringify(await cluster.ask(member))}`)
   }
 
   /** A client that knows nothing yet takes a lock. */
@@ -211,7 +214,7 @@ class ChaosRun {
     this.#faultsMade.wiped.delete(member)
     if (!(await member.answers(BEGIN_LIMIT_MS)))
       this.problem(`${member.name} does not answer after its disk was replaced`)
-    this.options.say(`  ${member.name} was removed, added and promoted in ${Math.round(performance.now() - begun)} ms`)
+    this.#options.say(`  ${member.name} was removed, added and promoted in ${Math.round(performance.now() - begun)} ms`)
   }
 
   /** A change whose answer was lost may have happened. */
@@ -226,7 +229,7 @@ class ChaosRun {
   }
 
   async finish(): Promise<void> {
-    const { say } = this.options
+    const { say } = this.#options
     const locks = this.#locks as Locks
     const clients = this.#clients as ClientProcesses
     const { alive } = clients
@@ -237,7 +240,7 @@ class ChaosRun {
     await this.#watch?.close()
     const recorded = readJournals([
       ...clients.journals,
-      { process: 'harness', file: join(this.folder, 'harness.journal') },
+      { process: 'harness', file: join(this.#folder, 'harness.journal') },
     ])
     say('judging')
     const kept = await judgeKept(locks, recorded)
@@ -293,7 +296,7 @@ class ChaosRun {
     this.#journal?.close()
     for (const [name, disk] of this.#disks) {
       if (this.problems.length > 0)
-        writeFileSync(join(this.folder, `${name}.log`), this.#cluster?.memberNamed(name).logTail() ?? '')
+        writeFileSync(join(this.#folder, `${name}.log`), this.#cluster?.memberNamed(name).logTail() ?? '')
       disk.unmount()
     }
   }

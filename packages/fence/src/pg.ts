@@ -6,7 +6,7 @@ import { unknownOutcome } from './common/errors.js'
 import type { PgClient, PgPool, PgQueries } from './sql/postgres/client.js'
 import { transaction } from './sql/postgres/transaction.js'
 import type { RowChange } from './sql/column.js'
-import { PG_STILL_INSIDE, pgDialect } from './sql/postgres/dialect.js'
+import { PG_STILL_INSIDE, pgDialect, POISON } from './sql/postgres/dialect.js'
 import {
   fencedUpdateWith,
   PRUNE_LOCK_TIMEOUT_MS,
@@ -141,9 +141,6 @@ function lastRows(answers: unknown): readonly Row[] {
   const last = Array.isArray(answers) ? (answers.at(-1) as { rows: Row[] } | undefined) : (answers as { rows: Row[] })
   return last?.rows ?? []
 }
-
-/** A statement that always fails, and makes its transaction fail. */
-export const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
 
 async function poison(tx: PgQueries): Promise<void> {
   try {

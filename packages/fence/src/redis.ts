@@ -5,7 +5,7 @@ import { tracked } from './common/tracked.js'
 import { callOf, type RedisClient } from './redis/client.js'
 import { explain } from './redis/errors.js'
 import { CHECK, functionOf, redisLibrary, SCRIPTS, type ScriptName } from './redis/scripts.js'
-import { type RedisWarning, refused, warningsOf } from './redis/server-check.js'
+import { type RedisWarning, strictError, warningsOf } from './redis/server-check.js'
 import { checkWrites, singleTarget } from './common/single-target.js'
 
 export type { RedisClient } from './redis/client.js'
@@ -107,7 +107,7 @@ export function fence(redis: RedisClient, options: RedisGuardOptions = {}): Redi
     install: async () => void (await callOf(redis)('FUNCTION', 'LOAD', 'REPLACE', redisLibrary())),
     async checkServer({ strict = false } = {}) {
       const warnings = await warningsOf(callOf(redis))
-      if (strict && warnings.length > 0) throw refused(warnings)
+      if (strict && warnings.length > 0) throw strictError(warnings)
       return warnings
     },
   }

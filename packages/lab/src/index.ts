@@ -1,5 +1,6 @@
 export * from './checkers/index.js'
 export * from './cluster/index.js'
+export type { Fault, FaultKind, FaultOf, Scheduled } from './faults/fault.js'
 export * from './fuzz/index.js'
 export * from './history/index.js'
 export * from './world/index.js'

@@ -53,7 +53,10 @@ class ClientProcess {
   #owners = 0
   #ending = false
 
-  constructor(private readonly settings: ClientSettings) {
+  readonly #settings: ClientSettings
+
+  constructor(settings: ClientSettings) {
+    this.#settings = settings
     this.#journal = new Journal(settings.journal)
     this.#resource = new Resource(settings.resource)
     this.#random = new SeededRandom(settings.seed)
@@ -80,7 +83,7 @@ class ClientProcess {
   }
 
   #client(ttl: number): Locks {
-    const locks = createLocks(this.settings.url, { ttl, wait: WAIT_MS, clientName: this.settings.name })
+    const locks = createLocks(this.#settings.url, { ttl, wait: WAIT_MS, clientName: this.#settings.name })
     this.#clients.push(locks)
     return locks
   }
@@ -252,7 +255,7 @@ class ClientProcess {
   }
 
   #newOwner(): string {
-    return `${this.settings.name}-${++this.#owners}`
+    return `${this.#settings.name}-${++this.#owners}`
   }
 }
 

@@ -26,17 +26,17 @@ export interface RecordedOperation {
  * call.ok({ token: hold.token })
  */
 export class HistoryRecorder {
-  private readonly all: HistoryEvent[] = []
-  private calls = 0
+  readonly #all: HistoryEvent[] = []
+  #calls = 0
 
   invoke(call: RecordedCall): RecordedOperation {
-    const id = String(++this.calls)
-    this.all.push({ ...call, type: 'invoke', id })
+    const id = String(++this.#calls)
+    this.#all.push({ ...call, type: 'invoke', id })
     let hasEnded = false
     const end = (type: EventType, answer: RecordedAnswer = {}) => {
       if (hasEnded) return
       hasEnded = true
-      this.all.push({ ...answer, process: call.process, op: call.op, type, id })
+      this.#all.push({ ...answer, process: call.process, op: call.op, type, id })
     }
     return {
       ok: (answer) => end('ok', answer),
@@ -47,10 +47,10 @@ export class HistoryRecorder {
 
   /** The events so far, to be written down with `formatJsonl`. */
   events(): readonly HistoryEvent[] {
-    return this.all
+    return this.#all
   }
 
   operations(): Operation[] {
-    return pairEvents(this.all)
+    return pairEvents(this.#all)
   }
 }

@@ -26,7 +26,7 @@ interface Attempts {
    * An attempt of a write was rejected: because of another writer, or, if the store's client retries by itself, because our
    * own first attempt had succeeded. Only reading the object can tell.
    */
-  refused: boolean
+  rejected: boolean
 }
 
 /** One object of the store during one unit of work of a hold. */
@@ -117,15 +117,15 @@ export class CasObject<Version> {
    * of them the object contains `write`.
    */
   async #change(decide: (now: Envelope, attempts: Attempts) => Envelope | undefined, write?: string): Promise<void> {
-    const attempts: Attempts = { unknown: undefined, refused: false }
+    const attempts: Attempts = { unknown: undefined, rejected: false }
     for (let n = 1; n <= this.#attempts; n++) {
       const { now, version } = await this.#look(attempts)
       if (write !== undefined && now.write === write) return
-      this.#refuse(now, write !== undefined, attempts)
+      this.#reject(now, write !== undefined, attempts)
       const next = decide(now, attempts)
       if (next === undefined) return
       if (await this.#send(next, version, attempts)) return
-      attempts.refused = write !== undefined
+      attempts.rejected = write !== undefined
       if (n < this.#attempts) await pauseAfter(n, this.#platform)
     }
     if (attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
@@ -140,7 +140,7 @@ export class CasObject<Version> {
       found = await read(this.#store, key)
     } catch (error) {
       if (attempts.unknown !== undefined) throw unknownOutcome(attempts.unknown.error)
-      throw attempts.refused ? unknownOutcome(error) : error
+      throw attempts.rejected ? unknownOutcome(error) : error
     }
     const plain = { mark: 0n, kind, lock, write: '' } as const
     let now: Envelope
@@ -174,7 +174,7 @@ export class CasObject<Version> {
     }
   }
 
-  #refuse(now: Envelope, isWrite: boolean, attempts: Attempts): void {
+  #reject(now: Envelope, isWrite: boolean, attempts: Attempts): void {
     const { kind, mark, token } = this.#target
     const problem = mismatch(this.#target, now, kind)
     if (problem !== undefined) throw problem

@@ -213,7 +213,7 @@ export class DynamoItem {
         const failure = failureOf(error)
         if (failure.kind === 'definite') throw unknown === undefined ? failure.error : unknownOutcome(unknown.error)
         if (failure.kind === 'condition') {
-          if (!this.#isMine(failure.item, write)) throw this.#refusal(failure.item, error, unknown, kind)
+          if (!this.#isMine(failure.item, write)) throw this.#rejection(failure.item, error, unknown, kind)
           this.#seen = failure.item as Attributes
           return
         }
@@ -236,7 +236,7 @@ export class DynamoItem {
     return write !== undefined && item?.[WRITE]?.S === write
   }
 
-  #refusal(
+  #rejection(
     item: Attributes | undefined,
     error: unknown,
     unknown: { readonly error: unknown } | undefined,

@@ -152,14 +152,14 @@ export class MongoDocument {
     let last: unknown
     for (let n = 1; n <= this.#attempts; n++) {
       this.#checkHeld(unknown)
-      let refused = false
+      let rejected = false
       try {
         const found = await send()
         if (found !== null) {
           this.#seen = found as Fields
           return
         }
-        refused = true
+        rejected = true
       } catch (error) {
         // The transaction is aborted: its owner retries it.
         if (session !== undefined && isTransient(error)) throw error
@@ -167,9 +167,9 @@ export class MongoDocument {
         const failure = failureOf(error)
         if (failure.kind === 'definite') throw unknown === undefined ? failure.error : unknownOutcome(unknown.error)
         if (failure.kind === 'unknown' && write !== undefined) unknown = { error }
-        refused = failure.kind === 'exists'
+        rejected = failure.kind === 'exists'
       }
-      if (refused && (await this.#look(write, resource, kind, unknown))) return
+      if (rejected && (await this.#look(write, resource, kind, unknown))) return
       // A rejected insertion has aborted the whole transaction.
       if (session !== undefined) throw contended(resource, last)
       if (n < this.#attempts) await pauseAfter(n, this.#platform)

@@ -29,8 +29,8 @@ export function failureOf(error: unknown): Failure {
   if (code === WRITE_CONFLICT || name === 'MongoServerSelectionError') return { kind: 'transient' }
   if (code === FORBIDDEN || code === NOT_AUTHENTICATED) {
     const kind = code === FORBIDDEN ? 'forbidden' : 'unauthenticated'
-    const refused = new AccessError(`MongoDB rejects the request: ${messageOf(error)}`, { code: kind, cause: error })
-    return { kind: 'definite', error: refused }
+    const rejected = new AccessError(`MongoDB rejects the request: ${messageOf(error)}`, { code: kind, cause: error })
+    return { kind: 'definite', error: rejected }
   }
   if (name === 'MongoServerError' && !hasLabel(error, 'RetryableWriteError')) return { kind: 'definite', error }
   if (name === 'MongoInvalidArgumentError' || name === 'MongoAPIError' || name === 'BSONError') {

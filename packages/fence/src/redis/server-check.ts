@@ -37,7 +37,8 @@ export async function warningsOf(
   return warnings
 }
 
-export function refused(warnings: readonly RedisWarning[]): InvalidError {
+/** The error of `checkServer` with `strict`. */
+export function strictError(warnings: readonly RedisWarning[]): InvalidError {
   const list = warnings.map(({ setting, value, why }) => `${setting} is ${value} (${why})`).join('; ')
   return new InvalidError(`this Redis can forget marks: ${list}`, {
     code: 'mismatch',

@@ -42,7 +42,7 @@ export function* columnSteps(
   if (!dialect.readsBack) return yield* onlyRow(dialect, target, change, rows)
   const affected = Number(rows[0]?.affected)
   if (affected > 1) throw tooMany(affected)
-  if (affected === 0) return yield* refuse(dialect, target, change)
+  if (affected === 0) return yield* reject(dialect, target, change)
   return change.set === undefined ? yield* readBack(dialect, target, change) : undefined
 }
 
@@ -66,7 +66,7 @@ function* onlyRow(
 ): Steps<Record<string, unknown>> {
   if (rows.length > 1) throw tooMany(rows.length)
   if (rows[0] !== undefined) return withoutGuard(rows[0])
-  return yield* refuse(dialect, target, change)
+  return yield* reject(dialect, target, change)
 }
 
 function tooMany(found: number): InvalidError {
@@ -80,13 +80,13 @@ function* readBack(dialect: Dialect, target: Target, change: RowChange): Steps<R
   const table = raw(tableName(change.table, undefined, dialect.quote))
   const mark = raw(`${dialect.asText(TOKEN_COLUMN)} AS leasehold_mark`)
   const [row] = yield sql`SELECT t.*, ${mark} FROM ${table} AS t WHERE ${conditionOf(dialect, change)} FOR UPDATE`
-  if (row === undefined || bigintOf(row.leasehold_mark) !== target.token) return yield* refuse(dialect, target, change)
+  if (row === undefined || bigintOf(row.leasehold_mark) !== target.token) return yield* reject(dialect, target, change)
   const { leasehold_mark: _mark, ...rest } = row
   return withoutGuard(rest)
 }
 
 /** Determines, for the error message only, why no row was changed. */
-function* refuse(dialect: Dialect, target: Target, change: RowChange): Steps<never> {
+function* reject(dialect: Dialect, target: Target, change: RowChange): Steps<never> {
   const table = raw(tableName(change.table, undefined, dialect.quote))
   const lock = text(dialect, target.lock)
   const [row] =

@@ -9,8 +9,8 @@ import { unknownOutcome } from '../common/errors.js'
 import { type Opening, openingOf } from '../common/resource.js'
 import type { Dialect } from './dialect.js'
 import { mysqlDialect } from './mysql/dialect.js'
-import { PG_STILL_INSIDE, pgDialect } from './postgres/dialect.js'
-import { assertCanRead, type EnterDriver, enterWith, repeated } from './sql-guard.js'
+import { PG_STILL_INSIDE, pgDialect, POISON } from './postgres/dialect.js'
+import { assertCanRead, type EnterDriver, enterWith, withRetries } from './sql-guard.js'
 import { endedInside, openLockedSteps, outside } from './open.js'
 import { inlined, raw, type Statement, sql } from './statement.js'
 import { type Row, runSteps } from './steps.js'
@@ -44,8 +44,6 @@ export interface Mapper<Tx> {
   /** Returns the driver's error inside one of the mapper. Default: the error itself. */
   driverError?(error: unknown): unknown
 }
-
-const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
 
 /**
  * Fails if the transaction has failed or ended. Mappers commit after a failed statement whose error was caught; the commit is a
@@ -84,7 +82,7 @@ export function mapperGuard<Tx extends AnyTx, AnyTx>(
     tracked(hold, async () => {
       const opening = openingOf(hold, options, open)
       assertCanRead(dialect, opening)
-      return await repeated(
+      return await withRetries(
         options.attempts,
         (error) => errors.isRetryable(driverError(error)),
         async () => {

@@ -16,7 +16,7 @@ export function* openSteps(dialect: Dialect, opening: Opening): Steps<void> {
   if (dialect.readsBack) yield* raiseOneByOne(dialect, targets, (target) => dialect.raise([target]))
   else {
     const raised = yield dialect.raise(targets)
-    if (raised.length !== targets.length) yield* refuse(dialect, targets, raised)
+    if (raised.length !== targets.length) yield* reject(dialect, targets, raised)
     if (dialect.name === 'pg') checkInside(raised)
   }
   yield* setReadOnly(dialect, opening)
@@ -45,7 +45,7 @@ export function raiseAtOnce(dialect: Dialect, opening: Opening): Statement | und
 export function* checkRaised(dialect: Dialect, { targets }: Opening, raised: readonly Row[]): Steps<void> {
   if (raised.length === targets.length) return
   checkFloor(targets, yield dialect.readFloor())
-  yield* refuse(dialect, targets, raised)
+  yield* reject(dialect, targets, raised)
 }
 
 /** Locks marks that an earlier transaction has raised, and rejects if a later hold has raised one since. */
@@ -53,7 +53,7 @@ export function* recheckSteps(dialect: Dialect, { targets }: Opening): Steps<voi
   for (const target of targets) {
     const [row] = yield dialect.readShared?.(target.mark) ?? dialect.read([target.mark])
     if (row === undefined || bigintOf(row.token) > target.token) {
-      throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
+      throw rejection(target, row) ?? staleToken(target.mark, target.token, undefined)
     }
   }
 }
@@ -83,7 +83,7 @@ function* raiseOneByOne(
       row !== undefined && row.kind === target.kind && row.lock === target.lock && bigintOf(row.token) === target.token
     if (accepted) continue
     checkFloor([target], yield dialect.floor(NO_PROOF))
-    throw refusal(target, row) ?? staleToken(target.mark, target.token, undefined)
+    throw rejection(target, row) ?? staleToken(target.mark, target.token, undefined)
   }
 }
 
@@ -119,22 +119,22 @@ function* ensureKind(dialect: Dialect, target: Target): Steps<void> {
 }
 
 /** Determines, for the error message only, why a mark was not raised. */
-function* refuse(dialect: Dialect, targets: readonly Target[], raised: readonly Row[]): Steps<never> {
+function* reject(dialect: Dialect, targets: readonly Target[], raised: readonly Row[]): Steps<never> {
   const done = new Set(raised.map((row) => row.resource))
-  const refused = targets.filter((target) => !done.has(target.mark))
-  const rows = yield dialect.read(refused.map((target) => target.mark))
-  for (const target of refused) {
-    const problem = refusal(
+  const rejected = targets.filter((target) => !done.has(target.mark))
+  const rows = yield dialect.read(rejected.map((target) => target.mark))
+  for (const target of rejected) {
+    const problem = rejection(
       target,
       rows.find((row) => row.resource === target.mark),
     )
     if (problem !== undefined) throw problem
   }
-  const [first] = refused as [Target]
+  const [first] = rejected as [Target]
   throw staleToken(first.mark, first.token, undefined)
 }
 
-function refusal(target: Target, row: Row | undefined): LeaseholdError | undefined {
+function rejection(target: Target, row: Row | undefined): LeaseholdError | undefined {
   if (row === undefined) return undefined
   const problem = mismatch(target, { kind: String(row.kind), lock: String(row.lock) }, target.kind)
   return problem ?? staleToken(target.mark, target.token, bigintOf(row.token))

@@ -79,7 +79,7 @@ export function sqlGuard<Tx extends AnyTx, AnyTx>(
     const check = () => hold.assertHeld()
     check()
     try {
-      return await repeated(attempts, driver.isRetryable, () => driver.unit(opening, check, body))
+      return await withRetries(attempts, driver.isRetryable, () => driver.unit(opening, check, body))
     } catch (error) {
       throw driver.explain(error, opening)
     }
@@ -186,7 +186,7 @@ function checkedAttempts(attempts = ATTEMPTS_DEFAULT): number {
 }
 
 /** Retries transactions that the server asks to retry, a bounded number of times. */
-export async function repeated<T>(
+export async function withRetries<T>(
   attempts: number | undefined,
   isRetryable: (error: unknown) => boolean,
   attempt: () => Promise<T>,

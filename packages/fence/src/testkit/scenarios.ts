@@ -59,8 +59,8 @@ export const SCENARIOS: readonly Scenario[] = [
       const seen = await stage.begin(first)
       await stage.write(second, (await stage.begin(second)) + 1)
       await stage.write(third, (await stage.begin(third)) + 1)
-      await stage.refused(first, seen + 1, third.token)
-      await stage.refused(second, seen + 2, third.token)
+      await stage.expectRejected(first, seen + 1, third.token)
+      await stage.expectRejected(second, seen + 2, third.token)
       await stage.expectValue(seen + 2)
     },
   },
@@ -85,7 +85,7 @@ export const SCENARIOS: readonly Scenario[] = [
       const [first, second] = [stage.grant(), stage.grant()]
       const seen = await stage.begin(first)
       const fresh = await stage.begin(second)
-      await stage.refused(first, seen + 1, second.token)
+      await stage.expectRejected(first, seen + 1, second.token)
       await stage.write(second, fresh + 1)
       await stage.expectValue(seen + 1)
     },
@@ -98,7 +98,7 @@ export const SCENARIOS: readonly Scenario[] = [
       const seen = await stage.begin(first)
       first.lose()
       await stage.write(second, (await stage.begin(second)) + 1)
-      await stage.refused(first, seen + 1, second.token)
+      await stage.expectRejected(first, seen + 1, second.token)
       await stage.expectValue(seen + 1)
     },
   },
@@ -111,7 +111,7 @@ export const SCENARIOS: readonly Scenario[] = [
       const seen = await stage.begin(first)
       await stage.open(second)
       await stage.resource.restart?.()
-      await stage.refused(first, seen + 1, second.token)
+      await stage.expectRejected(first, seen + 1, second.token)
       await stage.expectValue(seen)
     },
   },
@@ -125,7 +125,7 @@ export const SCENARIOS: readonly Scenario[] = [
       await stage.begin(second)
       await stage.write(second, seen + 1)
       await stage.resource.remove?.(second)
-      await stage.refused(first, seen + 1, second.token)
+      await stage.expectRejected(first, seen + 1, second.token)
       const third = stage.grant()
       await stage.open(third)
       await stage.write(third, seen)
@@ -154,7 +154,7 @@ async function late(stage: Stage, first: StageHold, second: StageHold): Promise<
   const seen = await stage.begin(first)
   const fresh = await stage.begin(second)
   await stage.write(second, fresh + 1)
-  await stage.refused(first, seen + 1, second.token)
+  await stage.expectRejected(first, seen + 1, second.token)
   await stage.expectValue(seen + 1)
 }
 

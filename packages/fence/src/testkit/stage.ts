@@ -96,7 +96,7 @@ export class Stage {
   }
 
   /** Attempts a write that must be rejected. */
-  async refused(hold: StageHold, value: number, seen: bigint): Promise<void> {
+  async expectRejected(hold: StageHold, value: number, seen: bigint): Promise<void> {
     if (await this.attempt(() => this.resource.write(hold, value))) {
       throw new Finding(`a write with token ${hold.token} was accepted after the resource had seen ${seen}`)
     }

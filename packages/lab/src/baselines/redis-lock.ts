@@ -51,7 +51,7 @@ export function redisLock(world: World, spec: RedisLockSpec): LockSystem {
         primary = 'Q'
         world.timeline.add({ kind: 'fault', who: 'Q', text: 'the replica is made the primary' })
       },
-      evict: ({ key }) => nodes.get(primary)?.evict(String(key)),
+      evict: ({ key }) => nodes.get(primary)?.evict(key),
     },
   }
 }

@@ -31,66 +31,69 @@ interface End {
  * client's own deadline comes, so that this long after its end nobody calls the hold held any more.
  */
 export class BeliefChecker {
-  private readonly beliefs = new Map<HoldId, Belief>()
-  private readonly ends = new Map<HoldId, End>()
+  readonly #beliefs = new Map<HoldId, Belief>()
+  readonly #ends = new Map<HoldId, End>()
   /** Ends that no client can foresee. */
-  private readonly surprised = new Set<HoldId>()
+  readonly #surprised = new Set<HoldId>()
   enabled = true
 
-  constructor(
-    private readonly violations: Violations,
-    private readonly nowMs: () => number,
-  ) {}
+  readonly #violations: Violations
+  readonly #nowMs: () => number
+
+  constructor(violations: Violations, nowMs: () => number) {
+    this.#violations = violations
+    this.#nowMs = nowMs
+  }
 
   add(belief: Belief): void {
-    this.beliefs.set(belief.hold, belief)
+    this.#beliefs.set(belief.hold, belief)
   }
 
   drop(hold: HoldId): void {
-    this.beliefs.delete(hold)
-    this.surprised.delete(hold)
+    this.#beliefs.delete(hold)
+    this.#surprised.delete(hold)
   }
 
   clear(): void {
-    this.beliefs.clear()
-    this.surprised.clear()
-    this.ends.clear()
+    this.#beliefs.clear()
+    this.#surprised.clear()
+    this.#ends.clear()
   }
 
   entry(events: readonly Event[]): void {
-    if (this.enabled) for (const belief of this.beliefs.values()) this.ended(belief)
+    if (this.enabled) for (const belief of this.#beliefs.values()) this.#ended(belief)
     for (const event of events) {
       if (event.kind === 'freed') {
-        if (WITHOUT_WARNING.includes(event.reason)) this.surprised.add(event.hold)
-        this.ends.set(event.hold, { atMs: this.nowMs(), reason: event.reason, passedOn: false })
+        if (WITHOUT_WARNING.includes(event.reason)) this.#surprised.add(event.hold)
+        this.#ends.set(event.hold, { atMs: this.#nowMs(), reason: event.reason, passedOn: false })
       }
       if (event.kind !== 'held' || !this.enabled) continue
-      for (const lock of event.grant.locks) this.granted(event.grant.hold, lock.name, lock.mode)
+      for (const lock of event.grant.locks) this.#granted(event.grant.hold, lock.name, lock.mode)
     }
   }
 
-  private ended(belief: Belief): void {
-    const end = this.ends.get(belief.hold)
+  #ended(belief: Belief): void {
+    const end = this.#ends.get(belief.hold)
     if (!end) return
-    const sinceMs = this.nowMs() - end.atMs
+    const sinceMs = this.#nowMs() - end.atMs
     const knows = end.reason === 'expired' ? end.passedOn : sinceMs > belief.leaseMs * CLOCK_BOUND
     if (!knows || !belief.clocksKept() || !belief.held()) return
     const names = belief.locks.map(({ name }) => name).join(', ')
-    this.violations.report(
+    this.#violations.report(
       'I5',
       `${belief.client} calls hold ${belief.hold} of ${names} held ${Math.round(sinceMs)} ms after its end (${end.reason})`,
     )
   }
 
-  private granted(hold: HoldId, name: string, mode: Mode): void {
-    for (const belief of this.beliefs.values()) {
-      if (belief.hold === hold || this.surprised.has(belief.hold)) continue
+  #granted(hold: HoldId, name: string, mode: Mode): void {
+    for (const belief of this.#beliefs.values()) {
+      if (belief.hold === hold || this.#surprised.has(belief.hold)) continue
       const other = belief.locks.find((lock) => lock.name === name)
       if (!other || (mode !== 'exclusive' && other.mode !== 'exclusive')) continue
-      const end = this.ends.get(belief.hold)
+      const end = this.#ends.get(belief.hold)
       if (end) end.passedOn = true
       if (!belief.clocksKept() || !belief.held()) continue
-      this.violations.report(
+      this.#violations.report(
         'I5',
         `${belief.client} calls hold ${belief.hold} of ${name} held while ${hold} is granted`,
       )

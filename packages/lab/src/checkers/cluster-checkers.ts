@@ -41,11 +41,11 @@ export class ClusterCheckers {
   readonly watches: WatchChecker
   readonly promises: PersistedPromiseChecker
   log: CommittedLog
-  private readonly onEntry: ((canonical: Canonical) => void) | undefined
+  readonly #onEntry: ((canonical: Canonical) => void) | undefined
 
   constructor(options: ClusterCheckersOptions) {
     const { nowMs, epoch, limits, founding = LockState.create(limits ? { epoch, limits } : { epoch }) } = options
-    this.onEntry = options.onEntry
+    this.#onEntry = options.onEntry
     this.violations = new Violations(nowMs)
     this.grants = new GrantChecker(this.violations, epoch, options.pairs)
     this.queues = new QueueChecker(this.violations, this.grants, (name) => {
@@ -58,7 +58,7 @@ export class ClusterCheckers {
     this.beliefs = new BeliefChecker(this.violations, nowMs)
     this.watches = new WatchChecker(this.violations)
     this.promises = new PersistedPromiseChecker(this.violations)
-    this.log = new CommittedLog(this.violations, founding, (one) => this.entry(one))
+    this.log = new CommittedLog(this.violations, founding, (one) => this.#entry(one))
   }
 
   /** Entries that were checked. */
@@ -75,7 +75,7 @@ export class ClusterCheckers {
     this.beliefs.clear()
     this.sessions.restored()
     this.watches.restored()
-    this.log = new CommittedLog(this.violations, state, (one) => this.entry(one), base)
+    this.log = new CommittedLog(this.violations, state, (one) => this.#entry(one), base)
   }
 
   /** A member has opened its folder. Returns what ends the watching. */
@@ -114,7 +114,7 @@ export class ClusterCheckers {
     }
   }
 
-  private entry(canonical: Canonical): void {
+  #entry(canonical: Canonical): void {
     const { applied, entry, index } = canonical
     this.requests.entry(entry.commands, applied.results, applied.pushes)
     this.grants.entry(applied.events)
@@ -124,7 +124,7 @@ export class ClusterCheckers {
     this.sessions.entry(applied.events)
     this.watches.entry(index, applied.events)
     for (const event of applied.events) if (event.kind === 'sessionEnded') this.requests.ended(event.session)
-    this.onEntry?.(canonical)
+    this.#onEntry?.(canonical)
   }
 }
 

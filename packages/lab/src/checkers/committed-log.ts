@@ -26,29 +26,34 @@ export interface Canonical {
  */
 export class CommittedLog {
   readonly state: LockState
-  private readonly terms: number[] = [0]
-  private readonly hashes: string[]
-  private readonly committed = new Map<number, number>()
-  private readonly leaders = new Map<number, string>()
+  readonly #terms: number[] = [0]
+  readonly #hashes: string[]
+  readonly #committed = new Map<number, number>()
+  readonly #leaders = new Map<number, string>()
+
+  readonly #violations: Violations
+  /** Hears of every entry once, in order. */
+  readonly #listener: (canonical: Canonical) => void
 
   constructor(
-    private readonly violations: Violations,
+    violations: Violations,
     founding: { readonly epoch: number; readonly limits?: Partial<Limits> } | LockState,
-    /** Hears of every entry once, in order. */
-    private readonly listener: (canonical: Canonical) => void,
+    listener: (canonical: Canonical) => void,
     /** Index and term of the snapshot that `founding` stands for. */
     base: { readonly index: number; readonly term: number } = { index: 0, term: 0 },
   ) {
+    this.#violations = violations
+    this.#listener = listener
     this.state = founding instanceof LockState ? founding : LockState.create(founding)
-    this.hashes = [this.state.hash()]
-    this.first = base.index
-    this.terms[0] = base.term
+    this.#hashes = [this.state.hash()]
+    this.#first = base.index
+    this.#terms[0] = base.term
   }
 
-  private readonly first: number
+  readonly #first: number
 
   get last(): number {
-    return this.first + this.terms.length - 1
+    return this.#first + this.#terms.length - 1
   }
 
   /** A member has applied an entry. */
@@ -60,11 +65,11 @@ export class CommittedLog {
     entryAt: (index: number) => Entry | undefined,
   ): void {
     if (index > this.last + 1) {
-      this.violations.report('L3', `${member} applied entry ${index}, and nobody has applied ${this.last + 1}`)
+      this.#violations.report('L3', `${member} applied entry ${index}, and nobody has applied ${this.last + 1}`)
       return
     }
-    if (index === this.last + 1) this.append(member, index, term, hash, entryAt(index))
-    else this.compare(member, index, term, hash)
+    if (index === this.last + 1) this.#append(member, index, term, hash, entryAt(index))
+    else this.#compare(member, index, term, hash)
   }
 
   /**
@@ -81,18 +86,18 @@ export class CommittedLog {
     while (this.last < index) {
       const next = this.last + 1
       const entry = entryAt(next)
-      if (!entry) return this.violations.report('L3', `${member} has applied entry ${next}, and does not have it`)
-      this.append(member, next, next === index ? term : entry.term, next === index ? hash : undefined, entry)
+      if (!entry) return this.#violations.report('L3', `${member} has applied entry ${next}, and does not have it`)
+      this.#append(member, next, next === index ? term : entry.term, next === index ? hash : undefined, entry)
     }
-    this.compare(member, index, term, hash)
+    this.#compare(member, index, term, hash)
   }
 
   /** A member says that an entry is committed. */
   isCommitted(member: string, index: number, term: number): void {
-    const known = this.committed.get(index) ?? this.termAt(index)
-    if (known === undefined) this.committed.set(index, term)
+    const known = this.#committed.get(index) ?? this.#termAt(index)
+    if (known === undefined) this.#committed.set(index, term)
     else if (known !== term) {
-      this.violations.report(
+      this.#violations.report(
         'L2',
         `${member} has committed entry ${index} of term ${term}, it was of term ${known} before`,
       )
@@ -100,48 +105,42 @@ export class CommittedLog {
   }
 
   leads(member: string, term: number): void {
-    const known = this.leaders.get(term)
-    if (known === undefined) this.leaders.set(term, member)
-    else if (known !== member) this.violations.report('L1', `${known} and ${member} both lead in term ${term}`)
+    const known = this.#leaders.get(term)
+    if (known === undefined) this.#leaders.set(term, member)
+    else if (known !== member) this.#violations.report('L1', `${known} and ${member} both lead in term ${term}`)
   }
 
-  private termAt(index: number): number | undefined {
-    return this.terms[index - this.first]
+  #termAt(index: number): number | undefined {
+    return this.#terms[index - this.#first]
   }
 
-  private append(
-    member: string,
-    index: number,
-    term: number,
-    hash: string | undefined,
-    entry: Entry | undefined,
-  ): void {
+  #append(member: string, index: number, term: number, hash: string | undefined, entry: Entry | undefined): void {
     if (!entry) {
-      this.violations.report('L3', `${member} applied entry ${index}, and its log does not have it`)
+      this.#violations.report('L3', `${member} applied entry ${index}, and its log does not have it`)
       return
     }
     const content = entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
     const applied = this.state.apply(content, index as Index)
     const own = this.state.hash()
-    this.terms.push(term)
-    this.hashes.push(own)
+    this.#terms.push(term)
+    this.#hashes.push(own)
     this.isCommitted(member, index, term)
-    this.committed.delete(index)
+    this.#committed.delete(index)
     if (hash !== undefined && own !== hash) {
-      this.violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, the checker has ${own}`)
+      this.#violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, the checker has ${own}`)
     }
-    this.listener({ index: index as Index, term, entry: content, applied })
+    this.#listener({ index: index as Index, term, entry: content, applied })
   }
 
-  private compare(member: string, index: number, term: number, hash: string): void {
-    if (index < this.first) return
-    const known = this.termAt(index)
+  #compare(member: string, index: number, term: number, hash: string): void {
+    if (index < this.#first) return
+    const known = this.#termAt(index)
     if (known !== term) {
-      this.violations.report('L2', `${member} applied entry ${index} of term ${term}, it was of term ${known} before`)
+      this.#violations.report('L2', `${member} applied entry ${index} of term ${term}, it was of term ${known} before`)
       return
     }
-    const other = this.hashes[index - this.first]
+    const other = this.#hashes[index - this.#first]
     if (other !== hash)
-      this.violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, others had ${other}`)
+      this.#violations.report('I13', `after entry ${index} the state of ${member} is ${hash}, others had ${other}`)
   }
 }

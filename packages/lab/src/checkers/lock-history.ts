@@ -14,23 +14,23 @@ const STEPS_MAX = 400_000
  */
 export class LockHistory {
   readonly operations: Operation[] = []
-  private clock = 0
+  #clock = 0
 
   /** An acquire is sent. */
   acquire(process: string, key: string, more: Partial<Operation> = {}): AcquireRecord {
-    const operation: Draft = { process, op: 'acquire', key, outcome: 'unknown', invokedAt: ++this.clock, ...more }
+    const operation: Draft = { process, op: 'acquire', key, outcome: 'unknown', invokedAt: ++this.#clock, ...more }
     this.operations.push(operation)
-    return new AcquireRecord(operation, () => ++this.clock, this.operations)
+    return new AcquireRecord(operation, () => ++this.#clock, this.operations)
   }
 
   /** A call on a register. */
   call(process: string, op: 'read' | 'cas', key: string, value?: Operation['value']): CallRecord {
-    const operation: Draft = { process, op, key, outcome: 'unknown', invokedAt: ++this.clock, value }
+    const operation: Draft = { process, op, key, outcome: 'unknown', invokedAt: ++this.#clock, value }
     this.operations.push(operation)
     return {
       ok: (result) => {
         operation.outcome = 'ok'
-        operation.returnedAt = ++this.clock
+        operation.returnedAt = ++this.#clock
         operation.result = result
       },
       fail: () => {
@@ -62,24 +62,28 @@ export interface CallRecord {
 
 /** An acquire and the end of what it got. Without an end, the hold may end at any time after the grant. */
 export class AcquireRecord {
-  private end: Draft | undefined
+  #end: Draft | undefined
 
-  constructor(
-    private readonly operation: Draft,
-    private readonly tick: () => number,
-    private readonly operations: Operation[],
-  ) {}
+  readonly #operation: Draft
+  readonly #tick: () => number
+  readonly #operations: Operation[]
+
+  constructor(operation: Draft, tick: () => number, operations: Operation[]) {
+    this.#operation = operation
+    this.#tick = tick
+    this.#operations = operations
+  }
 
   /** It has the lock. */
   granted(hold: Hold, name: string): void {
     const lock = hold.locks.find((one) => one.name === name)
-    const owner = `${this.operation.process}/${hold.id}`
-    Object.assign(this.operation, { outcome: 'ok', returnedAt: this.tick(), owner, token: lock?.token })
-    if (lock?.slot !== undefined) this.operation.slot = lock.slot
-    const { process, key, mode, permits, slot, token } = this.operation
+    const owner = `${this.#operation.process}/${hold.id}`
+    Object.assign(this.#operation, { outcome: 'ok', returnedAt: this.#tick(), owner, token: lock?.token })
+    if (lock?.slot !== undefined) this.#operation.slot = lock.slot
+    const { process, key, mode, permits, slot, token } = this.#operation
     // Its session may have ended before the answer was here: a paused client hears of its grant late.
-    const invokedAt = this.operation.invokedAt + 0.5
-    this.end = {
+    const invokedAt = this.#operation.invokedAt + 0.5
+    this.#end = {
       process,
       op: 'release',
       key,
@@ -91,26 +95,26 @@ export class AcquireRecord {
       slot,
       token,
     }
-    this.operations.push(this.end)
+    this.#operations.push(this.#end)
   }
 
   /** It certainly has not got it. */
   failed(): void {
-    this.operation.outcome = 'fail'
+    this.#operation.outcome = 'fail'
   }
 
   /** The release is sent. */
   releasing(): void {
-    this.releaseAt = this.tick()
+    this.#releaseAt = this.#tick()
   }
 
-  private releaseAt = 0
+  #releaseAt = 0
 
   /** The service has confirmed the release. */
   released(): void {
-    if (!this.end) return
-    this.end.outcome = 'ok'
-    this.end.invokedAt = this.releaseAt
-    this.end.returnedAt = this.tick()
+    if (!this.#end) return
+    this.#end.outcome = 'ok'
+    this.#end.invokedAt = this.#releaseAt
+    this.#end.returnedAt = this.#tick()
   }
 }

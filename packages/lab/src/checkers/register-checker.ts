@@ -11,43 +11,47 @@ interface Standing {
  * Judged by the events of all holds and writes, in their order.
  */
 export class RegisterChecker {
-  private readonly holds = new Map<HoldId, Standing>()
-  private readonly versions = new Map<string, bigint>()
+  readonly #holds = new Map<HoldId, Standing>()
+  readonly #versions = new Map<string, bigint>()
 
-  constructor(private readonly violations: Violations) {}
+  readonly #violations: Violations
+
+  constructor(violations: Violations) {
+    this.#violations = violations
+  }
 
   /** The service was restored: all holds are over; what is written from now on has greater versions still. */
   restored(): void {
-    this.holds.clear()
+    this.#holds.clear()
   }
 
   entry(commands: readonly Command[], results: readonly Result[], events: readonly Event[]): void {
     for (const event of events) {
-      if (event.kind === 'held') this.holds.set(event.grant.hold, { session: event.session, locks: event.grant.locks })
-      else if (event.kind === 'freed') this.holds.delete(event.hold)
-      else if (event.kind === 'put') this.written(event, writerOf(commands, results, event))
+      if (event.kind === 'held') this.#holds.set(event.grant.hold, { session: event.session, locks: event.grant.locks })
+      else if (event.kind === 'freed') this.#holds.delete(event.hold)
+      else if (event.kind === 'put') this.#written(event, writerOf(commands, results, event))
       else if (event.kind === 'deleted') {
         const command = commands.find((one) => one.kind === 'delete' && one.key === event.key)
-        if (command?.kind === 'delete') this.fenced(event.key, command)
+        if (command?.kind === 'delete') this.#fenced(event.key, command)
       }
     }
   }
 
-  private written(event: Event & { kind: 'put' }, command: Command | undefined): void {
+  #written(event: Event & { kind: 'put' }, command: Command | undefined): void {
     const { key, version } = event
-    const before = this.versions.get(key) ?? 0n
-    if (version <= before) this.violations.report('I3', `register ${key} has version ${version} after ${before}`)
-    this.versions.set(key, version)
-    if (command?.kind === 'put') this.fenced(key, command)
+    const before = this.#versions.get(key) ?? 0n
+    if (version <= before) this.#violations.report('I3', `register ${key} has version ${version} after ${before}`)
+    this.#versions.set(key, version)
+    if (command?.kind === 'put') this.#fenced(key, command)
   }
 
-  private fenced(key: string, { fence, session }: { readonly fence?: Fence; readonly session?: SessionId }): void {
+  #fenced(key: string, { fence, session }: { readonly fence?: Fence; readonly session?: SessionId }): void {
     if (fence === undefined) return
-    const hold = this.holds.get(fence.hold)
+    const hold = this.#holds.get(fence.hold)
     const lock = hold?.locks.find(({ name }) => name === fence.lock)
     if (hold?.session === session && lock?.mode === 'exclusive') return
     const why = hold === undefined ? 'which has ended' : 'which does not fence it'
-    this.violations.report('I3', `register ${key} takes a write under hold ${fence.hold} of ${fence.lock}, ${why}`)
+    this.#violations.report('I3', `register ${key} takes a write under hold ${fence.hold} of ${fence.lock}, ${why}`)
   }
 }
 

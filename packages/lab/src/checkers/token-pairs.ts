@@ -30,31 +30,31 @@ export interface TokenFault {
  * the lock state.
  */
 export class TokenPairs {
-  private readonly locks = new Map<string, Map<bigint, TokenGrant>>()
-  private readonly newest = new Map<string, TokenGrant>()
-  private incarnations = 0
+  readonly #locks = new Map<string, Map<bigint, TokenGrant>>()
+  readonly #newest = new Map<string, TokenGrant>()
+  #incarnations = 0
 
   /** A service begins: founded, founded again, or restored. Returns the number of this incarnation. */
   begins(): number {
-    return ++this.incarnations
+    return ++this.#incarnations
   }
 
   /** The next grant, in the order of the grants. Returns what is wrong with it. Costs the same at every grant. */
   granted(grant: TokenGrant): TokenFault | undefined {
     const twice = this.add(grant)
     const { lock, token } = grant
-    const newest = this.newest.get(lock)
-    if (newest === undefined || token > newest.token) this.newest.set(lock, grant)
+    const newest = this.#newest.get(lock)
+    if (newest === undefined || token > newest.token) this.#newest.set(lock, grant)
     return twice ?? (newest === undefined ? undefined : orderOf(newest, grant))
   }
 
   /** A grant whose place in the order is not known. Returns what is wrong with the pair alone. */
   add(grant: TokenGrant): TokenFault | undefined {
     const { lock, token } = grant
-    let tokens = this.locks.get(lock)
+    let tokens = this.#locks.get(lock)
     if (tokens === undefined) {
       tokens = new Map()
-      this.locks.set(lock, tokens)
+      this.#locks.set(lock, tokens)
     }
     const first = tokens.get(token)
     if (first === undefined) {

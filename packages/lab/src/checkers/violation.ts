@@ -36,10 +36,14 @@ export interface Violation {
 export class Violations {
   readonly found: Violation[] = []
 
-  constructor(private readonly nowMs: () => number) {}
+  readonly #nowMs: () => number
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs
+  }
 
   report(invariant: InvariantId, text: string): void {
-    this.found.push({ invariant, text, atMs: this.nowMs() })
+    this.found.push({ invariant, text, atMs: this.#nowMs() })
   }
 
   get any(): boolean {

@@ -18,42 +18,46 @@ export class WatchRecord {
 
 /** Every watch shows exactly what happened, in order, without a gap. */
 export class WatchChecker {
-  private happened: Place[] = []
-  private records: WatchRecord[] = []
+  #happened: Place[] = []
+  #records: WatchRecord[] = []
 
-  constructor(private readonly violations: Violations) {}
+  readonly #violations: Violations
+
+  constructor(violations: Violations) {
+    this.#violations = violations
+  }
 
   entry(index: Index, events: readonly Event[]): void {
-    for (let i = 0; i < events.length; i++) this.happened.push({ index, ordinal: i + 1 })
+    for (let i = 0; i < events.length; i++) this.#happened.push({ index, ordinal: i + 1 })
   }
 
   begin(client: string, from?: Place): WatchRecord {
     const record = new WatchRecord(client, from)
-    this.records.push(record)
+    this.#records.push(record)
     return record
   }
 
   /** Another history begins: what was watched so far is judged now. */
   restored(): void {
     this.finish()
-    this.happened = []
-    this.records = []
+    this.#happened = []
+    this.#records = []
   }
 
   /** At the end of a run. Watches of everything only. */
   finish(): void {
-    for (const record of this.records) this.check(record)
+    for (const record of this.#records) this.#check(record)
   }
 
-  private check({ client, from, places }: WatchRecord): void {
+  #check({ client, from, places }: WatchRecord): void {
     const first = places[0]
     if (!first) return
-    let at = from ? this.after(from) : this.after({ index: first.index, ordinal: first.ordinal - 1 })
+    let at = from ? this.#after(from) : this.#after({ index: first.index, ordinal: first.ordinal - 1 })
     for (const place of places) {
-      const expected = this.happened[at++]
+      const expected = this.#happened[at++]
       if (expected && expected.index === place.index && expected.ordinal === place.ordinal) continue
       const text = expected ? `${expected.index}.${expected.ordinal}` : 'nothing'
-      this.violations.report(
+      this.#violations.report(
         'I9',
         `a watch of ${client} shows event ${place.index}.${place.ordinal} where ${text} belongs`,
       )
@@ -62,12 +66,12 @@ export class WatchChecker {
   }
 
   /** Position of the first event after a place. */
-  private after(place: Place): number {
+  #after(place: Place): number {
     let low = 0
-    let high = this.happened.length
+    let high = this.#happened.length
     while (low < high) {
       const middle = (low + high) >> 1
-      const { index, ordinal } = this.happened[middle] as Place
+      const { index, ordinal } = this.#happened[middle] as Place
       if (index < place.index || (index === place.index && ordinal <= place.ordinal)) low = middle + 1
       else high = middle
     }

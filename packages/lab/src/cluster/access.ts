@@ -19,26 +19,26 @@ const namesOf = (): readonly string[] => []
  * (release, cancel, close) needs nothing, because the session proves it. Without an entry a client may do everything.
  */
 export class Access {
-  private readonly expired = new Set<string>()
-  private readonly rights = new Map<string, ClientRights>()
+  readonly #expired = new Set<string>()
+  readonly #rights = new Map<string, ClientRights>()
   /** Refusals so far, as `CLIENT VERB CODE`. */
   readonly refusals = new Map<string, number>()
 
   /** Its credentials have come to their end. */
   expire(client: string): void {
-    this.expired.add(client)
+    this.#expired.add(client)
   }
 
   /** From now on it may do this and nothing else. */
   allow(client: string, rights: ClientRights): void {
-    this.rights.set(client, rights)
+    this.#rights.set(client, rights)
   }
 
   /** For one connection, of whichever client says hello on it. */
   peer(): Pick<StreamPeer, 'authenticate' | 'authorize' | 'watchEnds'> {
     let client = ''
     const check = (need: Need, what: string): Refused | undefined => {
-      const refused = this.decide(client, need)
+      const refused = this.#decide(client, need)
       if (refused) {
         const key = `${client} ${what} ${refused.code}`
         this.refusals.set(key, (this.refusals.get(key) ?? 0) + 1)
@@ -48,7 +48,7 @@ export class Access {
     return {
       authenticate: (hello) => {
         client = hello.client
-        return this.expired.has(client) ? check({ verb: 'read', names: [] }, 'hello') : undefined
+        return this.#expired.has(client) ? check({ verb: 'read', names: [] }, 'hello') : undefined
       },
       authorize: (message) =>
         check(permissionOf(message, namesOf), message.kind === 'command' ? message.command.kind : message.kind),
@@ -56,10 +56,10 @@ export class Access {
     }
   }
 
-  private decide(client: string, need: Need): Refused | undefined {
+  #decide(client: string, need: Need): Refused | undefined {
     if (need === undefined) return undefined
-    if (this.expired.has(client)) return refusal('unauthenticated', `the credentials of ${client} have expired`)
-    const rights = this.rights.get(client)
+    if (this.#expired.has(client)) return refusal('unauthenticated', `the credentials of ${client} have expired`)
+    const rights = this.#rights.get(client)
     if (rights === undefined) return undefined
     const prefixes = rights[need.verb] ?? []
     const allowed = need.names.every((name) => prefixes.some((one) => one === '' || (name !== '' && covers(one, name))))

@@ -68,24 +68,27 @@ export class Cluster {
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */
   readonly answers: string[] = []
-  private record: Required<Omit<BootstrapCluster, 'node'>>
+  #record: Required<Omit<BootstrapCluster, 'node'>>
+
+  readonly #options: ClusterOptions
 
   constructor(
     readonly world: World,
-    private readonly options: ClusterOptions = {},
+    options: ClusterOptions = {},
   ) {
+    this.#options = options
     const { names = ['N1', 'N2', 'N3'], epoch = 1, limits, onEntry, pairs } = options
     this.epoch = epoch
-    this.record = this.mint(names)
+    this.#record = this.#mint(names)
     this.checks = new ClusterCheckers({
       nowMs: () => world.nowUs / 1000,
       epoch,
-      founding: this.foundingState(),
+      founding: this.#foundingState(),
       ...(limits ? { limits } : {}),
       ...(pairs ? { pairs } : {}),
       ...(onEntry ? { onEntry } : {}),
     })
-    for (const name of names) this.make(name)
+    for (const name of names) this.#make(name)
   }
 
   get list(): readonly SimulatedMember[] {
@@ -126,7 +129,7 @@ export class Cluster {
     const member = this.member(name)
     if (member.process?.alive) throw new Error(`${name} runs`)
     member.wipe()
-    return this.newcomer(name)
+    return this.#newcomer(name)
   }
 
   /** Puts an older copy of its disk in the place of what a member has. It is off afterwards. */
@@ -140,8 +143,8 @@ export class Cluster {
 
   /** A further member, with an empty disk. Start it after it was added. */
   addMachine(name: string): MembershipChange & { kind: 'add' } {
-    this.make(name)
-    return this.newcomer(name)
+    this.#make(name)
+    return this.#newcomer(name)
   }
 
   /** The state as a backup has it. */
@@ -159,9 +162,9 @@ export class Cluster {
       member.wipe()
     }
     const member = this.member(name)
-    this.record = this.mint([name])
-    this.joins(member)
-    restoreTo(member, member.founding as BootstrapCluster, backup, { epoch, floor: this.floor() }, (state) => {
+    this.#record = this.#mint([name])
+    this.#joins(member)
+    restoreTo(member, member.founding as BootstrapCluster, backup, { epoch, floor: this.#floor() }, (state) => {
       this.checks.restored(state, { index: state.index, term: 1 })
       member.start()
     })
@@ -173,55 +176,56 @@ export class Cluster {
       member.powerOff()
       member.wipe()
     }
-    this.record = this.mint([...this.members.keys()])
-    this.checks.restored(this.foundingState(), { index: 0, term: 0 })
+    this.#record = this.#mint([...this.members.keys()])
+    this.checks.restored(this.#foundingState(), { index: 0, term: 0 })
     for (const member of this.list) {
-      this.joins(member)
+      this.#joins(member)
       member.start()
     }
   }
 
   /** What all founders agree on: ids that no other service has, and where tokens start. */
-  private mint(names: readonly string[]): typeof this.record {
-    const random = this.random()
+  #mint(names: readonly string[]): Required<Omit<BootstrapCluster, 'node'>> {
+    const random = this.#random()
     const id = mintCluster(random)
     const founders = foundersOf(
       names,
       names.map(() => mintNode(random)),
     )
-    return { id, founders, floor: this.floor(), level: LEVEL_MAX }
+    return { id, founders, floor: this.#floor(), level: LEVEL_MAX }
   }
 
-  private random() {
-    const draws = this.world.stream('cluster', this.options.identity ?? 'identity')
+  #random() {
+    const draws = this.world.stream('cluster', this.#options.identity ?? 'identity')
     return { bytes: (length: number) => draws.bytes(length), below: (limit: number) => draws.below(limit) }
   }
 
-  private floor(): Serial {
-    const { clockFloors } = { ...LAB_SETTINGS, ...this.options.settings }
+  #floor(): Serial {
+    const { clockFloors } = { ...LAB_SETTINGS, ...this.#options.settings }
     return clockFloors ? (floorAt(worldWallMs(this.world.nowUs)) as Serial) : (0 as Serial)
   }
 
-  private foundingState(): LockState {
-    const { epoch, limits } = { limits: undefined, ...this.options, epoch: this.epoch }
-    const { floor, level } = this.record
+  #foundingState(): LockState {
+    const { epoch, limits } = { limits: undefined, ...this.#options, epoch: this.epoch }
+    const { floor, level } = this.#record
     return LockState.create({ epoch, level, floor: floor as Serial, ...(limits ? { limits } : {}) })
   }
 
-  private joins(member: SimulatedMember): void {
-    const founder = this.record.founders.find((one) => one.name === member.name)
-    if (founder) member.founding = { ...this.record, node: founder.node }
+  #joins(member: SimulatedMember): void {
+    const founder = this.#record.founders.find((one) => one.name === member.name)
+    if (founder) member.founding = { ...this.#record, node: founder.node }
   }
 
-  private newcomer(name: string): MembershipChange & { kind: 'add' } {
+  #newcomer(name: string): MembershipChange & { kind: 'add' } {
     const member = this.member(name)
-    const node = mintNode(this.random())
-    member.founding = { ...this.record, node }
+    const node = mintNode(this.#random())
+    member.founding = { ...this.#record, node }
     return { kind: 'add', member: { name, node, peer: name, url: member.url } }
   }
 
-  private make(name: string): SimulatedMember {
-    const { options, world } = this
+  #make(name: string): SimulatedMember {
+    const { world } = this
+    const options = this.#options
     const machine = world.machine(name, options.machines?.(name) ?? {})
     const member = new SimulatedMember({
       name,
@@ -246,16 +250,16 @@ export class Cluster {
           `${one.name} refuses a disk on which nothing has changed: ${error.message}`,
         )
       },
-      opened: (one, replica, hub) => this.opened(one, replica, hub),
+      opened: (one, replica, hub) => this.#opened(one, replica, hub),
     })
     member.lines = options.log
-    this.joins(member)
+    this.#joins(member)
     member.disk.watched = options.watchFolders === true
     this.members.set(name, member)
     return member
   }
 
-  private opened(member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>): () => void {
+  #opened(member: SimulatedMember, replica: Replica, hub: StreamHub<LockState>): () => void {
     const process = member.process as Process
     const off = this.checks.attach(member.name, replica)
     member.hasApplied(inspect(replica).applied.index)

@@ -40,10 +40,13 @@ export class SimulatedClient {
   /** A fault has made its clocks worse than clients are promised to bear. */
   clocksBroken = false
 
-  constructor(private readonly options: SimulatedClientOptions) {
+  readonly #options: SimulatedClientOptions
+
+  constructor(options: SimulatedClientOptions) {
+    this.#options = options
     this.name = options.name
     this.machine = options.machine
-    const started = this.begin()
+    const started = this.#begin()
     this.process = started.process
     this.platform = started.platform
     this.locks = started.locks
@@ -52,7 +55,7 @@ export class SimulatedClient {
   /** Starts it anew, after its process has ended. */
   restart(): void {
     if (!this.machine.on) this.machine.powerOn()
-    Object.assign(this, this.begin())
+    Object.assign(this, this.#begin())
   }
 
   /** Tells the checks that the client has a hold from now on. */
@@ -60,38 +63,38 @@ export class SimulatedClient {
     const { process } = this
     const { serial } = splitToken(hold.id)
     const { host } = hold[holdInternals]
-    void hold.lost.then(() => this.over.add(hold))
-    this.options.beliefs.add({
+    void hold.lost.then(() => this.#over.add(hold))
+    this.#options.beliefs.add({
       client: this.name,
       hold: serial as never,
       locks: hold.locks.map(({ name, mode }) => ({ name, mode })),
       leaseMs: host.unconfirmedMs() + host.remaining(),
       // Looked at from outside, without the turn that its own code would need.
-      held: () => process.alive && host.ended === undefined && host.peek() > 0 && !this.over.has(hold),
+      held: () => process.alive && host.ended === undefined && host.peek() > 0 && !this.#over.has(hold),
       clocksKept: () => !this.clocksBroken,
     })
   }
 
   /** The hold is no longer held, by the client's own doing. */
   forgets(hold: Hold): void {
-    this.over.add(hold)
-    this.options.beliefs.drop(splitToken(hold.id).serial as never)
+    this.#over.add(hold)
+    this.#options.beliefs.drop(splitToken(hold.id).serial as never)
   }
 
   /** Begins to record what a watch of everything shows after the cursor `from`. Returns what takes each cursor. */
   watches(from: string): (cursor: string) => void {
-    const record = this.options.watches?.begin(this.name, parseCursor(from))
+    const record = this.#options.watches?.begin(this.name, parseCursor(from))
     return (cursor) => record?.places.push(parseCursor(cursor))
   }
 
-  private readonly over = new WeakSet<Hold>()
+  readonly #over = new WeakSet<Hold>()
 
-  private begin(): { process: Process; platform: ClientPlatform; locks: Locks } {
-    const { name, machine, urls, locks, process: given } = this.options
+  #begin(): { process: Process; platform: ClientPlatform; locks: Locks } {
+    const { name, machine, urls, locks, process: given } = this.#options
     const process = given?.alive ? given : machine.spawn({ name, promises: true })
     const platform = clientPlatform(process)
     const inner = new StreamConnector(process)
-    const connector = this.options.connector?.(inner) ?? inner
+    const connector = this.#options.connector?.(inner) ?? inner
     const engine = new ProtocolEngine({ urls, connector, platform, clientName: name })
     return { process, platform, locks: createLocksOn(engine, { clientName: name, ...locks }, { platform }) }
   }

@@ -76,12 +76,15 @@ export class SimulatedMember {
   appliedMax = 0
   tookIn = 0
   /** Where the process dies: after so many effects; 0: nowhere. */
-  private dieAfter = 0
-  private dieAt: EffectName | undefined
-  private dying: () => void = () => {}
-  private off: () => void = () => {}
+  #dieAfter = 0
+  #dieAt: EffectName | undefined
+  #dying: () => void = () => {}
+  #off: () => void = () => {}
 
-  constructor(private readonly options: MemberOptions) {
+  readonly #options: MemberOptions
+
+  constructor(options: MemberOptions) {
+    this.#options = options
     this.name = options.name
     this.machine = options.machine
     this.disk = new SimulatedDisk(options.name, this.machine.world.stream('disk', options.name))
@@ -116,11 +119,11 @@ export class SimulatedMember {
     this.lives++
     this.refused = undefined
     this.failure = undefined
-    if (this.lives > 1) this.tell({ kind: 'process', who: this.name, state: 'up' })
+    if (this.lives > 1) this.#tell({ kind: 'process', who: this.name, state: 'up' })
     const process = this.machine.spawn({ name: this.name })
     this.process = process
-    process.onEnd(() => this.ended(process))
-    process.soon(() => this.open(process))
+    process.onEnd(() => this.#ended(process))
+    process.soon(() => this.#open(process))
   }
 
   /** It gets an empty disk. */
@@ -153,26 +156,26 @@ export class SimulatedMember {
    * of this name count; at `written` a write is on its way to the disk, and nothing of it is synced.
    */
   dieAtEffect(nth: number, how: () => void, what?: EffectName): void {
-    this.dieAfter = nth
-    this.dieAt = what
-    this.dying = how
+    this.#dieAfter = nth
+    this.#dieAt = what
+    this.#dying = how
   }
 
   /** Counts an effect of the running process. False: it is dead, and nothing happens. */
   effect(process: Process, what: EffectName): boolean {
     if (!process.alive) return false
-    if (this.dieAfter > 0 && (this.dieAt ?? what) === what && --this.dieAfter === 0) this.dying()
+    if (this.#dieAfter > 0 && (this.#dieAt ?? what) === what && --this.#dieAfter === 0) this.#dying()
     return process.alive
   }
 
   /** Counts a message to another member as an effect. False: it is dead, and nothing is said. */
   speaks(process: Process): boolean {
-    if (this.broken === process) this.options.spokeBroken(this)
+    if (this.broken === process) this.#options.spokeBroken(this)
     return this.effect(process, 'message')
   }
 
-  private open(process: Process): void {
-    const { name, settings, epoch, limits, network } = this.options
+  #open(process: Process): void {
+    const { name, settings, epoch, limits, network } = this.#options
     const founding = {
       epoch,
       ...(limits ? { limits } : {}),
@@ -180,7 +183,7 @@ export class SimulatedMember {
     }
     const platform = {
       disk: this.disk.mount({
-        after: (delayMs, action) => this.afterDisk(process, delayMs, action),
+        after: (delayMs, action) => this.#afterDisk(process, delayMs, action),
         effect: (what) => this.effect(process, what),
         failed: () => {
           this.broken = process
@@ -189,26 +192,26 @@ export class SimulatedMember {
       clock: replicaClock(process),
       random: replicaRandom(process),
       network: network(process, this),
-      log: this.logger(),
+      log: this.#logger(),
     }
     Replica.open({ ...settings, platform, name, url: this.url, bootstrap: founding }, (error, replica) => {
       if (!process.alive) return
       if (!replica) {
         this.refused = error
         this.refusals++
-        this.tell({ kind: 'note', who: this.name, text: `does not start: ${error?.message ?? 'for no reason'}` })
+        this.#tell({ kind: 'note', who: this.name, text: `does not start: ${error?.message ?? 'for no reason'}` })
         process.kill()
-        if (this.isDamaged && error) this.options.refused(this, error)
+        if (this.isDamaged && error) this.#options.refused(this, error)
         return
       }
-      this.opened(process, replica)
+      this.#opened(process, replica)
     })
   }
 
-  private opened(process: Process, replica: Replica): void {
+  #opened(process: Process, replica: Replica): void {
     this.replica = replica
-    this.hub = new StreamHub({ member: replica, views: lockViews, urls: this.options.urls })
-    const end = this.options.opened(this, replica, this.hub)
+    this.hub = new StreamHub({ member: replica, views: lockViews, urls: this.#options.urls })
+    const end = this.#options.opened(this, replica, this.hub)
     const offStatus = replica.onStatus(({ failure }) => {
       if (failure === undefined) return
       this.failure = failure
@@ -221,30 +224,30 @@ export class SimulatedMember {
       // The rest of this turn is the member's own; then its program ends.
       else process.soon(end)
     })
-    this.off = () => {
+    this.#off = () => {
       end()
       offStatus()
     }
   }
 
-  private ended(process: Process): void {
+  #ended(process: Process): void {
     if (this.process !== process) return
-    this.tell({ kind: 'process', who: this.name, state: 'down' })
-    this.off()
-    this.off = () => {}
-    this.dieAfter = 0
+    this.#tell({ kind: 'process', who: this.name, state: 'down' })
+    this.#off()
+    this.#off = () => {}
+    this.#dieAfter = 0
     this.replica = undefined
     this.hub = undefined
   }
 
   /** A disk works in true time; what it has done is heard of in a turn of the process. */
-  private afterDisk(process: Process, delayMs: number, action: () => void): void {
+  #afterDisk(process: Process, delayMs: number, action: () => void): void {
     this.machine.world.after(Math.max(1, Math.round(delayMs * US_PER_MS)), 'disk', () => {
       process.turn('input', action)
     })
   }
 
-  private logger(): Logger {
+  #logger(): Logger {
     const { name: who } = this
     const say = (message: string, fields?: Record<string, unknown>): void => {
       this.lines?.(`${who} ${message}${fields ? ` ${JSON.stringify(fields)}` : ''}`)
@@ -252,26 +255,26 @@ export class SimulatedMember {
     return {
       info: (message, fields) => {
         if (message === 'leads')
-          this.tell({ kind: 'process', who, state: 'leader', text: `leads in term ${String(fields?.term)}` })
-        if (message === 'leads no more') this.tell({ kind: 'process', who, state: 'follower', text: message })
+          this.#tell({ kind: 'process', who, state: 'leader', text: `leads in term ${String(fields?.term)}` })
+        if (message === 'leads no more') this.#tell({ kind: 'process', who, state: 'follower', text: message })
         say(message, fields)
       },
       warn: (message, fields) => {
-        this.tell({ kind: 'note', who, text: message })
+        this.#tell({ kind: 'note', who, text: message })
         say(message, fields)
       },
       error: (message, fields) => {
         // The first line of a stack says what it was.
         const why =
           typeof fields?.error === 'string' ? `: ${fields.error.replace(/^\w*Error: /, '').split('\n', 1)[0]}` : ''
-        this.tell({ kind: 'note', who, text: `${message}${why}` })
+        this.#tell({ kind: 'note', who, text: `${message}${why}` })
         say(message, fields)
       },
     }
   }
 
   /** For pictures. */
-  private tell(happening: Happening): void {
+  #tell(happening: Happening): void {
     this.machine.world.timeline.add(happening)
   }
 

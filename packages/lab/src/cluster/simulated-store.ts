@@ -24,13 +24,13 @@ export class SimulatedStore {
   readonly objects = new Map<string, { readonly bytes: Uint8Array; readonly version: number }>()
   /** Hears of everything that is written. */
   onWrite: (key: string, bytes: Uint8Array) => void = () => {}
-  private version = 0
+  #version = 0
 
   constructor(readonly machine: Machine) {
     const process = machine.spawn({ name: machine.name })
     const { network } = machine.world
     network.bind<Ask>(process, PORT, (ask, from) => {
-      network.send(process, { machine: from, port: PORT }, this.once(ask))
+      network.send(process, { machine: from, port: PORT }, this.#once(ask))
     })
   }
 
@@ -69,22 +69,22 @@ export class SimulatedStore {
   }
 
   /** A request that the network has doubled is one request: over a connection it could not come twice. */
-  private once(ask: Ask): Answer {
-    const known = this.answers.get(ask.id)
+  #once(ask: Ask): Answer {
+    const known = this.#answers.get(ask.id)
     if (known) return known
-    const answer = this.answer(ask)
-    if (ask.kind === 'write') this.answers.set(ask.id, answer)
+    const answer = this.#answer(ask)
+    if (ask.kind === 'write') this.#answers.set(ask.id, answer)
     return answer
   }
 
-  private readonly answers = new Map<string, Answer>()
+  readonly #answers = new Map<string, Answer>()
 
-  private answer(ask: Ask): Answer {
+  #answer(ask: Ask): Answer {
     const now = this.objects.get(ask.key)
     if (ask.kind === 'read') return { id: ask.id, found: now ?? null }
     if ((now?.version ?? null) !== ask.version) return { id: ask.id, version: false }
-    this.objects.set(ask.key, { bytes: ask.bytes, version: ++this.version })
+    this.objects.set(ask.key, { bytes: ask.bytes, version: ++this.#version })
     this.onWrite(ask.key, ask.bytes)
-    return { id: ask.id, version: this.version }
+    return { id: ask.id, version: this.#version }
   }
 }

@@ -1,6 +1,6 @@
 export { scenarioOfPlan } from './as-scenario.js'
 export { fuzz, type FuzzResult, type FuzzOptions, type Found, type Progress, violationText } from './fuzz.js'
-export { FAMILIES, type Family, type Fault as DrawnFault, faultText } from './faults.js'
+export { type DrawnFault, FAMILIES, type Family, faultText } from './drawn-fault.js'
 export { type Plan, planOf, type Profile, PROFILES } from './plan.js'
 export { type Outcome, runPlan, type RunOptions } from './run-plan.js'
 export { shrink, type Shrunk } from './shrink.js'

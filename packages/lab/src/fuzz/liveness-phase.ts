@@ -40,10 +40,14 @@ export class LivenessPhase {
   /** Histories without a verdict. */
   undecided = 0
 
-  constructor(private readonly options: LivenessPhaseOptions) {}
+  readonly #options: LivenessPhaseOptions
+
+  constructor(options: LivenessPhaseOptions) {
+    this.#options = options
+  }
 
   async run(): Promise<void> {
-    const { world, cluster, clients, shared, injector, broken } = this.options
+    const { world, cluster, clients, shared, injector, broken } = this.#options
     const { violations } = cluster.checks
     const { plan } = shared
     const draw = world.stream('ending', 'core')
@@ -52,34 +56,30 @@ export class LivenessPhase {
     const away = plan.weak.filter(() => draw.chance(400_000))
     injector.heal(away)
     for (const client of clients.values()) if (draw.chance(300_000)) client.machine.powerOff()
-    const fresh = this.newClient('fresh')
-    await this.acquires(fresh, away.length)
+    const fresh = this.#newClient('fresh')
+    await this.#acquires(fresh, away.length)
     if (broken()) return
-    await this.noOrphans(fresh)
+    await this.#noOrphans(fresh)
     if (broken()) return
-    await this.counters(fresh)
+    await this.#counters(fresh)
     await world.run(world.nowUs + CATCH_UP_MS * US_PER_MS, broken)
     // A write that a slow disk had begun before it was repaired takes its time.
-    if (this.behind().length > 0) await world.run(world.nowUs + SLOW_WRITE_MS * US_PER_MS, broken)
-    this.caughtUp()
+    if (this.#behind().length > 0) await world.run(world.nowUs + SLOW_WRITE_MS * US_PER_MS, broken)
+    this.#caughtUp()
     cluster.checks.watches.finish()
-    if (!violations.any) this.judge(shared.history)
+    if (!violations.any) this.#judge(shared.history)
   }
 
-  private newClient(name: string): SimulatedClient {
-    const { world, cluster } = this.options
+  #newClient(name: string): SimulatedClient {
+    const { world, cluster } = this.#options
     const machine = world.machine(name)
     const options = { name, machine, urls: cluster.urls, beliefs: cluster.checks.beliefs }
     return new SimulatedClient({ ...options, locks: { ttl: 10_000, connectTimeout: '30s' } })
   }
 
   /** Runs `work` in a client's process, until it is done or `boundMs` have passed. */
-  private async within(
-    client: SimulatedClient,
-    boundMs: number,
-    work: () => Promise<void>,
-  ): Promise<string | undefined> {
-    const { world, broken } = this.options
+  async #within(client: SimulatedClient, boundMs: number, work: () => Promise<void>): Promise<string | undefined> {
+    const { world, broken } = this.#options
     let end: { readonly problem: string | undefined } | undefined
     const run = async (): Promise<void> => {
       try {
@@ -94,11 +94,11 @@ export class LivenessPhase {
     return end ? end.problem : `not within ${boundMs} ms`
   }
 
-  private async acquires(fresh: SimulatedClient, away: number): Promise<void> {
-    const { cluster, shared } = this.options
+  async #acquires(fresh: SimulatedClient, away: number): Promise<void> {
+    const { cluster, shared } = this.#options
     const { plan } = shared
     const boundMs = ELECTIONS_MAX * plan.electionTicks * plan.tickMs + ROOM_MS + away * ATTEMPT_MS
-    const problem = await this.within(fresh, boundMs, async () => {
+    const problem = await this.#within(fresh, boundMs, async () => {
       for (let hold: Hold | undefined; hold === undefined; ) {
         try {
           hold = await fresh.locks.acquire('fresh', { wait: boundMs })
@@ -111,12 +111,12 @@ export class LivenessPhase {
       }
     })
     if (problem !== undefined)
-      cluster.checks.violations.report('I12', `a new acquire after healing: ${problem}\n${this.standing()}`)
+      cluster.checks.violations.report('I12', `a new acquire after healing: ${problem}\n${this.#standing()}`)
   }
 
   /** Every lock of the workload can be had, once the sessions of the dead have ended. */
-  private async noOrphans(fresh: SimulatedClient): Promise<void> {
-    const { cluster, shared, world } = this.options
+  async #noOrphans(fresh: SimulatedClient): Promise<void> {
+    const { cluster, shared, world } = this.#options
     const { plan } = shared
     const boundMs = 1.05 * Math.max(plan.ttlMs, 10_000) + DELAY_MAX_MS + SLACK_MS + 5000
     const names = Array.from({ length: plan.locks }, (_, n) => [
@@ -128,7 +128,7 @@ export class LivenessPhase {
       `kept${n}`,
     ]).flat()
     const before = world.nowUs
-    const problem = await this.within(fresh, boundMs * 1.1, async () => {
+    const problem = await this.#within(fresh, boundMs * 1.1, async () => {
       for (const name of names) {
         const hold = await fresh.locks.acquire(name, { wait: boundMs })
         await hold.release()
@@ -141,16 +141,16 @@ export class LivenessPhase {
     const spentMs = (world.nowUs - before) / US_PER_MS
     cluster.checks.violations.report(
       'I7',
-      `${spentMs} ms after healing: ${problem}; held: ${held.join(', ')}\n${this.standing()}`,
+      `${spentMs} ms after healing: ${problem}; held: ${held.join(', ')}\n${this.#standing()}`,
     )
   }
 
   /** What counters say: every acknowledged unit is in them, and nothing that nobody has sent. */
-  private async counters(fresh: SimulatedClient): Promise<void> {
-    const { shared, cluster } = this.options
+  async #counters(fresh: SimulatedClient): Promise<void> {
+    const { shared, cluster } = this.#options
     const { violations } = cluster.checks
     const guard = casFence(shared.store.connect(fresh.process))
-    const problem = await this.within(fresh, 20_000, async () => {
+    const problem = await this.#within(fresh, 20_000, async () => {
       for (const [name, { acknowledged, unknown }] of shared.units) {
         const key = name.replace(/^register /, '')
         const value =
@@ -166,16 +166,16 @@ export class LivenessPhase {
   }
 
   /** Members that run and are connected have the same as the leader. */
-  private caughtUp(): void {
-    const { violations } = this.options.cluster.checks
-    if (!this.options.cluster.leader) return violations.report('I12', `no leader at the end\n${this.standing()}`)
-    for (const name of this.behind()) {
-      violations.report('I12', `${name} has not caught up at the end\n${this.standing()}`)
+  #caughtUp(): void {
+    const { violations } = this.#options.cluster.checks
+    if (!this.#options.cluster.leader) return violations.report('I12', `no leader at the end\n${this.#standing()}`)
+    for (const name of this.#behind()) {
+      violations.report('I12', `${name} has not caught up at the end\n${this.#standing()}`)
     }
   }
 
-  private behind(): string[] {
-    const { cluster, world } = this.options
+  #behind(): string[] {
+    const { cluster, world } = this.#options
     const { leader } = cluster
     if (!leader) return []
     const connected = cluster.list.filter((member) => {
@@ -185,8 +185,8 @@ export class LivenessPhase {
     return connected.filter((member) => leader.applied - member.applied > LAG_MAX).map((member) => member.name)
   }
 
-  private judge(history: LockHistory): void {
-    const { violations } = this.options.cluster.checks
+  #judge(history: LockHistory): void {
+    const { violations } = this.#options.cluster.checks
     const kinds: [ModelName, RegExp, number?][] = [
       ['fenced-mutex', /^(unit|reg)/],
       ['rw', /^rw/],
@@ -200,8 +200,8 @@ export class LivenessPhase {
     }
   }
 
-  private standing(): string {
-    const { cluster, world } = this.options
+  #standing(): string {
+    const { cluster, world } = this.#options
     const lines = cluster.list.map((member) => {
       const status = member.replica?.status
       const why = member.refused?.message ?? member.failure ?? ''

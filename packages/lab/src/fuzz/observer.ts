@@ -11,19 +11,24 @@ const PAUSE_US = 300_000
  * member that has lost the leadership, is behind, or takes a snapshot in.
  */
 export class Observer {
-  constructor(
-    private readonly client: SimulatedClient,
-    private readonly shared: Shared,
-  ) {}
+  readonly #client: SimulatedClient
+  readonly #shared: Shared
+
+  constructor(client: SimulatedClient, shared: Shared) {
+    this.#client = client
+    this.#shared = shared
+  }
 
   start(): void {
-    const { client, shared } = this
-    client.process.soon(() => void this.read())
+    const client = this.#client
+    const shared = this.#shared
+    client.process.soon(() => void this.#read())
     client.process.soon(() => void watchAll(client, shared))
   }
 
-  private async read(): Promise<void> {
-    const { client, shared } = this
+  async #read(): Promise<void> {
+    const client = this.#client
+    const shared = this.#shared
     const draw = client.process.random('reads')
     while (!shared.stopped) {
       const name = `cas${draw.below(shared.plan.locks)}`

@@ -1,5 +1,6 @@
 import { RandomStream } from '../world/random.js'
-import { type Family, type Fault, FAMILIES, type FaultKind } from './faults.js'
+import type { FaultOf, Weather } from '../faults/fault.js'
+import { type DrawnFault, type DrawnKind, FAMILIES, type Family } from './drawn-fault.js'
 
 export const PROFILES = ['swarm', 'liveness', 'storage', 'network', 'membership', 'holders', 'calm'] as const
 export type Profile = (typeof PROFILES)[number]
@@ -41,7 +42,7 @@ export interface Plan {
   readonly observers?: number
   /** Most bytes of data that go with a hold: records of many sectors. Default 0. */
   readonly dataBytes?: number
-  readonly faults: readonly Fault[]
+  readonly faults: readonly DrawnFault[]
   /** What clients do; shares. */
   readonly work: Readonly<Record<Work, number>>
 }
@@ -134,7 +135,7 @@ export function planOf(seed: number, profile: Profile, members?: number): Plan {
 }
 
 /** Disks that are set back, in some seeds: they need a quiet moment, so there are more of them than are carried out. */
-function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 'safetyMs'>): Fault[] {
+function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 'safetyMs'>): DrawnFault[] {
   if (weak.length === 0 || !more.chance(300_000)) return []
   return Array.from({ length: 1 + more.below(6) }, () => ({
     kind: 'setBack' as const,
@@ -144,7 +145,7 @@ function setBacksOf(more: RandomStream, { weak, safetyMs }: Pick<Plan, 'weak' | 
   }))
 }
 
-function byTime(one: Fault, other: Fault): number {
+function byTime(one: DrawnFault, other: DrawnFault): number {
   return one.atMs - other.atMs
 }
 
@@ -153,12 +154,12 @@ function hashOf(seed: number, name: string): number {
 }
 
 /** Drawn apart from the rest, so that the other faults of a seed stay what they were. */
-function withRemoval({ seed, profile, weak, safetyMs }: Omit<Plan, 'faults'>, faults: Fault[]): Fault[] {
+function withRemoval({ seed, profile, weak, safetyMs }: Omit<Plan, 'faults'>, faults: DrawnFault[]): DrawnFault[] {
   const draw = new RandomStream(seed, 'folders', profile)
   const target = weak[draw.below(Math.max(1, weak.length))]
   if (!REMOVES_FOLDERS.includes(profile) || target === undefined || !draw.chance(REMOVAL_PPM)) return faults
   const atMs = FIRST_FAULT_MS + draw.below(Math.max(1, safetyMs - FIRST_FAULT_MS))
-  const removal: Fault = { atMs, forMs: 200 + draw.below(4000), kind: 'removeFolder', target }
+  const removal: DrawnFault = { atMs, forMs: 200 + draw.below(4000), kind: 'removeFolder', target }
   return [...faults, removal].sort((a, b) => a.atMs - b.atMs)
 }
 
@@ -193,7 +194,7 @@ function holdersOf(
   const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
   const safetyMs = pick([6000, 9000, 12_000])
   const meanMs = pick([40, 80, 160])
-  const faults: Fault[] = []
+  const faults: DrawnFault[] = []
   for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
     const at = { atMs, forMs: 50 + draw.tail(700) }
     const any = pick(clientNames)
@@ -236,21 +237,21 @@ const UNSYNCED_FOR_MS = 5000
 /** A disk that becomes full has this much room left, on average. */
 const FULL_AFTER_BYTES = 20_000
 
-function scheduleOf(field: Field): Fault[] {
+function scheduleOf(field: Field): DrawnFault[] {
   const { draw, safetyMs, families, gaps } = field
   if (families.length === 0) return []
-  const faults: Fault[] = []
+  const faults: DrawnFault[] = []
   const meanMs = gaps[draw.below(gaps.length)] as number
   for (let atMs = FIRST_FAULT_MS + draw.tail(meanMs); atMs < safetyMs; atMs += 1 + draw.tail(meanMs)) {
     const family = families[draw.below(families.length)] as Family
-    const kinds: readonly FaultKind[] = FAMILIES[family]
-    const fault = faultOf(kinds[draw.below(kinds.length)] as FaultKind, atMs, field)
+    const kinds: readonly DrawnKind[] = FAMILIES[family]
+    const fault = faultOf(kinds[draw.below(kinds.length)] as DrawnKind, atMs, field)
     if (fault) faults.push(fault)
   }
   return faults
 }
 
-function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined {
+function faultOf(kind: DrawnKind, atMs: number, field: Field): DrawnFault | undefined {
   const { draw, names, clientNames, weak } = field
   const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
   const any = (): string => (draw.chance(200_000) ? 'leader' : pick(draw.chance(700_000) ? names : clientNames))
@@ -326,7 +327,7 @@ function faultOf(kind: FaultKind, atMs: number, field: Field): Fault | undefined
 }
 
 /** Mostly between a write and its sync, sometimes between a rename and that of the folder, which is rarer. */
-function killUnsynced(draw: RandomStream): Omit<Extract<Fault, { kind: 'killUnsynced' }>, 'atMs' | 'target'> {
+function killUnsynced(draw: RandomStream): Omit<FaultOf<'killUnsynced'>, 'target'> & { readonly forMs: number } {
   const isFolder = draw.chance(350_000)
   return {
     kind: 'killUnsynced',
@@ -339,7 +340,7 @@ function killUnsynced(draw: RandomStream): Omit<Extract<Fault, { kind: 'killUnsy
   }
 }
 
-function weatherOf(draw: RandomStream): Extract<Fault, { kind: 'weather' }>['profile'] {
+function weatherOf(draw: RandomStream): Weather {
   const some = (max: number): number => (draw.chance(500_000) ? 0 : draw.below(max))
   return {
     lossPpm: some(300_000),

@@ -42,27 +42,27 @@ export async function runPlan(plan: Plan, options: RunOptions = {}): Promise<Out
 }
 
 class Run {
-  private readonly world: World
-  private readonly cluster: Cluster
-  private readonly clients = new Map<string, SimulatedClient>()
-  private readonly shared: Shared
-  private readonly injector: FaultInjector
+  readonly #world: World
+  readonly #cluster: Cluster
+  readonly #clients = new Map<string, SimulatedClient>()
+  readonly #shared: Shared
+  readonly #injector: FaultInjector
 
-  constructor(
-    private readonly plan: Plan,
-    options: RunOptions,
-  ) {
+  readonly #plan: Plan
+
+  constructor(plan: Plan, options: RunOptions) {
+    this.#plan = plan
     const { log, happened } = options
-    this.world = new World({ seed: plan.seed })
-    const { world } = this
+    this.#world = new World({ seed: plan.seed })
+    const world = this.#world
     world.timeline.enabled = log !== undefined || happened !== undefined
     if (happened) world.timeline.onEvent(happened)
     if (log) world.timeline.onEvent((event) => log(`${stamp(event.atUs)} ${textOf(event)}`))
-    this.cluster = clusterOf(plan, world, log)
-    const { checks } = this.cluster
+    this.#cluster = clusterOf(plan, world, log)
+    const { checks } = this.#cluster
     const store = new SimulatedStore(world.machine('store'))
     store.onWrite = (key, bytes) => checks.marks.stored(key, bytes)
-    this.shared = {
+    this.#shared = {
       plan,
       checks,
       history: new LockHistory(),
@@ -73,48 +73,63 @@ class Run {
       handed: [],
       stopped: false,
     }
-    for (let i = 1; i <= plan.clients; i++) this.addClient(`C${i}`)
-    for (let i = 1; i <= (plan.observers ?? 0); i++) this.addClient(`O${i}`)
-    this.injector = new FaultInjector({
+    for (let i = 1; i <= plan.clients; i++) this.#addClient(`C${i}`)
+    for (let i = 1; i <= (plan.observers ?? 0); i++) this.#addClient(`O${i}`)
+    this.#injector = new FaultInjector({
       world,
-      cluster: this.cluster,
-      clients: this.clients,
-      restarted: (client) => this.begin(client),
+      cluster: this.#cluster,
+      clients: this.#clients,
+      restarted: (client) => this.#begin(client),
       weak: plan.weak,
     })
   }
 
   async run(): Promise<Outcome> {
-    const { world, cluster, plan, shared } = this
+    const world = this.#world
+    const cluster = this.#cluster
+    const plan = this.#plan
+    const shared = this.#shared
     const { violations } = cluster.checks
     cluster.start()
-    for (const client of this.clients.values()) this.begin(client)
-    this.injector.schedule(plan.faults)
+    for (const client of this.#clients.values()) this.#begin(client)
+    this.#injector.schedule(plan.faults)
     const broken = (): boolean => violations.any || world.uncaughtErrors.length > 0
     await world.run(plan.safetyMs * US_PER_MS, broken)
-    const ending = new LivenessPhase({ world, cluster, clients: this.clients, shared, injector: this.injector, broken })
+    const ending = new LivenessPhase({
+      world,
+      cluster,
+      clients: this.#clients,
+      shared,
+      injector: this.#injector,
+      broken,
+    })
     if (!broken()) await ending.run()
     for (const { process, error } of world.uncaughtErrors.slice(0, 1)) {
       violations.report('L4', `${process}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`)
     }
-    return this.outcome(ending.undecided)
+    return this.#outcome(ending.undecided)
   }
 
-  private begin(client: SimulatedClient): void {
+  #begin(client: SimulatedClient): void {
     const observes = client.name.startsWith('O')
-    if (observes) new Observer(client, this.shared).start()
-    else new Worker(client, this.shared).start()
+    if (observes) new Observer(client, this.#shared).start()
+    else new Worker(client, this.#shared).start()
   }
 
-  private addClient(name: string): void {
-    const { plan, world, cluster } = this
+  #addClient(name: string): void {
+    const plan = this.#plan
+    const world = this.#world
+    const cluster = this.#cluster
     const machine = world.machine(name, { driftPpm: plan.drift[name] ?? 0 })
     const options = { name, machine, urls: cluster.urls, beliefs: cluster.checks.beliefs }
-    this.clients.set(name, new SimulatedClient({ ...options, locks: { ttl: plan.ttlMs } }))
+    this.#clients.set(name, new SimulatedClient({ ...options, locks: { ttl: plan.ttlMs } }))
   }
 
-  private outcome(undecided: number): Outcome {
-    const { world, cluster, shared, injector } = this
+  #outcome(undecided: number): Outcome {
+    const world = this.#world
+    const cluster = this.#cluster
+    const shared = this.#shared
+    const injector = this.#injector
     const { checks } = cluster
     return {
       violations: checks.violations.found,

@@ -44,20 +44,23 @@ export interface Shared {
 
 /** What one client does, over and over, until the run stops it. Errors are what clients live with; they are counted. */
 export class Worker {
-  private readonly draw: RandomStream
-  private readonly works: readonly Work[]
+  readonly #draw: RandomStream
+  readonly #works: readonly Work[]
 
-  constructor(
-    private readonly client: SimulatedClient,
-    private readonly shared: Shared,
-  ) {
-    this.draw = client.process.random('work')
+  readonly #client: SimulatedClient
+  readonly #shared: Shared
+
+  constructor(client: SimulatedClient, shared: Shared) {
+    this.#client = client
+    this.#shared = shared
+    this.#draw = client.process.random('work')
     const { work } = shared.plan
-    this.works = WORKS.flatMap((one) => Array.from({ length: work[one] }, () => one))
+    this.#works = WORKS.flatMap((one) => Array.from({ length: work[one] }, () => one))
   }
 
   start(): void {
-    const { client, shared } = this
+    const client = this.#client
+    const shared = this.#shared
     const { process } = client
     const store = shared.store.connect(process)
     const ids = process.random('writes')
@@ -68,21 +71,23 @@ export class Worker {
         newId: () => `${ids.next()}-${ids.next()}-${ids.next()}`,
       },
     })
-    this.guard = guard
-    process.soon(() => void this.loop())
+    this.#guard = guard
+    process.soon(() => void this.#loop())
     process.soon(() => void watchAll(client, shared))
-    if (this.shared.plan.keepers) process.soon(() => void this.keep())
+    if (this.#shared.plan.keepers) process.soon(() => void this.#keep())
   }
 
-  private guard: ReturnType<typeof casFence> | undefined
+  #guard: ReturnType<typeof casFence> | undefined
 
-  private async loop(): Promise<void> {
-    const { client, shared, draw } = this
+  async #loop(): Promise<void> {
+    const client = this.#client
+    const shared = this.#shared
+    const draw = this.#draw
     const { process } = client
     while (!shared.stopped) {
-      const work = this.works[draw.below(Math.max(1, this.works.length))]
+      const work = this.#works[draw.below(Math.max(1, this.#works.length))]
       try {
-        if (work) await this.work(work)
+        if (work) await this.#work(work)
         if (work) count(shared.done, work)
       } catch (error) {
         count(shared.errors, codeOf(error))
@@ -92,76 +97,83 @@ export class Worker {
     }
   }
 
-  private work(work: Work): Promise<void> {
-    const n = this.draw.below(this.shared.plan.locks)
+  #work(work: Work): Promise<void> {
+    const n = this.#draw.below(this.#shared.plan.locks)
     switch (work) {
       case 'unit':
-        return this.unit(`unit${n}`)
+        return this.#unit(`unit${n}`)
       case 'register':
-        return this.registerUnit(`reg${n}`)
+        return this.#registerUnit(`reg${n}`)
       case 'shared':
-        return this.hold(`rw${n}`, { mode: this.draw.chance(600_000) ? 'shared' : 'exclusive' }, 'rw')
+        return this.#hold(`rw${n}`, { mode: this.#draw.chance(600_000) ? 'shared' : 'exclusive' }, 'rw')
       case 'permit':
-        return this.hold(`permit${n}`, { permits: PERMITS }, 'permits')
+        return this.#hold(`permit${n}`, { permits: PERMITS }, 'permits')
       case 'several':
-        return this.several()
+        return this.#several()
       case 'try':
-        return this.hold(`unit${n}`, { wait: 0 }, 'mutex')
+        return this.#hold(`unit${n}`, { wait: 0 }, 'mutex')
       case 'abort':
-        return this.abort(n)
+        return this.#abort(n)
       case 'cas':
-        return this.cas(`cas${n}`)
+        return this.#cas(`cas${n}`)
       case 'query':
-        return this.query()
+        return this.#query()
       case 'handover':
-        return this.handover()
+        return this.#handover()
       case 'bulk':
-        return this.bulk()
+        return this.#bulk()
     }
   }
 
   /** Acquire, read, compute, write, release, at a resource behind a guard. */
-  private async unit(name: string): Promise<void> {
-    const { client, guard, draw } = this
-    await this.with(name, { lockDelay: draw.chance(200_000) ? draw.below(DELAY_MAX_MS) : 0 }, 'mutex', async (hold) => {
-      const units = this.unitsOf(name)
-      let sent = false
-      try {
-        await guard?.with(hold, async (object) => {
-          this.shared.checks.marks.opens(name, hold.token, client.name)
-          const value = numberOf(object.get())
-          await client.process.sleep(1 + draw.tail((this.shared.plan.workMs ?? 5) * 1000))
-          units.unknown++
-          sent = true
-          await object.put(String(value + 1))
-        })
-        units.unknown--
-        units.acknowledged++
-      } catch (error) {
-        if (sent && codeOf(error) !== 'unknown-outcome') units.unknown--
-        if (codeOf(error) === 'stale-token') this.refused(hold)
-        throw error
-      }
-    })
+  async #unit(name: string): Promise<void> {
+    const client = this.#client
+    const guard = this.#guard
+    const draw = this.#draw
+    await this.#with(
+      name,
+      { lockDelay: draw.chance(200_000) ? draw.below(DELAY_MAX_MS) : 0 },
+      'mutex',
+      async (hold) => {
+        const units = this.#unitsOf(name)
+        let sent = false
+        try {
+          await guard?.with(hold, async (object) => {
+            this.#shared.checks.marks.opens(name, hold.token, client.name)
+            const value = numberOf(object.get())
+            await client.process.sleep(1 + draw.tail((this.#shared.plan.workMs ?? 5) * 1000))
+            units.unknown++
+            sent = true
+            await object.put(String(value + 1))
+          })
+          units.unknown--
+          units.acknowledged++
+        } catch (error) {
+          if (sent && codeOf(error) !== 'unknown-outcome') units.unknown--
+          if (codeOf(error) === 'stale-token') this.#refused(hold)
+          throw error
+        }
+      },
+    )
   }
 
   /** Nobody can have had a later token as long as the lock is this hold's. */
-  private refused(hold: Hold): void {
-    const { violations, log } = this.shared.checks
+  #refused(hold: Hold): void {
+    const { violations, log } = this.#shared.checks
     if (!log.state.machine.holds.has(splitToken(hold.id).serial as HoldId)) return
-    violations.report('I3', `the guard has refused hold ${hold.id} of ${this.client.name}, which is the present one`)
+    violations.report('I3', `the guard has refused hold ${hold.id} of ${this.#client.name}, which is the present one`)
   }
 
-  private async registerUnit(name: string): Promise<void> {
-    const { client } = this
-    await this.with(name, {}, 'mutex', async (hold) => {
-      const units = this.unitsOf(`register ${name}`)
+  async #registerUnit(name: string): Promise<void> {
+    const client = this.#client
+    await this.#with(name, {}, 'mutex', async (hold) => {
+      const units = this.#unitsOf(`register ${name}`)
       let sent = false
       try {
         await registerFence<number>(client.locks.register(name)).with(hold, async (register) => {
           const value = (await register.get()) ?? 0
-          const { workMs } = this.shared.plan
-          if (workMs !== undefined) await client.process.sleep(1 + this.draw.tail(workMs * 1000))
+          const { workMs } = this.#shared.plan
+          if (workMs !== undefined) await client.process.sleep(1 + this.#draw.tail(workMs * 1000))
           units.unknown++
           sent = true
           await register.put(value + 1)
@@ -175,49 +187,51 @@ export class Worker {
     })
   }
 
-  private async hold(name: string, options: AcquireCallOptions, kind: 'mutex' | 'rw' | 'permits'): Promise<void> {
-    await this.with(name, options, kind, async () => {
+  async #hold(name: string, options: AcquireCallOptions, kind: 'mutex' | 'rw' | 'permits'): Promise<void> {
+    await this.#with(name, options, kind, async () => {
       // Some are slow, so that others queue up behind them.
-      const meanUs = this.draw.chance(150_000) ? 300_000 : 10_000
-      await this.client.process.sleep(1 + this.draw.tail(meanUs))
+      const meanUs = this.#draw.chance(150_000) ? 300_000 : 10_000
+      await this.#client.process.sleep(1 + this.#draw.tail(meanUs))
     })
   }
 
-  private async several(options: AcquireCallOptions = {}): Promise<void> {
-    const { plan } = this.shared
+  async #several(options: AcquireCallOptions = {}): Promise<void> {
+    const { plan } = this.#shared
     const names = Array.from({ length: plan.locks + 1 }, (_, i) => `several${i}`)
-    const first = this.draw.below(names.length)
-    const second = (first + 1 + this.draw.below(names.length - 1)) % names.length
-    const hold = await this.client.locks.acquire([names[first], names[second]] as LockNames, this.terms(options))
-    this.client.believes(hold)
-    await this.client.process.sleep(1 + this.draw.tail(5000))
-    await this.release(hold)
+    const first = this.#draw.below(names.length)
+    const second = (first + 1 + this.#draw.below(names.length - 1)) % names.length
+    const hold = await this.#client.locks.acquire([names[first], names[second]] as LockNames, this.#terms(options))
+    this.#client.believes(hold)
+    await this.#client.process.sleep(1 + this.#draw.tail(5000))
+    await this.#release(hold)
   }
 
   /** Gives a wait up, of any kind: the one behind it may be one that can be granted beside the holders. */
-  private async abort(n: number): Promise<void> {
-    const { client, draw } = this
+  async #abort(n: number): Promise<void> {
+    const client = this.#client
+    const draw = this.#draw
     const controller = client.platform.abortController()
-    const cancel = client.process.after(1 + this.draw.tail(30_000), () => controller.abort())
+    const cancel = client.process.after(1 + this.#draw.tail(30_000), () => controller.abort())
     try {
       const { signal } = controller
       const turn = draw.below(3)
-      if (turn === 0) await this.hold(`unit${n}`, { signal }, 'mutex')
-      else if (turn === 1) await this.hold(`rw${n}`, { signal, mode: 'exclusive' }, 'rw')
-      else await this.several({ signal })
+      if (turn === 0) await this.#hold(`unit${n}`, { signal }, 'mutex')
+      else if (turn === 1) await this.#hold(`rw${n}`, { signal, mode: 'exclusive' }, 'rw')
+      else await this.#several({ signal })
     } finally {
       cancel()
     }
   }
 
-  private async cas(name: string): Promise<void> {
-    const { client, shared } = this
+  async #cas(name: string): Promise<void> {
+    const client = this.#client
+    const shared = this.#shared
     const register = client.locks.register(name)
     const read = shared.history.call(client.name, 'read', name)
     const entry = await register.get()
     const before = entry ? String(entry.value) : null
     read.ok(before)
-    await client.process.sleep(1 + this.draw.tail(5000))
+    await client.process.sleep(1 + this.#draw.tail(5000))
     const after = `${client.name}.${shared.history.operations.length}`
     const cas = shared.history.call(client.name, 'cas', name, [before, after])
     try {
@@ -230,23 +244,25 @@ export class Worker {
     }
   }
 
-  private async query(): Promise<void> {
-    await this.client.locks.query({ limit: 20, stale: this.draw.chance(300_000) })
+  async #query(): Promise<void> {
+    await this.#client.locks.query({ limit: 20, stale: this.#draw.chance(300_000) })
   }
 
   /** A large value: log files come to their end, are deleted, and snapshots are of many sectors. */
-  private async bulk(): Promise<void> {
-    const value = 'bulk'.repeat(this.draw.below(BULK_BYTES_MAX / 4))
-    await this.client.locks.register(`bulk${this.draw.below(2)}`).put(value)
+  async #bulk(): Promise<void> {
+    const value = 'bulk'.repeat(this.#draw.below(BULK_BYTES_MAX / 4))
+    await this.#client.locks.register(`bulk${this.#draw.below(2)}`).put(value)
   }
 
   /** Half of the time a hold is given away, otherwise one is taken over. */
-  private async handover(): Promise<void> {
-    const { client, shared, draw } = this
+  async #handover(): Promise<void> {
+    const client = this.#client
+    const shared = this.#shared
+    const draw = this.#draw
     const text = shared.handed.shift()
     const hold =
       text === undefined
-        ? await client.locks.acquire(`handed${draw.below(3)}`, this.terms({ portable: true, wait: '2s' }))
+        ? await client.locks.acquire(`handed${draw.below(3)}`, this.#terms({ portable: true, wait: '2s' }))
         : await client.locks.adopt(text)
     client.believes(hold)
     await client.process.sleep(1 + draw.tail(5000))
@@ -255,20 +271,21 @@ export class Worker {
       // Its session keeps it until somebody takes it over, or for a while.
       await client.process.sleep(1 + draw.tail(200_000))
     }
-    await this.release(hold)
+    await this.#release(hold)
   }
 
   /** Beside the rest, one lock for long: until it is lost, or for some times the TTL. */
-  private async keep(): Promise<void> {
-    const { client, shared } = this
+  async #keep(): Promise<void> {
+    const client = this.#client
+    const shared = this.#shared
     const { process } = client
     const draw = process.random('keep')
     while (!shared.stopped) {
       try {
-        const hold = await client.locks.acquire(`kept${draw.below(shared.plan.clients)}`, this.terms({}))
+        const hold = await client.locks.acquire(`kept${draw.below(shared.plan.clients)}`, this.#terms({}))
         client.believes(hold)
         await Promise.race([hold.lost, process.sleep(Math.min(draw.tail(KEPT_US), KEPT_MAX_US) + 1)])
-        await this.release(hold)
+        await this.#release(hold)
         count(shared.done, 'keep')
       } catch (error) {
         count(shared.errors, codeOf(error))
@@ -278,18 +295,19 @@ export class Worker {
   }
 
   /** Takes a lock, records what is seen of it, and gives it back. */
-  private async with(
+  async #with(
     name: string,
     options: AcquireCallOptions,
     kind: 'mutex' | 'rw' | 'permits',
     body: (hold: Hold) => Promise<void>,
   ): Promise<void> {
-    const { client, shared } = this
+    const client = this.#client
+    const shared = this.#shared
     const more = kind === 'rw' ? { mode: options.mode as 'shared' } : kind === 'permits' ? { permits: PERMITS } : {}
     const record = shared.history.acquire(client.name, name, more)
     let hold: Hold
     try {
-      hold = await client.locks.acquire(name, this.terms(options))
+      hold = await client.locks.acquire(name, this.#terms(options))
     } catch (error) {
       if (DEFINITE.has(codeOf(error))) record.failed()
       throw error
@@ -299,38 +317,38 @@ export class Worker {
     try {
       await body(hold)
     } finally {
-      await this.release(hold, record)
+      await this.#release(hold, record)
     }
   }
 
-  private async release(hold: Hold, record?: AcquireRecord): Promise<void> {
+  async #release(hold: Hold, record?: AcquireRecord): Promise<void> {
     record?.releasing()
     const wasHeld = hold.state === 'held'
     const releasing = hold.release()
     // What the client itself still calls held counts as held until the release has its answer.
-    if (wasHeld && hold.state !== 'held') this.client.forgets(hold)
+    if (wasHeld && hold.state !== 'held') this.#client.forgets(hold)
     const { released } = await releasing
-    this.client.forgets(hold)
+    this.#client.forgets(hold)
     if (released) record?.released()
   }
 
-  private terms(options: AcquireCallOptions): AcquireCallOptions {
-    const { ttlMs, dataBytes = 0 } = this.shared.plan
-    const data = dataBytes > 0 ? { data: this.data(this.draw.below(dataBytes)) } : {}
+  #terms(options: AcquireCallOptions): AcquireCallOptions {
+    const { ttlMs, dataBytes = 0 } = this.#shared.plan
+    const data = dataBytes > 0 ? { data: this.#data(this.#draw.below(dataBytes)) } : {}
     return { ttl: ttlMs, wait: '3s', ...data, ...options }
   }
 
   /** What the owner says with its hold; some of it is zeros, as a disk has them that was never written. */
-  private data(length: number): Uint8Array {
-    const fill = this.draw.chance(300_000) ? 0 : 1 + this.draw.below(255)
+  #data(length: number): Uint8Array {
+    const fill = this.#draw.chance(300_000) ? 0 : 1 + this.#draw.below(255)
     return new Uint8Array(length).fill(fill)
   }
 
-  private unitsOf(name: string): Units {
-    let units = this.shared.units.get(name)
+  #unitsOf(name: string): Units {
+    let units = this.#shared.units.get(name)
     if (!units) {
       units = { acknowledged: 0, unknown: 0 }
-      this.shared.units.set(name, units)
+      this.#shared.units.set(name, units)
     }
     return units
   }

@@ -23,52 +23,53 @@ const FIRST_NODES = 1 << 10
  * the thriftier one. So a configuration is known if one with a subset of its optional operations was seen.
  */
 export class ConfigurationCache {
-  private readonly words: number
-  private readonly stride: number
+  readonly #words: number
+  readonly #stride: number
   /** First node of each key's list. */
-  private heads = new Int32Array(FIRST_NODES)
+  #heads = new Int32Array(FIRST_NODES)
   /** Lists of optional sets: the next node, then the words. Node 0 is not used. */
-  private nodes: Int32Array
-  private nodeCount = 1
+  #nodes: Int32Array
+  #nodeCount = 1
+
+  readonly #keys: KeyStore
+  readonly #maxConfigurations: number
 
   /** `words`: length of the optional sets; 0 if there are none. */
-  constructor(
-    private readonly keys: KeyStore,
-    words: number,
-    private readonly maxConfigurations: number,
-  ) {
-    this.words = words
-    this.stride = words + 1
-    this.nodes = new Int32Array(words === 0 ? 0 : FIRST_NODES * this.stride)
+  constructor(keys: KeyStore, words: number, maxConfigurations: number) {
+    this.#keys = keys
+    this.#maxConfigurations = maxConfigurations
+    this.#words = words
+    this.#stride = words + 1
+    this.#nodes = new Int32Array(words === 0 ? 0 : FIRST_NODES * this.#stride)
   }
 
   add({ required, optional, high, low }: PlacedOperations, state: number): CacheAnswer {
-    const before = this.keys.size
-    const key = this.keys.numberOf(required, high, low, state)
+    const before = this.#keys.size
+    const key = this.#keys.numberOf(required, high, low, state)
     if (key === FULL) return 'full'
-    if (this.words === 0) return key === before ? 'new' : 'known'
-    if (key >= this.heads.length) this.heads = grown(this.heads)
-    const head = this.heads[key] as number
-    if (this.isAnySubset(head, optional)) return 'known'
-    if (this.nodeCount > this.maxConfigurations) return 'full'
-    const at = this.nodeCount * this.stride
-    if (at + this.stride > this.nodes.length) this.nodes = grown(this.nodes)
-    this.nodes[at] = head
-    this.nodes.set(optional, at + 1)
-    this.heads[key] = this.nodeCount++
+    if (this.#words === 0) return key === before ? 'new' : 'known'
+    if (key >= this.#heads.length) this.#heads = grown(this.#heads)
+    const head = this.#heads[key] as number
+    if (this.#isAnySubset(head, optional)) return 'known'
+    if (this.#nodeCount > this.#maxConfigurations) return 'full'
+    const at = this.#nodeCount * this.#stride
+    if (at + this.#stride > this.#nodes.length) this.#nodes = grown(this.#nodes)
+    this.#nodes[at] = head
+    this.#nodes.set(optional, at + 1)
+    this.#heads[key] = this.#nodeCount++
     return 'new'
   }
 
-  private isAnySubset(head: number, optional: Int32Array): boolean {
-    for (let node = head; node !== NO_NODE; node = this.nodes[node * this.stride] as number) {
-      if (this.isSubset(node * this.stride + 1, optional)) return true
+  #isAnySubset(head: number, optional: Int32Array): boolean {
+    for (let node = head; node !== NO_NODE; node = this.#nodes[node * this.#stride] as number) {
+      if (this.#isSubset(node * this.#stride + 1, optional)) return true
     }
     return false
   }
 
-  private isSubset(at: number, optional: Int32Array): boolean {
-    for (let i = 0; i < this.words; i++) {
-      if (((this.nodes[at + i] as number) & ~(optional[i] as number)) !== 0) return false
+  #isSubset(at: number, optional: Int32Array): boolean {
+    for (let i = 0; i < this.#words; i++) {
+      if (((this.#nodes[at + i] as number) & ~(optional[i] as number)) !== 0) return false
     }
     return true
   }

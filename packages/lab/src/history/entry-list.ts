@@ -17,7 +17,7 @@ export class EntryList {
   readonly callOf: Int32Array
   readonly returnOf: Int32Array
   readonly next: Int32Array
-  private readonly previous: Int32Array
+  readonly #previous: Int32Array
 
   constructor(unordered: readonly Operation[]) {
     this.operations = unordered.toSorted((a, b) => a.invokedAt - b.invokedAt)
@@ -27,7 +27,7 @@ export class EntryList {
     const events = eventsOf(this.operations)
     this.operationAt = new Int32Array(events.length + 1).fill(-1)
     this.next = new Int32Array(events.length + 1)
-    this.previous = new Int32Array(events.length + 1)
+    this.#previous = new Int32Array(events.length + 1)
     let last = HEAD
     for (const [i, event] of events.entries()) {
       const node = i + 1
@@ -35,7 +35,7 @@ export class EntryList {
       const nodes = event.isReturn ? this.returnOf : this.callOf
       nodes[event.operation] = node
       if (this.operations[event.operation]?.outcome !== 'ok') continue
-      this.previous[node] = last
+      this.#previous[node] = last
       this.next[last] = node
       last = node
     }
@@ -65,27 +65,27 @@ export class EntryList {
 
   /** Takes a required operation out of the list. */
   lift(operation: number): void {
-    this.unlink(this.callOf[operation] as number)
-    this.unlink(this.returnOf[operation] as number)
+    this.#unlink(this.callOf[operation] as number)
+    this.#unlink(this.returnOf[operation] as number)
   }
 
   /** Puts back the required operation that was lifted last. */
   putBack(operation: number): void {
-    this.relink(this.returnOf[operation] as number)
-    this.relink(this.callOf[operation] as number)
+    this.#relink(this.returnOf[operation] as number)
+    this.#relink(this.callOf[operation] as number)
   }
 
-  private unlink(node: number): void {
-    const before = this.previous[node] as number
+  #unlink(node: number): void {
+    const before = this.#previous[node] as number
     const after = this.next[node] as number
     this.next[before] = after
-    if (after !== NO_NODE) this.previous[after] = before
+    if (after !== NO_NODE) this.#previous[after] = before
   }
 
-  private relink(node: number): void {
-    this.next[this.previous[node] as number] = node
+  #relink(node: number): void {
+    this.next[this.#previous[node] as number] = node
     const after = this.next[node] as number
-    if (after !== NO_NODE) this.previous[after] = node
+    if (after !== NO_NODE) this.#previous[after] = node
   }
 }
 

@@ -25,32 +25,36 @@ const LANES = 3
 export class HashedKeys implements KeyStore {
   size = 0
   /** Per slot two halves of a hash and the key's number plus one; 0 is free. */
-  private slots = new Int32Array(LANES * FIRST_SLOTS)
+  #slots = new Int32Array(LANES * FIRST_SLOTS)
 
-  constructor(private readonly maxKeys: number) {}
+  readonly #maxKeys: number
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+  }
 
   numberOf(_set: Int32Array, high: number, low: number, state: number): number {
     const top = high ^ scramble(state, 0x1b873593)
     const bottom = low ^ scramble(state, 0x52dce729)
-    const at = find(this.slots, top, bottom)
-    const known = this.slots[at + 2] as number
+    const at = find(this.#slots, top, bottom)
+    const known = this.#slots[at + 2] as number
     if (known !== 0) return known - 1
-    if (this.size >= this.maxKeys) return FULL
+    if (this.size >= this.#maxKeys) return FULL
     this.size++
-    put(this.slots, at, top, bottom, this.size)
-    if (this.size > (this.slots.length / LANES) * FILL) this.grow()
+    put(this.#slots, at, top, bottom, this.size)
+    if (this.size > (this.#slots.length / LANES) * FILL) this.#grow()
     return this.size - 1
   }
 
-  private grow(): void {
-    const old = this.slots
-    this.slots = new Int32Array(old.length * 2)
+  #grow(): void {
+    const old = this.#slots
+    this.#slots = new Int32Array(old.length * 2)
     for (let i = 0; i < old.length; i += LANES) {
       const number = old[i + 2] as number
       if (number === 0) continue
       const top = old[i] as number
       const bottom = old[i + 1] as number
-      put(this.slots, find(this.slots, top, bottom), top, bottom, number)
+      put(this.#slots, find(this.#slots, top, bottom), top, bottom, number)
     }
   }
 }
@@ -76,65 +80,65 @@ function put(slots: Int32Array, at: number, top: number, bottom: number, number:
 export class ExactKeys implements KeyStore {
   size = 0
   /** Number of a key plus one; 0 is free. */
-  private slots = new Int32Array(FIRST_SLOTS)
-  private keys: Int32Array
-  private readonly stride: number
-  private readonly maxKeys: number
+  #slots = new Int32Array(FIRST_SLOTS)
+  #keys: Int32Array
+  readonly #stride: number
+  readonly #maxKeys: number
+
+  readonly #words: number
 
   /** `words`: length of the sets. The keys never take more than `maxBytes`. */
-  constructor(
-    private readonly words: number,
-    maxBytes: number,
-  ) {
-    this.stride = words + 2
-    this.maxKeys = Math.max(1, Math.floor(maxBytes / (4 * this.stride)))
-    this.keys = new Int32Array(this.stride * Math.min(FIRST_SLOTS, this.maxKeys))
+  constructor(words: number, maxBytes: number) {
+    this.#words = words
+    this.#stride = words + 2
+    this.#maxKeys = Math.max(1, Math.floor(maxBytes / (4 * this.#stride)))
+    this.#keys = new Int32Array(this.#stride * Math.min(FIRST_SLOTS, this.#maxKeys))
   }
 
   numberOf(set: Int32Array, high: number, low: number, state: number): number {
     const hash = high ^ Math.imul(low, 0x9e3779b1) ^ scramble(state, 0x1b873593)
-    const mask = this.slots.length - 1
+    const mask = this.#slots.length - 1
     let slot = hash & mask
     for (;;) {
-      const number = (this.slots[slot] as number) - 1
+      const number = (this.#slots[slot] as number) - 1
       if (number < 0) break
-      if (this.isKey(number, set, hash, state)) return number
+      if (this.#isKey(number, set, hash, state)) return number
       slot = (slot + 1) & mask
     }
-    if (this.size >= this.maxKeys) return FULL
-    this.append(set, hash, state)
-    this.slots[slot] = this.size
-    if (this.size > this.slots.length * FILL) this.growSlots()
+    if (this.size >= this.#maxKeys) return FULL
+    this.#append(set, hash, state)
+    this.#slots[slot] = this.size
+    if (this.size > this.#slots.length * FILL) this.#growSlots()
     return this.size - 1
   }
 
-  private isKey(number: number, set: Int32Array, hash: number, state: number): boolean {
-    const at = number * this.stride
-    if (this.keys[at] !== hash || this.keys[at + 1] !== state) return false
-    for (let i = 0; i < this.words; i++) if (this.keys[at + 2 + i] !== set[i]) return false
+  #isKey(number: number, set: Int32Array, hash: number, state: number): boolean {
+    const at = number * this.#stride
+    if (this.#keys[at] !== hash || this.#keys[at + 1] !== state) return false
+    for (let i = 0; i < this.#words; i++) if (this.#keys[at + 2 + i] !== set[i]) return false
     return true
   }
 
-  private append(set: Int32Array, hash: number, state: number): void {
-    const at = this.size * this.stride
-    if (at + this.stride > this.keys.length) {
-      const grown = new Int32Array(Math.min(this.keys.length * 2, this.maxKeys * this.stride))
-      grown.set(this.keys)
-      this.keys = grown
+  #append(set: Int32Array, hash: number, state: number): void {
+    const at = this.size * this.#stride
+    if (at + this.#stride > this.#keys.length) {
+      const grown = new Int32Array(Math.min(this.#keys.length * 2, this.#maxKeys * this.#stride))
+      grown.set(this.#keys)
+      this.#keys = grown
     }
-    this.keys[at] = hash
-    this.keys[at + 1] = state
-    this.keys.set(set, at + 2)
+    this.#keys[at] = hash
+    this.#keys[at + 1] = state
+    this.#keys.set(set, at + 2)
     this.size++
   }
 
-  private growSlots(): void {
-    this.slots = new Int32Array(this.slots.length * 2)
-    const mask = this.slots.length - 1
+  #growSlots(): void {
+    this.#slots = new Int32Array(this.#slots.length * 2)
+    const mask = this.#slots.length - 1
     for (let number = 0; number < this.size; number++) {
-      let slot = (this.keys[number * this.stride] as number) & mask
-      while (this.slots[slot] !== 0) slot = (slot + 1) & mask
-      this.slots[slot] = number + 1
+      let slot = (this.#keys[number * this.#stride] as number) & mask
+      while (this.#slots[slot] !== 0) slot = (slot + 1) & mask
+      this.#slots[slot] = number + 1
     }
   }
 }

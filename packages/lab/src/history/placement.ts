@@ -10,44 +10,47 @@ export class Placement implements PlacedOperations {
   low = 0
   /** Operations of unknown outcome in order of their calls. */
   readonly openEnded: readonly number[]
-  private readonly bits: Int32Array
-  private readonly keys: ZobristKeys
+  readonly #bits: Int32Array
+  readonly #keys: ZobristKeys
 
-  constructor(private readonly entries: EntryList) {
+  readonly #entries: EntryList
+
+  constructor(entries: EntryList) {
+    this.#entries = entries
     const { operations } = entries
     const openEnded: number[] = []
-    this.bits = Int32Array.from(operations, ({ outcome }, i) => {
+    this.#bits = Int32Array.from(operations, ({ outcome }, i) => {
       if (outcome === 'unknown') return openEnded.push(i) - 1
       return i - openEnded.length
     })
     this.openEnded = openEnded
     this.required = new Int32Array(wordsFor(operations.length - openEnded.length))
     this.optional = new Int32Array(wordsFor(openEnded.length))
-    this.keys = zobristKeys(operations.length - openEnded.length)
+    this.#keys = zobristKeys(operations.length - openEnded.length)
   }
 
   has(operation: number): boolean {
-    const bit = this.bits[operation] as number
-    return ((this.setOf(operation)[bit >>> 5] as number) & (1 << (bit & 31))) !== 0
+    const bit = this.#bits[operation] as number
+    return ((this.#setOf(operation)[bit >>> 5] as number) & (1 << (bit & 31))) !== 0
   }
 
   /** Adds or removes an operation. */
   flip(operation: number): void {
-    const bit = this.bits[operation] as number
-    const set = this.setOf(operation)
+    const bit = this.#bits[operation] as number
+    const set = this.#setOf(operation)
     set[bit >>> 5] = (set[bit >>> 5] as number) ^ (1 << (bit & 31))
     if (set === this.optional) return
-    this.high ^= this.keys.high[bit] as number
-    this.low ^= this.keys.low[bit] as number
+    this.high ^= this.#keys.high[bit] as number
+    this.low ^= this.#keys.low[bit] as number
   }
 
   /** Where an operation stands in {@link openEnded}. */
   openIndexOf(operation: number): number {
-    return this.bits[operation] as number
+    return this.#bits[operation] as number
   }
 
-  private setOf(operation: number): Int32Array {
-    return this.entries.isRequired(operation) ? this.required : this.optional
+  #setOf(operation: number): Int32Array {
+    return this.#entries.isRequired(operation) ? this.required : this.optional
   }
 }
 

@@ -46,16 +46,18 @@ export function terminalPicture(result: ScenarioResult, paint: Paint = NO_PAINT)
 class Picture {
   readonly #token: (text: string) => string
 
-  constructor(
-    private readonly result: ScenarioResult,
-    private readonly paint: Paint,
-  ) {
+  readonly #result: ScenarioResult
+  readonly #paint: Paint
+
+  constructor(result: ScenarioResult, paint: Paint) {
+    this.#result = result
+    this.#paint = paint
     this.#token = tokenWords(result)
   }
 
   head(): string {
-    const { bold, dim } = this.paint
-    const { scenario, title, text, reference } = this.result
+    const { bold, dim } = this.#paint
+    const { scenario, title, text, reference } = this.#result
     const lines = wrapped(text, WIDTH + LABEL).map((line) => `  ${line}`)
     return [
       `${bold(scenario)}  ${bold(title)}`,
@@ -65,15 +67,15 @@ class Picture {
   }
 
   lanes(): string {
-    const { clients, members, resources } = this.result.lanes
-    const leaders = leadersOf(this.result)
+    const { clients, members, resources } = this.#result.lanes
+    const leaders = leadersOf(this.#result)
     const stirred = members.filter(
       (name) =>
         leaders.some(({ who }) => who === name) ||
-        this.result.timeline.some((moment) => moment.at >= 0 && touches(moment, name)),
+        this.#result.timeline.some((moment) => moment.at >= 0 && touches(moment, name)),
     )
     return [
-      row('', this.paint.dim(this.#scale())),
+      row('', this.#paint.dim(this.#scale())),
       ...clients.flatMap((name, n) => this.#client(name, n)),
       ...stirred.map((name) => this.#member(name)),
       ...resources.map((name) => this.#resource(name)),
@@ -82,8 +84,8 @@ class Picture {
   }
 
   diary(): string {
-    const { dim } = this.paint
-    return this.result.timeline
+    const { dim } = this.#paint
+    return this.#result.timeline
       .filter(isTelling)
       .map((moment) => {
         const actor = actorOf(moment)
@@ -94,9 +96,9 @@ class Picture {
   }
 
   outcome(): string {
-    const { bold, dim, green, red, yellow } = this.paint
-    const { observed, differences, seed, traceHash } = this.result
-    const verdict = verdictOf(this.result)
+    const { bold, dim, green, red, yellow } = this.#paint
+    const { observed, differences, seed, traceHash } = this.#result
+    const verdict = verdictOf(this.#result)
     const colour = { shown: yellow, clean: green, wrong: red }[verdict.kind]
     const facts = [
       ...Object.entries(observed.units).map(([name, outcome]) => `${name} ${outcome}`),
@@ -112,7 +114,8 @@ class Picture {
   }
 
   #client(name: string, n: number): string[] {
-    const { paint, result } = this
+    const paint = this.#paint
+    const result = this.#result
     const colour = (text: string) => paint.actor(n, text)
     const lane = new Lane()
     const own = result.timeline.filter((moment) => moment.kind === 'client' && moment.who === name && moment.at >= 0)
@@ -140,7 +143,8 @@ class Picture {
   }
 
   #member(name: string): string {
-    const { paint, result } = this
+    const paint = this.#paint
+    const result = this.#result
     const lane = new Lane()
     for (const stop of stopsOf(result).filter(({ who }) => who === name)) {
       lane.fill(
@@ -159,7 +163,8 @@ class Picture {
   }
 
   #resource(name: string): string {
-    const { paint, result } = this
+    const paint = this.#paint
+    const result = this.#result
     const lane = new Lane()
     for (const moment of result.timeline) {
       if (moment.kind !== 'resource' || moment.resource !== name || moment.at < 0) continue
@@ -174,15 +179,15 @@ class Picture {
   }
 
   #violations(): string[] {
-    const { violations } = this.result
+    const { violations } = this.#result
     if (violations.length === 0) return []
     const lane = new Lane()
-    for (const { at } of violations) lane.put(this.#column(at), this.paint.red('▲'))
-    return [row('', `${lane}  ${this.paint.red('▲ violation')}`)]
+    for (const { at } of violations) lane.put(this.#column(at), this.#paint.red('▲'))
+    return [row('', `${lane}  ${this.#paint.red('▲ violation')}`)]
   }
 
   #scale(): string {
-    const { until } = this.result
+    const { until } = this.#result
     const step = [0.1, 0.5, 1, 2, 5, 10, 20, 50, 100].find((one) => until / one <= 8) ?? until / 8
     let text = ''
     for (let at = 0; at <= until; at += step) {
@@ -194,19 +199,19 @@ class Picture {
   }
 
   #column(at: number): number {
-    return Math.max(0, Math.min(WIDTH - 1, Math.floor((at / this.result.until) * WIDTH)))
+    return Math.max(0, Math.min(WIDTH - 1, Math.floor((at / this.#result.until) * WIDTH)))
   }
 
   #coloured(moment: Moment, text: string): string {
-    const { red, yellow, bold } = this.paint
+    const { red, yellow, bold } = this.#paint
     if (moment.kind === 'violation') return bold(red(text))
     if (moment.kind === 'fault') return yellow(text)
     return moment.kind === 'resource' && !moment.accepted ? red(text) : text
   }
 
   #named(actor: string, text: string): string {
-    const n = this.result.lanes.clients.indexOf(actor)
-    return n < 0 ? this.paint.bold(text) : this.paint.actor(n, text)
+    const n = this.#result.lanes.clients.indexOf(actor)
+    return n < 0 ? this.#paint.bold(text) : this.#paint.actor(n, text)
   }
 }
 

@@ -1,3 +1,5 @@
+import type { ScenarioFault } from './scenario-fault.js'
+
 /**
  * A scenario is data: a system, resources, clients with their programs, faults at times or points, and what is expected.
  * Times are seconds of the world. Everything here can be written as JSON.
@@ -28,7 +30,7 @@ export interface Scenario {
   readonly resources?: Readonly<Record<string, ResourceSpec>>
   /** The program of each client. */
   readonly clients: Readonly<Record<string, readonly Step[]>>
-  readonly faults?: readonly Fault[]
+  readonly faults?: readonly ScenarioFault[]
   /** When the run ends, in seconds. */
   readonly until: number
   readonly expect: Expectation
@@ -87,45 +89,6 @@ export type Step =
       readonly background?: boolean
       readonly [option: string]: unknown
     }
-
-/**
- * A fault. `at`: a second, or a point of a client's program: `C1 before write`, `C1 in write` (after the local check,
- * before the message leaves), `C1 after read`; `C1 in write #2` for the second time. `who` is then that client by default.
- */
-export type Fault = { readonly at: number | string; readonly who?: string } & (
-  | { readonly do: 'pause'; readonly for: number }
-  | { readonly do: 'kill' }
-  | { readonly do: 'powerOff' }
-  | { readonly do: 'start' }
-  | { readonly do: 'suspend'; readonly for: number }
-  | { readonly do: 'stepClock'; readonly clock: 'wall' | 'monotonic' | 'boot'; readonly by: number }
-  | { readonly do: 'drift'; readonly ppm: number }
-  | { readonly do: 'cut'; readonly from: Names; readonly to: Names; readonly oneWay?: boolean; readonly for?: number }
-  | { readonly do: 'isolate'; readonly for?: number }
-  | {
-      readonly do: 'hold'
-      readonly from: string
-      readonly to: string
-      readonly for: number
-      readonly label?: string
-      readonly count?: number
-    }
-  | { readonly do: 'clog'; readonly from: string; readonly to: string; readonly for: number }
-  /** What is in the middle forgets their connections: nothing arrives on these any more, and neither side is told. */
-  | { readonly do: 'forget'; readonly from: string; readonly to: string }
-  | {
-      readonly do: 'link'
-      readonly from: Names
-      readonly to: Names
-      readonly delay?: number
-      readonly lossPercent?: number
-      readonly for?: number
-    }
-  /** Something that only this kind of system knows; see there. */
-  | { readonly do: 'system'; readonly action: string; readonly [option: string]: unknown }
-)
-
-export type Names = string | readonly string[]
 
 /** How a client's program came out. */
 export type UnitOutcome =

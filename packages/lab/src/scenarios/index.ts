@@ -1,5 +1,6 @@
 export { SCENARIOS, scenarioOf } from './catalog.js'
 export * from './format.js'
+export type * from './scenario-fault.js'
 export { checkScenario, parseScenario } from './parse.js'
 export { openScenario, type Play } from './play.js'
 export { resultOf, runScenario, type ScenarioResult, type ScenarioViolation } from './run-scenario.js'

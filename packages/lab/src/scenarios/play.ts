@@ -1,6 +1,6 @@
 import { type Process, Resource, World } from '../world/index.js'
 import { type Finding, lateEffects, lostUpdates, markOrder, overlaps, tokenOrder } from './rules/index.js'
-import { planFaults } from './faults.js'
+import { planFaults } from './plan-faults.js'
 import type { Scenario } from './format.js'
 import { HoldBook } from './hold-book.js'
 import { Program, seconds } from './program.js'
@@ -28,6 +28,8 @@ export class Play {
   /** Points of faults that no client has come to. */
   readonly missed: () => readonly string[]
 
+  readonly #answerWaitUs: number | undefined
+
   constructor(
     readonly scenario: Scenario,
     world: World,
@@ -36,17 +38,18 @@ export class Play {
     readonly startUs: number,
     /** How long holds are looked at from outside. */
     lookUntilUs: number,
-    private readonly answerWaitUs: number | undefined,
+    answerWaitUs: number | undefined,
   ) {
+    this.#answerWaitUs = answerWaitUs
     this.world = world
     this.system = system
-    this.makeResources()
+    this.#makeResources()
     this.book = new HoldBook(world)
     for (const name of Object.keys(scenario.clients)) {
       this.clients.set(name, world.machine(name).spawn({ promises: true }))
     }
     for (const [name, process] of this.clients) {
-      process.after(startUs - world.nowUs, () => this.begin(name, process).run(scenario.clients[name] ?? []))
+      process.after(startUs - world.nowUs, () => this.#begin(name, process).run(scenario.clients[name] ?? []))
     }
     const context = { world, system, clients: this.clients, start: (who: string) => this.start(who) }
     this.missed = planFaults(context, scenario.faults ?? [], startUs)
@@ -74,7 +77,7 @@ export class Play {
     const process = machine.spawn({ promises: true })
     this.clients.set(client, process)
     this.programs.delete(client)
-    process.start(() => this.begin(client, process))
+    process.start(() => this.#begin(client, process))
   }
 
   /** What the checkers find, in the order of time. */
@@ -99,16 +102,16 @@ export class Play {
   }
 
   /** In the first turn of the client's process. */
-  private begin(name: string, process: Process): { run(steps: Scenario['clients'][string]): void } {
+  #begin(name: string, process: Process): { run(steps: Scenario['clients'][string]): void } {
     const { book, startUs, system, world } = this
-    const resource = (given: string | undefined) => given ?? this.onlyResource()
+    const resource = (given: string | undefined) => given ?? this.#onlyResource()
     const program = new Program({
       process,
       client: system.client(process),
       book,
       startUs,
       resource,
-      ...(this.answerWaitUs === undefined ? {} : { answerWaitUs: this.answerWaitUs }),
+      ...(this.#answerWaitUs === undefined ? {} : { answerWaitUs: this.#answerWaitUs }),
     })
     this.programs.set(name, program)
     return {
@@ -121,7 +124,7 @@ export class Play {
     }
   }
 
-  private makeResources(): void {
+  #makeResources(): void {
     const { verify } = this.system
     for (const [name, spec] of Object.entries(this.scenario.resources ?? {})) {
       const options = {
@@ -133,7 +136,7 @@ export class Play {
     }
   }
 
-  private onlyResource(): string {
+  #onlyResource(): string {
     const [name, ...more] = [...this.resources.keys()]
     if (name === undefined || more.length > 0) throw new Error('which resource? there is not exactly one')
     return name

@@ -1,7 +1,8 @@
 import type { GuardableHold } from '@leasehold/fence'
 import type { Process, World } from '../world/index.js'
-import type { Cluster } from '../cluster/index.js'
-import type { Fault, Rule, Step } from './format.js'
+import type { Cluster, SimulatedMember } from '../cluster/index.js'
+import type { Rule, Step } from './format.js'
+import type { SystemActions } from './scenario-fault.js'
 
 /** A lock system in the world, as scenarios use it: the production service, or a baseline. */
 export interface LockSystem {
@@ -17,10 +18,10 @@ export interface LockSystem {
   resolve?(who: string): string
   /** Starts a machine's process again. */
   start?(member: string): void
-  /** Kills a machine's process, if that needs more than ending it. */
-  kill?(member: string): void
+  /** The production member on a machine, if there is one. */
+  member?(name: string): SimulatedMember | undefined
   /** Faults of its own, by `action`. */
-  readonly actions?: Readonly<Record<string, (fault: Fault & { readonly do: 'system' }) => void>>
+  readonly actions?: SystemActions
   /** Whether the token is the one of the present holder, for resources that ask. */
   verify?(process: Process, header: string): Promise<boolean>
   /** What its own checkers have found. */

@@ -2,8 +2,8 @@ import { request as httpRequest } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { serve, until } from '../support/harness.js'
 
-/** An acquire whose client can go away. */
-function acquire(url: string, body: Record<string, unknown>): { gone(): void; answer: Promise<number> } {
+/** An acquire whose client can disconnect. */
+function acquire(url: string, body: Record<string, unknown>): { disconnect(): void; answer: Promise<number> } {
   const request = httpRequest(`${url}/v1/acquire`, { method: 'POST', headers: { 'content-type': 'application/json' } })
   const answer = new Promise<number>((resolve) => {
     request.on('response', (response) => {
@@ -13,35 +13,35 @@ function acquire(url: string, body: Record<string, unknown>): { gone(): void; an
     request.on('error', () => resolve(0))
   })
   request.end(JSON.stringify(body))
-  return { gone: () => request.destroy(), answer }
+  return { disconnect: () => request.destroy(), answer }
 }
 
-describe('a client that goes away while it waits', () => {
-  it('leaves the queue, and the session that was opened for it ends', async () => {
+describe('an acquire whose client disconnects', () => {
+  it('leaves the queue, and closes the session that was opened for it', async () => {
     const { post, get, url } = await serve()
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const waiting = acquire(url, { name: 'a', wait: '30s' })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
-    waiting.gone()
+    waiting.disconnect()
     await until(async () => (await get('/v1/locks')).body.pending.length === 0)
     await until(async () => (await get('/v1/sessions')).body.sessions.length === 1)
     await post('/v1/release', { hold: first.body.hold })
     expect(await post('/v1/acquire', { name: 'a', wait: 0 })).toMatchObject({ status: 200 })
   })
 
-  it('leaves the queue of a session that goes on', async () => {
+  it('leaves the queue, and keeps a session that was opened before', async () => {
     const { post, get, url } = await serve()
     await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
     const other = await post('/v1/acquire', { name: 'b', session })
     const waiting = acquire(url, { name: 'a', wait: '30s', session })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
-    waiting.gone()
+    waiting.disconnect()
     await until(async () => (await get('/v1/locks')).body.pending.length === 0)
     expect(await post('/v1/renew', { hold: other.body.hold })).toMatchObject({ status: 200 })
   })
 
-  it('takes nothing from a repeat with the same nonce, which waits on', async () => {
+  it('keeps a retry with the same nonce waiting', async () => {
     const { post, get, url, member } = await serve()
     const acquires = () => member.submitted.filter(({ kind }) => kind === 'acquire').length
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
@@ -51,14 +51,14 @@ describe('a client that goes away while it waits', () => {
     const before = acquires()
     const repeat = post('/v1/acquire', body)
     await until(() => acquires() > before)
-    lost.gone()
+    lost.disconnect()
     await new Promise((resolve) => setTimeout(resolve, 50))
     await post('/v1/release', { hold: first.body.hold })
     expect((await repeat).status).toBe(200)
     expect(await post('/v1/renew', { hold: (await repeat).body.hold })).toMatchObject({ status: 200 })
   })
 
-  it('takes nothing from a hold that the same nonce was granted before', async () => {
+  it('keeps the hold that was granted to the same nonce before', async () => {
     const { post, url, member } = await serve()
     const body = { name: 'a', wait: '30s', nonce: 'cf'.repeat(16) }
     const granted = await post('/v1/acquire', body)
@@ -66,14 +66,14 @@ describe('a client that goes away while it waits', () => {
     const before = member.submitted.length
     const repeat = acquire(url, body)
     await until(() => member.submitted.length > before)
-    repeat.gone()
+    repeat.disconnect()
     await new Promise((resolve) => setTimeout(resolve, 50))
     member.thaw()
     await new Promise((resolve) => setTimeout(resolve, 50))
     expect(await post('/v1/renew', { hold: granted.body.hold })).toMatchObject({ status: 200 })
   })
 
-  it('loses exactly its own grant when the grant came first', async () => {
+  it('releases exactly its own grant if the grant came first', async () => {
     const { post, get, url, member } = await serve()
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
     const other = await post('/v1/acquire', { name: 'b', session })
@@ -83,7 +83,7 @@ describe('a client that goes away while it waits', () => {
       const kind = owned ? 'openSession' : 'acquire'
       const before = member.submitted.length
       await until(() => member.submitted.slice(before - 1).some((command) => command.kind === kind))
-      waiting.gone()
+      waiting.disconnect()
       await new Promise((resolve) => setTimeout(resolve, 50))
       member.thaw()
       await until(async () => {
@@ -96,13 +96,13 @@ describe('a client that goes away while it waits', () => {
     expect(await post('/v1/acquire', { name: 'a', wait: 0 })).toMatchObject({ status: 200 })
   })
 
-  it('keeps the place of a request with a number, which may be repeated or cancelled', async () => {
+  it('keeps its place in the queue if it has a number, so that it can be retried or cancelled', async () => {
     const { post, get, url } = await serve()
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
     const waiting = acquire(url, { name: 'a', wait: '30s', session, request: 1 })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
-    waiting.gone()
+    waiting.disconnect()
     await new Promise((resolve) => setTimeout(resolve, 200))
     expect((await get('/v1/locks')).body.pending).toHaveLength(1)
     const repeat = post('/v1/acquire', { name: 'a', wait: '30s', session, request: 1 })
@@ -111,15 +111,15 @@ describe('a client that goes away while it waits', () => {
     expect(second.status).toBe(200)
     const another = acquire(url, { name: 'a', wait: '30s', session, request: 2 })
     await until(async () => (await get('/v1/locks')).body.pending.length === 1)
-    another.gone()
+    another.disconnect()
     expect((await post('/v1/cancel', { session, request: 2, number: 3 })).status).toBe(200)
     expect((await get('/v1/locks')).body.pending).toHaveLength(0)
-    // The cancel has taken the number 3, and nothing else has: the next request is free to take 4.
+    // Only the cancel has claimed the number 3, so the next request claims 4.
     await post('/v1/release', { hold: second.body.hold })
     expect((await post('/v1/acquire', { name: 'a', session, request: 4 })).status).toBe(200)
   })
 
-  it('does not take the place of a repeat of the same request', async () => {
+  it('keeps the place of a retry of the same request', async () => {
     const { post, get, url, member } = await serve()
     const acquires = () => member.submitted.filter(({ kind }) => kind === 'acquire').length
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
@@ -129,7 +129,7 @@ describe('a client that goes away while it waits', () => {
     const before = acquires()
     const repeat = post('/v1/acquire', { name: 'a', wait: '30s', session, request: 1 })
     await until(() => acquires() > before)
-    waiting.gone()
+    waiting.disconnect()
     await new Promise((resolve) => setTimeout(resolve, 100))
     expect((await get('/v1/locks')).body.pending).toHaveLength(1)
     await post('/v1/release', { hold: first.body.hold })
@@ -137,8 +137,8 @@ describe('a client that goes away while it waits', () => {
   })
 })
 
-describe('while a client waits', () => {
-  it('the session opened for it lives longer than its ttl, and the hold starts with a whole one', async () => {
+describe('a waiting acquire', () => {
+  it('renews the session that was opened for it, and the hold starts with a full ttl', async () => {
     const { post } = await serve()
     const first = await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const waiting = post('/v1/acquire', { name: 'a', ttl: '2s', wait: '30s' })
@@ -150,7 +150,7 @@ describe('while a client waits', () => {
     expect(got.body.expiresInMs).toBeLessThanOrEqual(2_000)
   })
 
-  it('a session of its own ends by its ttl, and the waiting with it', async () => {
+  it('ends when the given session expires', async () => {
     const { post } = await serve()
     await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const { session } = (await post('/v1/sessions', { ttl: '200ms' })).body
@@ -160,7 +160,7 @@ describe('while a client waits', () => {
     })
   })
 
-  it('fifty waiters are served in the order of their arrival', async () => {
+  it('is granted in the order of arrival among fifty waiters', async () => {
     const { post, get } = await serve()
     let { hold } = (await post('/v1/acquire', { name: 'a', ttl: '1m' })).body
     const order: number[] = []
@@ -183,8 +183,8 @@ describe('while a client waits', () => {
   })
 })
 
-describe('a member without its quorum', () => {
-  it('sends the request on to the leader it knows, and refuses with no-quorum when it knows none', async () => {
+describe('a member without a quorum', () => {
+  it('redirects to the leader, and returns no-quorum without one', async () => {
     const { post, get, member } = await serve()
     member.refusal = { kind: 'refused', code: 'no-quorum', message: 'this member does not lead' }
     member.changed = { role: 'follower', leader: 'n2', leaderUrl: 'http://127.0.0.1:1' }
@@ -201,7 +201,7 @@ describe('a member without its quorum', () => {
     expect(await get('/v1/locks?stale=true')).toMatchObject({ status: 200 })
   })
 
-  it('is not ready, and says why; the process is healthy', async () => {
+  it('is healthy but not ready, and reports why', async () => {
     const { get, member } = await serve()
     expect(await get('/readyz')).toMatchObject({ status: 200, body: { ready: true, reasons: [] } })
     member.changed = { leader: '', role: 'candidate', disk: 'full', commitIndex: 5_000, appliedIndex: 10 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ROUTES } from '../../src/http/app.js'
 import { call, rawSocket, readAll, serve } from '../support/harness.js'
 
-describe('wrong requests get one typed problem each', () => {
+describe('a wrong request gets a typed problem', () => {
   const cases: readonly (readonly [string, string, string, unknown, number, RegExp])[] = [
     ['no name', 'POST', '/v1/acquire', {}, 400, /either name or locks/],
     ['an empty name', 'POST', '/v1/acquire', { name: '' }, 400, /at least one character/],
@@ -79,7 +79,7 @@ describe('wrong requests get one typed problem each', () => {
     })
   }
 
-  it('bodies that are no JSON, not UTF-8, or not said to be JSON', async () => {
+  it('for a body that is not JSON, not UTF-8, or not declared as JSON', async () => {
     const { call } = await serve()
     const json = { 'content-type': 'application/json' }
     expect(await call('POST', '/v1/acquire', '{"name":', json)).toMatchObject({
@@ -100,7 +100,7 @@ describe('wrong requests get one typed problem each', () => {
     ).toMatchObject({ status: 200 })
   })
 
-  it('bodies that are too large, announced or not', async () => {
+  it('for a body that is too large, announced or not', async () => {
     const { call, server, get } = await serve()
     const large = 'x'.repeat(300 * 1024)
     expect(await call('POST', '/v1/acquire', { name: large })).toMatchObject({ status: 413 })
@@ -112,7 +112,7 @@ describe('wrong requests get one typed problem each', () => {
     expect((await get('/healthz')).status).toBe(200)
   })
 
-  it('values and data beyond the limits of the state', async () => {
+  it('for values and data above the limits of the state', async () => {
     const { call, post } = await serve()
     expect(await call('PUT', '/v1/registers?key=k', new Uint8Array(65_537))).toMatchObject({
       status: 429,
@@ -126,7 +126,7 @@ describe('wrong requests get one typed problem each', () => {
     expect(await post('/v1/acquire', { locks: many })).toMatchObject({ status: 429, body: { code: 'limit' } })
   })
 
-  it('JSON that is nested too deeply', async () => {
+  it('for JSON that is nested too deeply', async () => {
     const { call, post } = await serve()
     const deep = `{"value":${'['.repeat(60_000)}${']'.repeat(60_000)}}`
     const json = { 'content-type': 'application/json' }
@@ -143,7 +143,7 @@ describe('wrong requests get one typed problem each', () => {
     expect(await post('/v1/acquire', { name: 'a' })).toMatchObject({ status: 200 })
   })
 
-  it('names that are special to JavaScript are names', async () => {
+  it('but names that are special to JavaScript are valid', async () => {
     const { call, get } = await serve()
     for (const name of ['__proto__', 'constructor', 'toString']) {
       const answer = await call('POST', '/v1/acquire', `{"name":${JSON.stringify(name)}}`, {
@@ -161,8 +161,8 @@ describe('wrong requests get one typed problem each', () => {
   })
 })
 
-describe('what is no HTTP', () => {
-  it('is answered by 400 and the connection ends', async () => {
+describe('input that is not HTTP', () => {
+  it('gets status 400, and the connection is closed', async () => {
     const { server, get } = await serve()
     for (const garbage of [
       '\x16\x03\x01\x02\x00\x01\x00',
@@ -181,7 +181,7 @@ describe('what is no HTTP', () => {
     expect((await get('/healthz')).status).toBe(200)
   })
 
-  it('paths that try to leave are unknown routes', async () => {
+  it('such as paths with .. are unknown routes', async () => {
     const { server, get } = await serve()
     for (const path of [
       '//v1/locks',
@@ -199,7 +199,7 @@ describe('what is no HTTP', () => {
   })
 })
 
-it('any JSON to any route is answered, and never by 500', async () => {
+it('arbitrary JSON to any route never causes status 500', async () => {
   const { url, get } = await serve()
   const posts = ROUTES.filter((route) => route.method === 'POST').map((route) => route.path)
   const fields = [

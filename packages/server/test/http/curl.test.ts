@@ -4,7 +4,7 @@ import { serve } from '../support/harness.js'
 
 const hasCurl = spawnSync('curl', ['--version']).status === 0
 
-/** Runs a line as users type it, with `$URL` set. */
+/** Runs a shell command line, with `$URL` set. */
 function sh(line: string, env: Record<string, string>): Promise<string> {
   return new Promise((resolve, reject) => {
     execFile('sh', ['-ec', line], { env: { ...process.env, ...env }, timeout: 50_000 }, (error, stdout) => {
@@ -17,7 +17,7 @@ function sh(line: string, env: Record<string, string>): Promise<string> {
 describe.skipIf(!hasCurl)('curl is enough (needs curl)', () => {
   const json = "-H 'content-type: application/json'"
 
-  it('to take, renew and release a lock', async () => {
+  it('acquires, renews and releases a lock', async () => {
     const { url } = await serve()
     const env = { URL: url }
     const got = JSON.parse(
@@ -36,7 +36,7 @@ describe.skipIf(!hasCurl)('curl is enough (needs curl)', () => {
     ).toBe(true)
   })
 
-  it('to see an error by its status, and its text by its body', async () => {
+  it('reports an error by its status, with the problem as body', async () => {
     const { url } = await serve()
     const env = { URL: url }
     await sh(`curl -sf "$URL/v1/acquire" ${json} -d '{"name":"a"}'`, env)
@@ -46,7 +46,7 @@ describe.skipIf(!hasCurl)('curl is enough (needs curl)', () => {
     expect(JSON.parse(body as string)).toMatchObject({ code: 'busy', retryable: true })
   })
 
-  it('to keep a register, and to watch', async () => {
+  it('writes a register, and watches', async () => {
     const { url } = await serve()
     const env = { URL: url }
     const put = JSON.parse(

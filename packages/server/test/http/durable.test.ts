@@ -25,8 +25,8 @@ async function start(dir: string) {
   return { post, get, stop, url: server.url }
 }
 
-describe('over a data folder', () => {
-  it('holds, tokens, registers, sessions and request numbers survive a restart', async () => {
+describe('a server with a data folder', () => {
+  it('keeps holds, tokens, registers, sessions and request numbers over a restart', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'leasehold-server-'))
     folders.push(dir)
     const first = await start(dir)

@@ -18,7 +18,7 @@ const hold = fc
   .map(({ owns, ...rest }) => ({ ...rest, ownsSession: owns && rest.session !== undefined }))
 
 describe('handles', () => {
-  it('come back as they were made', () => {
+  it('round-trip', () => {
     fc.assert(
       fc.property(epoch, session, hold, (at, one, other) => {
         expect(parseSessionHandle(formatSessionHandle(at, one), at)).toEqual(one)
@@ -27,7 +27,7 @@ describe('handles', () => {
     )
   })
 
-  it('of another epoch are epoch-changed', () => {
+  it('of another epoch fail with epoch-changed', () => {
     fc.assert(
       fc.property(epoch, hold, (at, one) => {
         expect(() => parseHoldHandle(formatHoldHandle(at, one), at + 1)).toThrow(EpochChangedError)
@@ -35,7 +35,7 @@ describe('handles', () => {
     )
   })
 
-  it('with any character changed, added or lost are invalid or name something else', () => {
+  it('with any character changed, added or removed are invalid, or name another object', () => {
     fc.assert(
       fc.property(hold, fc.nat(), fc.constantFrom('A', '_', '%', '', 'BB'), (one, at, put) => {
         const text = formatHoldHandle(1, one)
@@ -51,7 +51,7 @@ describe('handles', () => {
     )
   })
 
-  it('are not mixed up with each other or with arbitrary text', () => {
+  it('of one kind are rejected as the other, and so is arbitrary text', () => {
     fc.assert(
       fc.property(session, hold, fc.string(), (one, other, text) => {
         expect(() => parseHoldHandle(formatSessionHandle(1, one), 1)).toThrow(InvalidError)

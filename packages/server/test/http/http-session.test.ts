@@ -19,8 +19,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('ack' as const) }),
 )
 
-describe('the numbers of an HTTP session', () => {
-  it('never acknowledge what is still at work, and never give one number twice', () => {
+describe('HttpSession', () => {
+  it('never acknowledges an open request, and never assigns a number twice', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 300 }), (steps) => {
         const session = new HttpSession(facts, 1)
@@ -47,7 +47,7 @@ describe('the numbers of an HTTP session', () => {
     )
   })
 
-  it('of the server are acknowledged at once, those of the client after a while', () => {
+  it('acknowledges its own numbers at once, and those of the client later', () => {
     const session = new HttpSession(facts, 1)
     for (let i = 0; i < 10; i++) session.releaseNumber(session.claimNumber())
     expect(session.ack()).toEqual({ lowest: 11, also: [] })
@@ -59,7 +59,7 @@ describe('the numbers of an HTTP session', () => {
     expect(session.ack().lowest).toBe(22)
   })
 
-  it('start above what the state knows; who waited through an earlier process is let go', () => {
+  it('starts above the numbers of the state, and acknowledges waiters of an earlier process', () => {
     const session = new HttpSession({ ...facts, highest: 9, answered: [7, 9], waiting: [8] }, 1)
     expect(session.claimNumber()).toBe(10)
     expect(session.ack()).toEqual({ lowest: 7, also: [8] })

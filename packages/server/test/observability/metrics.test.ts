@@ -6,7 +6,7 @@ import { createKey, createServer } from '@leasehold/server'
 import { describe, expect, test } from 'vitest'
 import { call, serve, until } from '../support/harness.js'
 
-/** Name and labels → value, of the text that Prometheus reads. */
+/** Parses the text format of Prometheus: name and labels → value. */
 function parse(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(
@@ -21,7 +21,7 @@ async function metrics(url: string): Promise<Map<string, number>> {
 }
 
 describe('metrics', () => {
-  test('count what was asked, granted, refused and ended, and time waits and holds', async () => {
+  test('count requests, grants, refusals and ends, and measure waits and holds', async () => {
     const { url, post } = await serve()
     const { body: first } = await post('/v1/acquire', { name: 'a' })
     const waiting = post('/v1/acquire', { name: 'a', wait: '10s' })
@@ -45,7 +45,7 @@ describe('metrics', () => {
     expect(now.has('leasehold_nodejs_eventloop_lag_p99_seconds')).toBe(true)
   })
 
-  test('of a real member have its flushes', async () => {
+  test('include the fsyncs of a replica', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'leasehold-metrics-'))
     let observe: (seconds: number) => void = () => {}
     const member = await openNodeReplica({ dir, synced: (seconds) => observe(seconds) })
@@ -63,7 +63,7 @@ describe('metrics', () => {
     }
   })
 
-  test('are for who may read everything, when the service asks', async () => {
+  test('require the permission to read everything', async () => {
     const dir = mkdtempSync(join(tmpdir(), 'leasehold-metrics-'))
     const keys = join(dir, 'keys.json')
     const [some, all] = ['billing:read', '*:read'].map(

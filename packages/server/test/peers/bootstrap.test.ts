@@ -9,9 +9,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 const CLUSTER = 'ab'.repeat(16)
 const NODE = 77
 
-/** The founding of `n1` beside an `n2` that says of itself what the test lets it say. */
-class Founding {
-  readonly #dir = mkdtempSync(join(tmpdir(), 'leasehold-founding-'))
+/** Bootstraps `n1` with an `n2` that reports the status that the test sets. */
+class BootstrapRun {
+  readonly #dir = mkdtempSync(join(tmpdir(), 'leasehold-bootstrap-'))
   readonly #controller = new AbortController()
   readonly #peers: TcpTransport[] = []
 
@@ -20,8 +20,8 @@ class Founding {
     const two = await this.#listen()
     const list = new Map([one, two].map(({ address }, i) => [`n${i + 1}`, address]))
     const text = [...list].map(([name, address]) => `${name}=${address}`).join(',')
-    const standing = { name: 'n2', node: 88, url: 'http://n2', list: text, epoch: 1, ...n2 }
-    two.peers.onQuestion(async () => new TextEncoder().encode(JSON.stringify(standing)))
+    const status = { name: 'n2', node: 88, url: 'http://n2', list: text, epoch: 1, ...n2 }
+    two.peers.onQuestion(async () => new TextEncoder().encode(JSON.stringify(status)))
     writeFileSync(join(this.#dir, 'muster.json'), JSON.stringify({ node: NODE }))
     const { signal } = this.#controller
     return await bootstrap({
@@ -43,33 +43,33 @@ class Founding {
   }
 }
 
-describe('the founding record', () => {
-  let founding = new Founding()
+describe('bootstrap', () => {
+  let run = new BootstrapRun()
   afterEach(async () => {
-    await founding.close()
-    founding = new Founding()
+    await run.close()
+    run = new BootstrapRun()
   })
 
-  it('has the floor of the clock, and the highest feature level, when all founders know it', async () => {
+  it('uses the floor of the clock and the highest feature level that all founders know', async () => {
     const before = floorAt(Date.now()) as number
-    const { floor, level } = await founding.record({ level: 2 })
+    const { floor, level } = await run.record({ level: 2 })
     expect(level).toBe(2)
     expect(floor).toBeGreaterThanOrEqual(before)
     expect(floor).toBeLessThanOrEqual(floorAt(Date.now()) as number)
   })
 
-  it('has a floor that was asked for instead', async () => {
-    expect(await founding.record({ level: 2 }, { floor: 24 })).toMatchObject({ level: 2, floor: 24 })
+  it('uses the floor of the options', async () => {
+    expect(await run.record({ level: 2 }, { floor: 24 })).toMatchObject({ level: 2, floor: 24 })
   })
 
-  it('has neither beside a founder of an older version, which would found another state', async () => {
-    expect(await founding.record({})).toMatchObject({ level: 1, floor: 0 })
+  it('uses level 1 and no floor with a founder of an older version', async () => {
+    expect(await run.record({})).toMatchObject({ level: 1, floor: 0 })
   })
 
-  it('is refused when a newer version wrote it', async () => {
+  it('rejects a record of a newer version', async () => {
     const founders = [{ node: NODE, name: 'n1', peer: '', url: '' }]
     const newer = { founding: { id: CLUSTER, epoch: 1, founders, level: 3 }, members: [NODE] }
-    const error = await founding.record(newer).catch((problem: unknown) => problem)
+    const error = await run.record(newer).catch((problem: unknown) => problem)
     expect(error).toBeInstanceOf(InvalidError)
     expect(error).toMatchObject({
       message: expect.stringContaining('founded at feature level 3'),
@@ -77,9 +77,9 @@ describe('the founding record', () => {
     })
   })
 
-  it('of an older version means level 1 and no floor', async () => {
+  it('reads a record of an older version as level 1 without a floor', async () => {
     const founders = [{ node: NODE, name: 'n1', peer: '', url: '' }]
     const older = { founding: { id: CLUSTER, epoch: 1, founders }, members: [NODE] }
-    expect(await founding.record(older)).toMatchObject({ id: CLUSTER, level: 1, floor: 0 })
+    expect(await run.record(older)).toMatchObject({ id: CLUSTER, level: 1, floor: 0 })
   })
 })

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   decodeSender,
   encodeSender,
@@ -11,76 +10,52 @@ import {
   FRAME_SENDER,
   frameHead,
 } from '../../src/peers/framing.js'
-import { FIRST_FRAME_TIMEOUT_MS, TcpTransport } from '../../src/peers/transport.js'
+import { FIRST_FRAME_TIMEOUT_MS } from '../../src/peers/transport.js'
+import { frameOf, openPeer } from '../support/peers.js'
+import { until } from '../support/until.js'
 
-const LIMIT_MS = 30_000
 /** Far below the shortest election timeout. */
 const SOON_MS = 400
 const ROUNDS = 4
-const all: TcpTransport[] = []
 
-afterEach(async () => {
-  await Promise.all(all.splice(0).map((peers) => peers.close()))
-})
-
-async function member(node: number) {
-  const peers = await TcpTransport.listen({ host: '127.0.0.1', port: 0 })
-  all.push(peers)
-  const address = `127.0.0.1:${peers.port}`
-  peers.introduce({ node, address })
-  const received: string[] = []
-  peers.receive((_from, frame) => received.push(Buffer.from(frame).toString()))
-  return { node, peers, address, received }
-}
-
-async function until(isTrue: () => boolean, what: string): Promise<void> {
-  const end = performance.now() + LIMIT_MS
-  while (!isTrue()) {
-    if (performance.now() > end) throw new Error(`not within ${LIMIT_MS} ms: ${what}`)
-    await sleep(5)
-  }
-}
-
-const frame = (text: string): Uint8Array => new Uint8Array(Buffer.from(text))
-
-describe('the way to the other members', () => {
-  test('a member answers one that it does not know yet, as soon as that one has sent something', async () => {
-    const [old, young] = [await member(1), await member(2)]
-    // The young one was told of the old one; nobody has told the old one of the young one.
-    young.peers.setPeers(new Map([[old.node, old.address]]))
-    old.peers.send(young.node, 'control', frame('too early'))
-    young.peers.send(old.node, 'bulk', frame('a chunk'))
+describe('TcpTransport', () => {
+  test('answers an unknown member once it has sent a frame', async () => {
+    const [old, joining] = [await openPeer(1), await openPeer(2)]
+    // The new member knows the old one, but the old one does not know the new one.
+    joining.peers.setPeers(new Map([[old.node, old.address]]))
+    old.peers.send(joining.node, 'control', frameOf('too early'))
+    joining.peers.send(old.node, 'bulk', frameOf('a chunk'))
     await until(() => old.received.length === 1, 'the chunk')
-    old.peers.send(young.node, 'control', frame('its answer'))
-    await until(() => young.received.length === 1, 'the answer')
-    expect(young.received).toEqual(['its answer'])
+    old.peers.send(joining.node, 'control', frameOf('its answer'))
+    await until(() => joining.received.length === 1, 'the answer')
+    expect(joining.received).toEqual(['its answer'])
   })
 
-  test('what the configuration says of a member counts more than what a sender says of itself', async () => {
-    const [one, liar, real] = [await member(1), await member(2), await member(2)]
+  test('prefers the configured address of a member to the announced one', async () => {
+    const [one, liar, real] = [await openPeer(1), await openPeer(2), await openPeer(2)]
     one.peers.setPeers(new Map([[2, real.address]]))
     liar.peers.setPeers(new Map([[1, one.address]]))
-    liar.peers.send(1, 'control', frame('I am 2'))
+    liar.peers.send(1, 'control', frameOf('I am 2'))
     await until(() => one.received.length === 1, 'the liar')
-    one.peers.send(2, 'control', frame('for 2'))
+    one.peers.send(2, 'control', frameOf('for 2'))
     await until(() => real.received.length === 1, 'the real one')
     expect(liar.received).toEqual([])
   })
 
-  test('only the newest strangers are remembered', async () => {
-    const old = await member(1)
-    const strangers = await Promise.all(Array.from({ length: 20 }, (_, i) => member(100 + i)))
-    for (const [i, stranger] of strangers.entries()) {
-      stranger.peers.setPeers(new Map([[1, old.address]]))
-      stranger.peers.send(1, 'control', frame(String(i)))
-      await until(() => old.received.length === i + 1, `stranger ${i}`)
+  test('keeps connections only to the newest unknown senders', async () => {
+    const old = await openPeer(1)
+    const senders = await Promise.all(Array.from({ length: 20 }, (_, i) => openPeer(100 + i)))
+    for (const [i, sender] of senders.entries()) {
+      sender.peers.setPeers(new Map([[1, old.address]]))
+      sender.peers.send(1, 'control', frameOf(String(i)))
+      await until(() => old.received.length === i + 1, `sender ${i}`)
     }
-    for (const { node } of strangers) old.peers.send(node, 'control', frame('hello'))
-    await until(() => strangers.filter(({ received }) => received.length === 1).length === 16, '16 of 20')
-    expect(strangers.slice(0, 4).every(({ received }) => received.length === 0)).toBe(true)
+    for (const { node } of senders) old.peers.send(node, 'control', frameOf('hello'))
+    await until(() => senders.filter(({ received }) => received.length === 1).length === 16, '16 of 20')
+    expect(senders.slice(0, 4).every(({ received }) => received.length === 0)).toBe(true)
   })
 
-  test('a sender is a node number and an address, and nothing else', () => {
+  test('decodes only a sender frame of a node number and an address', () => {
     const sender = { node: 2 ** 52 + 1, address: '[::1]:5101' }
     expect(decodeSender(encodeSender(sender))).toEqual(sender)
     expect(decodeSender(new Uint8Array(8))).toBeUndefined()
@@ -89,7 +64,7 @@ describe('the way to the other members', () => {
   })
 })
 
-describe('whoever else connects to a member', () => {
+describe('incoming connections', () => {
   const connected = async (port: number) => {
     const socket = connect({ host: '127.0.0.1', port })
     const closed = once(socket, 'close')
@@ -98,8 +73,8 @@ describe('whoever else connects to a member', () => {
     return { socket, closed }
   }
 
-  test('is cut off at a frame that is too long for its kind, or that nobody has asked for', async () => {
-    const { peers, received } = await member(1)
+  test('are closed after a frame that is too long for its kind, or unexpected', async () => {
+    const { peers, received } = await openPeer(1)
     const frames = [
       [FRAME_ASK, 64 * 1024 + 1],
       [FRAME_ANSWER, 0],
@@ -117,15 +92,15 @@ describe('whoever else connects to a member', () => {
     expect(received).toEqual([])
   })
 
-  test('is closed when it says nothing, so that members find a place', async () => {
+  test('are closed when they send nothing', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const { peers } = await member(1)
+      const { peers } = await openPeer(1)
       const silent = await connected(peers.port)
       const speaking = await connected(peers.port)
-      const met = new Promise<void>((resolve) => peers.receive(() => resolve()))
+      const receivedFrame = new Promise<void>((resolve) => peers.receive(() => resolve()))
       speaking.socket.write(Buffer.concat([frameHead(FRAME_REPLICA, 1), Buffer.from('x')]))
-      await met
+      await receivedFrame
       vi.advanceTimersByTime(FIRST_FRAME_TIMEOUT_MS + 1)
       await silent.closed
       expect(speaking.socket.destroyed).toBe(false)
@@ -135,44 +110,44 @@ describe('whoever else connects to a member', () => {
     }
   })
 
-  test('tells that the process of a peer has ended when its connection ends and the next is refused', async () => {
+  test('reports the end of a peer when its connection ends and the next one is refused', async () => {
     const tookMs: number[] = []
     for (let round = 0; round < ROUNDS; round++) {
-      const [one, two] = [await member(1), await member(2)]
+      const [one, two] = [await openPeer(1), await openPeer(2)]
       const ended: number[] = []
       one.peers.onEnded((peer) => ended.push(peer))
       one.peers.setPeers(new Map([[2, two.address]]))
-      one.peers.send(2, 'control', frame('hello'))
+      one.peers.send(2, 'control', frameOf('hello'))
       await until(() => two.received.length === 1, 'the frame')
       expect(ended).toEqual([])
-      const begun = performance.now()
+      const start = performance.now()
       await two.peers.close()
-      await until(() => ended.length > 0, 'the news')
-      tookMs.push(performance.now() - begun)
+      await until(() => ended.length > 0, 'the end')
+      tookMs.push(performance.now() - start)
       expect(ended[0]).toBe(2)
     }
-    // The best: other work on this machine is not what this is about.
+    // The fastest round, because a busy machine delays the others.
     expect(Math.min(...tookMs)).toBeLessThan(SOON_MS)
   })
 
-  test('a connection that only ends is made anew, and nobody is called ended', async () => {
-    const [one, two] = [await member(1), await member(2)]
+  test('reconnects after a lost connection, and reports no end', async () => {
+    const [one, two] = [await openPeer(1), await openPeer(2)]
     const ended: number[] = []
     one.peers.onEnded((peer) => ended.push(peer))
     let connections = 0
     const relay = createServer((socket) => {
       connections++
-      const onward = connect(two.peers.port, '127.0.0.1')
-      socket.pipe(onward)
-      onward.on('error', () => {})
+      const upstream = connect(two.peers.port, '127.0.0.1')
+      socket.pipe(upstream)
+      upstream.on('error', () => {})
       socket.on('error', () => {})
-      if (connections === 1) onward.once('connect', () => setTimeout(() => socket.destroy(), 20))
+      if (connections === 1) upstream.once('connect', () => setTimeout(() => socket.destroy(), 20))
     })
     relay.listen(0, '127.0.0.1')
     await once(relay, 'listening')
     try {
       one.peers.setPeers(new Map([[2, `127.0.0.1:${(relay.address() as { port: number }).port}`]]))
-      one.peers.send(2, 'control', frame('hello'))
+      one.peers.send(2, 'control', frameOf('hello'))
       await until(() => connections === 2, 'a second connection')
       expect(ended).toEqual([])
     } finally {

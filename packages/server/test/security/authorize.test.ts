@@ -5,7 +5,7 @@ import WebSocket from 'ws'
 import { serve, until } from '../support/harness.js'
 import { LocalMember } from '../support/local-member.js'
 
-/** One key, which may acquire and read below `billing`. */
+/** Allows one key to acquire and read below `billing`. */
 function rules(seen: AccessRequest[]) {
   return (request: AccessRequest): void => {
     seen.push(request)
@@ -18,7 +18,7 @@ function rules(seen: AccessRequest[]) {
 }
 
 describe('an authorize hook', () => {
-  it('decides over every operation before it has an effect', async () => {
+  it('is called for every operation before it has an effect', async () => {
     const seen: AccessRequest[] = []
     const { call, member } = await serve({ authorize: rules(seen) })
     const ask = (method: string, path: string, body?: unknown, key = 'secret') =>
@@ -44,7 +44,7 @@ describe('an authorize hook', () => {
     expect(seen.every((one) => one.remote.startsWith('127.0.0.1:'))).toBe(true)
   })
 
-  it('decides over streams, with the key of their hello', async () => {
+  it('is called for streams, with the key of their hello', async () => {
     const seen: AccessRequest[] = []
     const { url, member } = await serve({ authorize: rules(seen) })
     const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/stream`)
@@ -67,7 +67,7 @@ describe('an authorize hook', () => {
     socket.terminate()
   })
 
-  it('lets the server listen for other machines', async () => {
+  it('permits the server to listen for other machines', async () => {
     const server = await createServer({
       member: new LocalMember(),
       listen: { host: '0.0.0.0', port: 0 },
@@ -80,7 +80,7 @@ describe('an authorize hook', () => {
 describe('a message of a stream', () => {
   const nothing = () => []
 
-  it('needs a right, but for ping, unwatch and what only gives back', () => {
+  it('needs a permission, except for ping, unwatch and releases', () => {
     expect(permissionOf({ kind: 'ping', correlation: 1 }, nothing)).toBeUndefined()
     expect(permissionOf({ kind: 'watch', correlation: 1, prefix: 'a' }, nothing)).toMatchObject({
       verb: 'read',
@@ -92,7 +92,7 @@ describe('a message of a stream', () => {
     expect([right('operator'), right('owner')]).toEqual(['admin', undefined])
   })
 
-  it('that steals needs the right for the locks of that hold, or for everything when it is gone', () => {
+  it('that steals a hold needs the permission for its locks, or for the whole service if it does not exist', () => {
     const command = { kind: 'steal', hold: 7 as never, actor: '', reason: '' } as const
     const right = (names: readonly string[]) =>
       permissionOf({ kind: 'command', correlation: 1, command }, () => names)?.names

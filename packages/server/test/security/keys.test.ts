@@ -14,11 +14,11 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-describe('a file of keys', () => {
-  test('has hashes, never the key, and is for its owner alone', () => {
+describe('a key file', () => {
+  test('contains hashes, never the key, and is readable by its owner only', () => {
     const { text, entry } = createKey(file, { name: 'billing', rules: ['billing:acquire,read'] }, NOW)
     expect(text).toMatch(/^lh_[0-9a-f]{12}_[\w-]{43}$/)
-    // The secret may hold a `_` of its own: what follows the second one, whole.
+    // The secret may contain a `_`: it is everything after the second one.
     const secret = text.slice(`lh_${entry.id}_`.length)
     expect(secret).toHaveLength(43)
     expect(readFileSync(file, 'utf8')).not.toContain(secret)
@@ -26,7 +26,7 @@ describe('a file of keys', () => {
     expect(readKeys(file)).toEqual([entry])
   })
 
-  test('finds whose key it is, and nobody for a near miss', () => {
+  test('finds the principal of a key, and none for a similar key', () => {
     const { text } = createKey(file, { name: 'a', rules: ['a:read'] }, NOW)
     const other = createKey(file, { name: 'b', rules: ['b:read'] }, NOW)
     const ring = new KeyRing(readKeys(file))
@@ -37,7 +37,7 @@ describe('a file of keys', () => {
     }
   })
 
-  test('loses a key that is revoked', () => {
+  test('no longer contains a revoked key', () => {
     const { text, entry } = createKey(file, { name: 'a', rules: ['a:read'] }, NOW)
     createKey(file, { name: 'b', rules: ['b:read'] }, NOW)
     revokeKey(file, entry.id)
@@ -47,14 +47,14 @@ describe('a file of keys', () => {
   })
 
   test.each(['', '{}', '{"version":1}', '{"version":2,"keys":[]}', '{"version":1,"keys":[{"id":"x"}]}', 'null'])(
-    'that holds %j is refused',
+    'with the content %j is rejected',
     (content) => {
       writeFileSync(file, content)
       expect(() => readKeys(file)).toThrow(file)
     },
   )
 
-  test('that is missing, a rule that is none, and a folder that is none are refused', () => {
+  test('is rejected if it is missing, has an invalid rule, or is in a missing folder', () => {
     expect(() => readKeys(file)).toThrow('cannot read the keys')
     expect(() => createKey(file, { name: '', rules: ['a:write'] }, NOW)).toThrow('access rule')
     expect(() => createKey(file, { name: '', rules: [] }, NOW)).toThrow('at least one rule')

@@ -1,39 +1,21 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type ClientMessage, decodeServerMessages, encodeClientMessages, STREAM_VERSION } from '@leasehold/core'
-import { createKey } from '@leasehold/server'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import WebSocket from 'ws'
+import type { ClientMessage } from '@leasehold/core'
+import { describe, expect, test } from 'vitest'
 import { type Harness, serve, until } from '../support/harness.js'
+import { bearer, useKeyFile } from '../support/keys.js'
+import { openStream } from '../support/raw-stream.js'
 
-let folder: string
-let keys: string
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'leasehold-sight-'))
-  keys = join(folder, 'keys.json')
-})
-afterEach(() => rmSync(folder, { recursive: true }))
+const keys = useKeyFile()
 
-const bearer = (text: string) => ({ 'content-type': 'application/json', authorization: `Bearer ${text}` })
-const key = (...rules: string[]) => createKey(keys, { name: 'test', rules }, new Date()).text
-
-/** All that a stream is told, as text. */
-async function told(url: string, apiKey: string, ...messages: ClientMessage[]) {
-  const socket = new WebSocket(`${url.replace('http', 'ws')}/v1/stream`)
-  const got: ReturnType<typeof decodeServerMessages>[number][] = []
-  socket.on('message', (data: Buffer) => got.push(...decodeServerMessages(data)))
-  await new Promise((resolve) => socket.once('open', resolve))
-  const hello = { kind: 'hello', version: STREAM_VERSION, apiKey, client: '', epoch: 0 } as const
-  socket.send(encodeClientMessages([hello, ...messages]))
-  const text = () => JSON.stringify(got, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
-  // What came with the greeting is taken before anything that is done from now on.
-  await until(() => got.length > 0)
+/** Opens a stream; `text` returns everything that it received so far. */
+async function watchAs(url: string, key: string, ...messages: ClientMessage[]) {
+  const { socket, received } = await openStream(url, key, ...messages)
+  const text = () =>
+    JSON.stringify(received, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
   return { socket, text }
 }
 
-/** Somebody holds two locks, another waits for both, and the first gives them back. */
-async function move({ call, member }: Harness, good: string): Promise<void> {
+/** Acquires two locks with a second acquire waiting for both, and releases them. */
+async function handOverLocks({ call, member }: Harness, good: string): Promise<void> {
   const locks = ['billing/1', 'payroll/secret']
   const { body } = await call('POST', '/v1/acquire', { locks }, bearer(good))
   const waiting = call('POST', '/v1/acquire', { locks, wait: '60s' }, bearer(good))
@@ -42,7 +24,7 @@ async function move({ call, member }: Harness, good: string): Promise<void> {
   await waiting
 }
 
-describe('the names of a hold that a key may not read are not told', () => {
+describe('names of a hold that a key may not read', () => {
   const watch: ClientMessage = { kind: 'watch', correlation: 1, prefix: 'billing' }
   const queries: ClientMessage[] = [
     { kind: 'query', correlation: 2, query: { prefix: 'billing' }, stale: false },
@@ -52,11 +34,11 @@ describe('the names of a hold that a key may not read are not told', () => {
   test.each([
     ['billing:read', false],
     ['*:read', true],
-  ])('over HTTP, with %s', async (rule, knows) => {
-    const [mine, good] = [key(rule), key('*:acquire,read')]
-    const harness = await serve({ keys })
+  ])('are hidden over HTTP, with %s', async (rule, knows) => {
+    const [mine, good] = [keys.create(rule).text, keys.create('*:acquire,read').text]
+    const harness = await serve({ keys: keys.file })
     const from = (await harness.call('GET', '/v1/locks?prefix=billing', undefined, bearer(mine))).body.at as string
-    await move(harness, good)
+    await handOverLocks(harness, good)
     for (const asked of ['prefix=billing', 'name=billing/1']) {
       const { body } = await harness.call('GET', `/v1/locks?${asked}`, undefined, bearer(mine))
       expect(body.held).toHaveLength(1)
@@ -71,7 +53,7 @@ describe('the names of a hold that a key may not read are not told', () => {
     let text = ''
     for await (const part of events.body as unknown as AsyncIterable<Uint8Array>) {
       text += Buffer.from(part).toString()
-      // Taken, waited for, given back and taken again.
+      // Acquired, queued for, released and acquired again.
       if (text.split('event: held').length > 2) break
     }
     for (const kind of ['held', 'queued', 'freed']) expect(text).toContain(`event: ${kind}`)
@@ -81,14 +63,14 @@ describe('the names of a hold that a key may not read are not told', () => {
   test.each([
     ['billing:read', false],
     ['*:read', true],
-  ])('over a stream, with %s', async (rule, knows) => {
-    const [mine, good] = [key(rule), key('*:acquire,read')]
-    const harness = await serve({ keys })
+  ])('are hidden over a stream, with %s', async (rule, knows) => {
+    const [mine, good] = [keys.create(rule).text, keys.create('*:acquire,read').text]
+    const harness = await serve({ keys: keys.file })
     const { epoch } = harness.member.status
-    const live = await told(harness.url, mine, watch)
-    await move(harness, good)
+    const live = await watchAs(harness.url, mine, watch)
+    await handOverLocks(harness, good)
     const from = { epoch, index: 1 as never, ordinal: 0 }
-    const past = await told(harness.url, mine, { ...watch, from }, ...queries)
+    const past = await watchAs(harness.url, mine, { ...watch, from }, ...queries)
     for (const { text } of [live, past]) {
       await until(() => text().split('"kind":"held"').length > 2)
       expect([text().includes('billing/1'), text().includes('queued'), text().includes('freed')]).toEqual([

@@ -8,8 +8,8 @@ async function send(port: number, headers: string, path = '/v1/locks'): Promise<
   return readAll(socket)
 }
 
-describe('browsers', () => {
-  it('on other origins take no locks', async () => {
+describe('requests of browsers', () => {
+  it('from other origins are rejected', async () => {
     const { server, get } = await serve()
     const host = `127.0.0.1:${server.port}`
     expect(await send(server.port, `host: ${host}\r\norigin: https://evil.example`)).toMatch(
@@ -29,7 +29,7 @@ describe('browsers', () => {
     expect((await get('/v1/locks')).body.held).toEqual([])
   })
 
-  it('under a foreign name that resolves to this machine are refused', async () => {
+  it('under a foreign name that resolves to this machine are rejected', async () => {
     const { server } = await serve()
     expect(
       await send(server.port, `host: evil.example:${server.port}\r\norigin: http://evil.example:${server.port}`),
@@ -39,7 +39,7 @@ describe('browsers', () => {
     expect(await send(server.port, 'host: [::1]:4100')).toMatch(/ 200 /)
   })
 
-  it('open no stream from elsewhere', async () => {
+  it('from other origins cannot open a stream', async () => {
     const { server } = await serve()
     const upgrade = 'upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='
     const socket = await rawSocket(server.port)
@@ -52,7 +52,7 @@ describe('browsers', () => {
     expect(await readAll(other)).toMatch(/^HTTP\/1\.1 404 /)
   })
 
-  it('of an allowed origin may', async () => {
+  it('from an allowed origin are accepted', async () => {
     const { server } = await serve({ allowedOrigins: ['https://tools.example'] })
     const answer = await send(server.port, 'host: 127.0.0.1\r\norigin: https://tools.example')
     expect(answer).toMatch(/ 200 [\s\S]*access-control-allow-origin: https:\/\/tools.example/)
@@ -64,7 +64,7 @@ describe('browsers', () => {
   })
 })
 
-it('pages of members may use each other, as long as they are members', () => {
+it('originProblem accepts pages of current members', () => {
   let urls = ['http://10.0.0.1:4100', 'https://n2.example/', '']
   const rules = { loopback: false, allowed: [], advertisedHost: '', members: () => originsOf(urls) }
   const ask = (origin: string) => originProblem({ host: 'n3.example', origin, fetchSite: 'cross-site' }, rules)
@@ -77,7 +77,7 @@ it('pages of members may use each other, as long as they are members', () => {
   expect(ask('https://n2.example')).toBeDefined()
 })
 
-it('the rules in a table', () => {
+it('originProblem checks host, origin and fetch site', () => {
   const rules = { loopback: true, allowed: [], advertisedHost: 'locks.test:4100' }
   const ask = (host: string | undefined, origin?: string, fetchSite?: string) =>
     originProblem({ host, origin, fetchSite }, rules)

@@ -13,25 +13,25 @@ describe('an access rule', () => {
     expect(allows(rules, 'steal', 'billing')).toBe(false)
   })
 
-  test('for everything covers the whole service', () => {
+  test('for * covers the whole service', () => {
     expect(allows(rules, 'read', '')).toBe(true)
     expect(allows(rules, 'read', 'anything/else')).toBe(true)
     expect(allows([parseRule('*:admin')], 'read', 'a')).toBe(false)
   })
 
-  test('gives a verb without a name where a handle proves the rest', () => {
+  test('allows a verb without a name if a handle proves the rest', () => {
     expect(hasVerb(rules, 'acquire')).toBe(true)
     expect(hasVerb(rules, 'steal')).toBe(false)
   })
 
   test.each(['', 'billing', 'billing:', ':read', 'billing:write', 'billing:read,', 'a\u0000b:read', 'billing:READ'])(
-    '%j is refused',
+    'rejects %j',
     (text) => {
       expect(() => parseRule(text)).toThrow(/rule|name/)
     },
   )
 
-  test('is read as it is written', () => {
+  test('round-trips as text', () => {
     const name = fc.stringMatching(/^[a-z0-9:]([a-z0-9/:-]{0,20}[a-z0-9])?$/)
     const verbs = fc.uniqueArray(fc.constantFrom(...VERBS), { minLength: 1 })
     fc.assert(

@@ -51,14 +51,14 @@ function serialAt(port: number): Promise<string> {
   })
 }
 
-describe('https', () => {
-  test('serves under its certificate, and says so in its URL', async () => {
+describe('HTTPS', () => {
+  test('serves with its certificate, under an https URL', async () => {
     const { server } = await serve({ tls: authority.issue('server') })
     expect(server.url).toMatch(/^https:/)
     expect((await get(server.port, '/healthz')).status).toBe(200)
   })
 
-  test('asks for a certificate, and tells who has none, a foreign or an expired one why it is refused', async () => {
+  test('requires a client certificate, and reports why a missing, foreign or expired one is rejected', async () => {
     const audit = join(authority.folder, 'audit.jsonl')
     const { server, member } = await serve({ tls: { ...authority.issue('server'), ca: authority.ca }, audit })
     const ask = (shown?: Shown) => get(server.port, '/v1/locks', shown)
@@ -77,7 +77,7 @@ describe('https', () => {
     expect(lines.filter((line) => line.includes('"refused"'))).toHaveLength(3)
   })
 
-  test('takes a renewed certificate without a restart, and keeps the old one while the new is broken', async () => {
+  test('loads a renewed certificate without a restart, and keeps the old one while the new one is invalid', async () => {
     const [first, second] = [authority.issue('first'), authority.issue('second')]
     const files = { cert: join(authority.folder, 'live.pem'), key: join(authority.folder, 'live.key') }
     copyFileSync(first.cert, files.cert)
@@ -94,7 +94,7 @@ describe('https', () => {
     await until(async () => (await serialAt(server.port)) !== before)
   })
 
-  test('with files that are none is refused at the start', async () => {
+  test('rejects invalid files at the start', async () => {
     const { cert } = authority.issue('one')
     const { key } = authority.issue('two')
     await expect(serve({ tls: { cert, key } })).rejects.toThrow('cannot be used for TLS')
@@ -119,7 +119,7 @@ describe('TLS between members', () => {
   }
   const trusted = (name: string): Dialer => tlsDialer({ ...authority.issue(name), ca: authority.ca }, silent)
 
-  test('carries frames between members of one authority', async () => {
+  test('carries frames between members with certificates of one authority', async () => {
     const [one, two] = [await member(1, trusted('n1')), await member(2, trusted('n2'))]
     one.peers.setPeers(new Map([[2, two.address]]))
     one.peers.send(2, 'control', new Uint8Array(Buffer.from('hello')))
@@ -127,7 +127,7 @@ describe('TLS between members', () => {
     expect(two.received).toEqual(['hello'])
   })
 
-  test('lets nobody in with a foreign certificate, an expired one, or none', async () => {
+  test('rejects members with a foreign certificate, an expired one, or none', async () => {
     const target = await member(1, trusted('n1'))
     const foreign = tlsDialer({ ...stranger.issue('n2'), ca: authority.ca }, silent)
     const expired = tlsDialer({ ...authority.issue('n3', { expired: true }), ca: authority.ca }, silent)

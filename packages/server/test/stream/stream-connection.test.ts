@@ -99,7 +99,7 @@ function acquire(session: number, request: number, name: string, waitMs = 0): Co
 }
 
 describe('a stream', () => {
-  it('greets, and carries many operations per frame both ways', async () => {
+  it('sends a welcome, and carries many operations per frame in both directions', async () => {
     const { url, server } = await serve()
     const client = await connect(url)
     expect(client.messages[0]).toMatchObject({
@@ -135,7 +135,7 @@ describe('a stream', () => {
     await until(() => client.messages.some((one) => one.kind === 'push' && one.push.change?.kind === 'ended'))
   })
 
-  it('keeps its sessions when the connection breaks: another one attaches with the secret', async () => {
+  it('keeps its sessions when the connection is lost, so that another one can attach with the secret', async () => {
     const { url } = await serve()
     const first = await connect(url)
     const { session, secret } = await sessionOf(first)
@@ -151,7 +151,7 @@ describe('a stream', () => {
     expect((await second.wait('result', 8)).result.kind).toBe('renewed')
   })
 
-  it('is closed with 1001 when the server stops; what was under way is answered first', async () => {
+  it('is closed with 1001 when the server stops, after pending requests were answered', async () => {
     const { url, server } = await serve()
     const client = await connect(url)
     const { session } = await sessionOf(client)
@@ -164,8 +164,8 @@ describe('a stream', () => {
   })
 })
 
-describe('frames that are none', () => {
-  it('get one error about the connection, and its end', async () => {
+describe('malformed frames', () => {
+  it('get one error, and the connection is closed', async () => {
     const { url, get } = await serve()
     const garbage = [
       Buffer.from([0]),
@@ -185,7 +185,7 @@ describe('frames that are none', () => {
     expect((await get('/healthz')).status).toBe(200)
   })
 
-  it('of text, or beyond the size, end the connection', async () => {
+  it('of text, or above the size limit, close the connection', async () => {
     const { url, get } = await serve()
     const text = await connect(url)
     text.socket.send('hello')
@@ -196,7 +196,7 @@ describe('frames that are none', () => {
     expect((await get('/healthz')).status).toBe(200)
   })
 
-  it('before the hello, or with another version, are refused with a reason', async () => {
+  it('before the hello, or with another version, are rejected with a reason', async () => {
     const { url } = await serve()
     const early = await connect(url, false)
     early.send({ kind: 'ping', correlation: 1 })
@@ -238,8 +238,8 @@ describe('frames that are none', () => {
   })
 })
 
-describe('clients that do not keep up', () => {
-  it('are closed with a reason when events pile up', async () => {
+describe('slow clients', () => {
+  it('are disconnected with a reason when events pile up', async () => {
     const { url, post, member } = await serve()
     const client = await connect(url)
     client.send({ kind: 'watch', correlation: 10, prefix: '' })
@@ -267,7 +267,7 @@ describe('clients that do not keep up', () => {
     expect(member.status.role).toBe('leader')
   })
 
-  it('wait for what they ask for: reads without end in one frame hold no memory, and are all answered', async () => {
+  it('delay their own reads: thousands of reads in one frame use bounded memory, and all are answered', async () => {
     const { url, call, get, post } = await serve()
     const client = await connect(url)
     await call('PUT', '/v1/registers?key=big', new Uint8Array(65_000))
@@ -288,7 +288,7 @@ describe('clients that do not keep up', () => {
     expect((await post('/v1/acquire', { name: 'a' })).status).toBe(200)
   })
 
-  it('are told when they ask for more at once than a stream keeps', async () => {
+  it('get an error when they send more requests than a stream queues', async () => {
     const { url, call } = await serve()
     const client = await connect(url)
     await call('PUT', '/v1/registers?key=big', new Uint8Array(65_000))

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** An authority of one's own, and certificates that it signs, as files in a folder that `remove` takes away. */
+/** A certificate authority with a key of its own; its files are in a folder that `remove` deletes. */
 export class Authority {
   readonly folder = mkdtempSync(join(tmpdir(), 'leasehold-tls-'))
   readonly ca = join(this.folder, 'ca.pem')
@@ -13,7 +13,7 @@ export class Authority {
     openssl('req', '-x509', ...newKey(this.#key), '-out', this.ca, '-days', '2', '-subj', `/CN=${name}`)
   }
 
-  /** A certificate for this machine's loopback names; `expired`: it ended yesterday. */
+  /** Issues a certificate for the loopback names; `expired`: valid until yesterday. */
   issue(name: string, options: { expired?: boolean } = {}): { cert: string; key: string } {
     const [cert, key, request, settings] = ['pem', 'key', 'csr', 'cnf'].map((end) =>
       join(this.folder, `${name}.${end}`),
@@ -28,7 +28,7 @@ export class Authority {
     return { cert, key }
   }
 
-  /** `openssl x509` takes no dates before version 3.4; `openssl ca` does. */
+  /** `openssl x509` accepts no dates before version 3.4, but `openssl ca` does. */
   #issueExpired(request: string, cert: string, settings: string): void {
     const index = join(this.folder, 'index.txt')
     writeFileSync(index, '')

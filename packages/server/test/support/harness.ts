@@ -6,6 +6,8 @@ import { problemResponse } from '../../src/http/response-schemas.js'
 import { ROUTES } from '../../src/http/app.js'
 import { LocalMember } from './local-member.js'
 
+export { until } from './until.js'
+
 export interface Harness {
   readonly member: LocalMember
   readonly server: LeaseholdServer
@@ -18,7 +20,7 @@ export interface Harness {
 export interface Answer {
   readonly status: number
   readonly headers: Headers
-  // What comes from the wire is what the test is about.
+  // Tests check the fields of the JSON themselves.
   // oxlint-disable-next-line typescript/no-explicit-any
   readonly body: any
 }
@@ -67,12 +69,12 @@ export async function call(
   const bytes = Buffer.from(await response.arrayBuffer())
   const isJson = (response.headers.get('content-type') ?? '').includes('json')
   const answer = isJson ? (JSON.parse(bytes.toString()) as unknown) : bytes.toString()
-  if (isJson && method !== 'HEAD' && path.startsWith('/v1/')) described(method, path, response.status, answer)
+  if (isJson && method !== 'HEAD' && path.startsWith('/v1/')) checkResponse(method, path, response.status, answer)
   return { status: response.status, headers: response.headers, body: answer }
 }
 
-/** Every answer is one that the API's description knows. */
-function described(method: string, path: string, status: number, answer: unknown): void {
+/** Validates a response against the schema of its route. */
+function checkResponse(method: string, path: string, status: number, answer: unknown): void {
   const { pathname } = new URL(path, 'http://service')
   const schema =
     status === 200
@@ -81,21 +83,12 @@ function described(method: string, path: string, status: number, answer: unknown
   const result = schema?.safeParse(answer)
   if (result?.success === false) {
     throw new Error(
-      `${method} ${pathname} has an answer of its own: ${result.error.message}\n${JSON.stringify(answer)}`,
+      `${method} ${pathname} returned a response that its schema does not allow: ${result.error.message}\n${JSON.stringify(answer)}`,
     )
   }
 }
 
-/** Waits until `look` is true, at most `timeoutMs`. */
-export async function until(look: () => boolean | Promise<boolean>, timeoutMs = 30_000): Promise<void> {
-  const end = performance.now() + timeoutMs
-  while (!(await look())) {
-    if (performance.now() > end) throw new Error(`still not so after ${timeoutMs} ms: ${look.toString()}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
-
-/** A connection of our own, for what no HTTP client sends. */
+/** A raw connection, for bytes that no HTTP client sends. */
 export async function rawSocket(port: number): Promise<Socket> {
   const socket = connect({ host: '127.0.0.1', port })
   socket.on('error', () => {})
@@ -103,7 +96,7 @@ export async function rawSocket(port: number): Promise<Socket> {
   return socket
 }
 
-/** Everything that comes until the other side closes, at most 30 s. */
+/** Reads until the peer closes the connection, at most 30 s. */
 export async function readAll(socket: Socket): Promise<string> {
   let text = ''
   socket.setTimeout(30_000, () => socket.destroy())

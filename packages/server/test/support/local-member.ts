@@ -12,15 +12,15 @@ import {
 import type { AppliedBatch, Member, MemberStatus, ReadView } from '@leasehold/replica'
 
 /**
- * A member that keeps its state in memory and applies commands one turn of the event loop later: what the server sees
- * of a replica, without disk and consensus. Faults are set by the tests.
+ * A member that keeps its state in memory, and applies commands one turn of the event loop later: a replica without disk
+ * and consensus, as the server uses it. The tests inject faults.
  */
 export class LocalMember implements Member<LockState> {
   readonly state: LockState
   index = 0
-  /** Answers nothing while it is set, as a leader without its quorum. */
+  /** While set, nothing is answered, as by a leader without a quorum. */
   frozen = false
-  /** Refuses every command and read. */
+  /** While set, every command and read is refused with it. */
   refusal: (Result & { kind: 'refused' }) | undefined
   changed: Partial<MemberStatus> = {}
   readonly submitted: Command[] = []
@@ -104,18 +104,18 @@ export class LocalMember implements Member<LockState> {
     })
   }
 
-  /** Listeners for applied entries. */
+  /** Number of listeners for applied entries. */
   get listeners(): number {
     return this.#applied.size
   }
 
-  /** Forgets the events so far, as a member does after a while. */
+  /** Removes all events, as a member does with old ones. */
   forgetHistory(): void {
     this.#history.length = 0
     this.#historyFrom = this.index + 1
   }
 
-  /** Goes on with what was submitted while it was frozen. */
+  /** Applies what was submitted while it was frozen. */
   thaw(): void {
     this.frozen = false
     this.#schedule()

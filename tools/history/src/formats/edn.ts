@@ -25,28 +25,28 @@ const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', r: '\r', b
  * skipped and leave the value that they are about. `#jepsen.independent.Tuple[key value]` stays a pair.
  */
 export class EdnReader {
-  private at = 0
-  private line: number
+  #at = 0
+  #line: number
 
-  constructor(
-    private readonly text: string,
-    firstLine = 1,
-  ) {
-    this.line = firstLine
+  readonly #text: string
+
+  constructor(text: string, firstLine = 1) {
+    this.#text = text
+    this.#line = firstLine
   }
 
   /** The forms of the text; a text that is one list or vector gives its elements. */
   elements(): EdnForm[] {
     const forms: EdnForm[] = []
-    for (let character = this.skip(); character !== undefined; character = this.skip()) {
+    for (let character = this.#skip(); character !== undefined; character = this.#skip()) {
       if ((character === '[' || character === '(') && forms.length === 0) {
-        const first = { line: this.line, value: null }
-        this.at++
-        const items = this.sequence(CLOSERS[character] as string, first.line, 1)
-        if (this.skip() === undefined) return items
+        const first = { line: this.#line, value: null }
+        this.#at++
+        const items = this.#sequence(CLOSERS[character] as string, first.line, 1)
+        if (this.#skip() === undefined) return items
         forms.push({ line: first.line, value: items.map(({ value }) => value) })
       } else {
-        forms.push(this.form(0))
+        forms.push(this.#form(0))
       }
     }
     return forms
@@ -54,50 +54,50 @@ export class EdnReader {
 
   /** The next form, or undefined at the end. */
   next(): EdnForm | undefined {
-    return this.skip() === undefined ? undefined : this.form(0)
+    return this.#skip() === undefined ? undefined : this.#form(0)
   }
 
-  private form(depth: number): EdnForm {
-    const character = this.skip()
-    const line = this.line
+  #form(depth: number): EdnForm {
+    const character = this.#skip()
+    const line = this.#line
     if (character === undefined) throw new HistoryError('the text ends where a value should be', line)
     if (depth > MAX_DEPTH) throw new HistoryError(`values nested deeper than ${MAX_DEPTH}`, line)
     if (character === '[' || character === '(') {
-      this.at++
-      const items = this.sequence(CLOSERS[character] as string, line, depth + 1)
+      this.#at++
+      const items = this.#sequence(CLOSERS[character] as string, line, depth + 1)
       return { line, value: items.map(({ value }) => value) }
     }
     if (character === '{') {
-      this.at++
-      return { line, value: this.map(line, depth + 1) }
+      this.#at++
+      return { line, value: this.#map(line, depth + 1) }
     }
-    if (character === '"') return { line, value: this.string() }
-    if (character === '\\') return { line, value: this.character() }
-    if (character === '#') return { line, value: this.dispatch(depth) }
+    if (character === '"') return { line, value: this.#string() }
+    if (character === '\\') return { line, value: this.#character() }
+    if (character === '#') return { line, value: this.#dispatch(depth) }
     if (character === "'" || character === '^') {
-      this.at++
-      if (character === '^') this.form(depth + 1)
-      return this.form(depth + 1)
+      this.#at++
+      if (character === '^') this.#form(depth + 1)
+      return this.#form(depth + 1)
     }
     if (/[\])}]/.test(character)) throw new HistoryError(`${character} closes nothing`, line)
-    return { line, value: atom(this.word(), line) }
+    return { line, value: atom(this.#word(), line) }
   }
 
-  private sequence(closer: string, openedAt: number, depth: number): EdnForm[] {
+  #sequence(closer: string, openedAt: number, depth: number): EdnForm[] {
     const items: EdnForm[] = []
     for (;;) {
-      const character = this.skip()
-      if (character === undefined) throw new HistoryError(`no ${closer} for what line ${openedAt} opens`, this.line)
+      const character = this.#skip()
+      if (character === undefined) throw new HistoryError(`no ${closer} for what line ${openedAt} opens`, this.#line)
       if (character === closer) {
-        this.at++
+        this.#at++
         return items
       }
-      items.push(this.form(depth))
+      items.push(this.#form(depth))
     }
   }
 
-  private map(line: number, depth: number): ReadonlyMap<string, Value> {
-    const items = this.sequence('}', line, depth)
+  #map(line: number, depth: number): ReadonlyMap<string, Value> {
+    const items = this.#sequence('}', line, depth)
     if (items.length % 2 !== 0) throw new HistoryError('a map with a key and no value', line)
     const map = new Map<string, Value>()
     for (let i = 0; i < items.length; i += 2) {
@@ -108,43 +108,43 @@ export class EdnReader {
   }
 
   /** What begins with `#`: a set, a discarded form, a special number, or a tag. */
-  private dispatch(depth: number): Value {
-    const line = this.line
-    this.at++
-    const character = this.text[this.at]
+  #dispatch(depth: number): Value {
+    const line = this.#line
+    this.#at++
+    const character = this.#text[this.#at]
     if (character === '{') {
-      this.at++
-      return this.sequence('}', line, depth + 1).map(({ value }) => value)
+      this.#at++
+      return this.#sequence('}', line, depth + 1).map(({ value }) => value)
     }
     if (character === '#') {
-      this.at++
-      return `##${this.word()}`
+      this.#at++
+      return `##${this.#word()}`
     }
-    this.word()
-    return this.form(depth + 1).value
+    this.#word()
+    return this.#form(depth + 1).value
   }
 
-  private string(): string {
-    const line = this.line
+  #string(): string {
+    const line = this.#line
     let text = ''
-    for (this.at++; ; this.at++) {
-      const character = this.text[this.at]
+    for (this.#at++; ; this.#at++) {
+      const character = this.#text[this.#at]
       if (character === undefined) throw new HistoryError('a text without an end', line)
-      if (character === '\n') this.line++
+      if (character === '\n') this.#line++
       if (character === '"') {
-        this.at++
+        this.#at++
         return text
       }
-      text += character === '\\' ? this.escape(line) : character
+      text += character === '\\' ? this.#escape(line) : character
     }
   }
 
-  private escape(line: number): string {
-    const character = this.text[++this.at] ?? ''
+  #escape(line: number): string {
+    const character = this.#text[++this.#at] ?? ''
     if (character === 'u') {
-      const code = this.text.slice(this.at + 1, this.at + 5)
+      const code = this.#text.slice(this.#at + 1, this.#at + 5)
       if (!/^[0-9a-fA-F]{4}$/.test(code)) throw new HistoryError('\\u needs four hexadecimal digits', line)
-      this.at += 4
+      this.#at += 4
       return String.fromCharCode(Number.parseInt(code, 16))
     }
     const escaped = ESCAPES[character]
@@ -152,34 +152,34 @@ export class EdnReader {
     return escaped
   }
 
-  private character(): string {
-    this.at++
-    const first = this.text[this.at] ?? ''
-    this.at++
-    const name = first + this.word()
+  #character(): string {
+    this.#at++
+    const first = this.#text[this.#at] ?? ''
+    this.#at++
+    const name = first + this.#word()
     return NAMED_CHARACTERS[name] ?? name
   }
 
   /** Everything up to the next delimiter. */
-  private word(): string {
-    const begin = this.at
-    while (this.at < this.text.length && !DELIMITER.test(this.text[this.at] as string)) this.at++
-    return this.text.slice(begin, this.at)
+  #word(): string {
+    const begin = this.#at
+    while (this.#at < this.#text.length && !DELIMITER.test(this.#text[this.#at] as string)) this.#at++
+    return this.#text.slice(begin, this.#at)
   }
 
   /** Skips blanks, commas, comments and discarded forms; the next character, or undefined at the end. */
-  private skip(): string | undefined {
+  #skip(): string | undefined {
     for (;;) {
-      const character = this.text[this.at]
+      const character = this.#text[this.#at]
       if (character === undefined) return undefined
       if (character === ';') {
-        while (this.at < this.text.length && this.text[this.at] !== '\n') this.at++
-      } else if (character === '#' && this.text[this.at + 1] === '_') {
-        this.at += 2
-        this.form(1)
+        while (this.#at < this.#text.length && this.#text[this.#at] !== '\n') this.#at++
+      } else if (character === '#' && this.#text[this.#at + 1] === '_') {
+        this.#at += 2
+        this.#form(1)
       } else if (character === ',' || character === '\uFEFF' || /\s/.test(character)) {
-        if (character === '\n') this.line++
-        this.at++
+        if (character === '\n') this.#line++
+        this.#at++
       } else {
         return character
       }

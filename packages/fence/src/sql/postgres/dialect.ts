@@ -25,6 +25,9 @@ export const ENDED_INSIDE = 'a statement has ended the guarded transaction'
  */
 export const PG_STILL_INSIDE = `SELECT CASE WHEN s = '' THEN ('${ENDED_INSIDE}' || s)::int END FROM (SELECT coalesce(current_setting('leasehold.token', true), '') AS s) AS t`
 
+/** A statement that always fails, and makes its transaction fail. */
+export const POISON = "DO $$ BEGIN RAISE EXCEPTION 'the guard has refused this transaction'; END $$"
+
 export function pgDialect(schema?: string): Dialect {
   const guard = raw(tableName(GUARD_TABLE, schema))
   const floor = raw(tableName(FLOOR_TABLE, schema))

@@ -30,31 +30,31 @@ export class Flights {
   dots: Dot[] = []
   /** Frames with a meaning, ever. */
   told = 0
-  private count = 0
-  private readonly last = new Map<string, number>()
+  #count = 0
+  readonly #last = new Map<string, number>()
 
-  constructor(
-    world: World,
-    private readonly pictureMs: () => number,
-  ) {
-    world.network.onFlight = (flight) => this.add(flight)
+  readonly #pictureMs: () => number
+
+  constructor(world: World, pictureMs: () => number) {
+    this.#pictureMs = pictureMs
+    world.network.onFlight = (flight) => this.#add(flight)
   }
 
-  private add(flight: Flight): void {
+  #add(flight: Flight): void {
     const { from, to, label, token } = flight
     if (label !== undefined) this.told++
-    const shownMs = this.pictureMs()
+    const shownMs = this.#pictureMs()
     const kind = kindOf(flight)
     const way = `${from}>${to}>${label ?? ''}`
     const isThinned = label === undefined || label === 'renew'
-    if (isThinned && shownMs - (this.last.get(way) ?? -THIN_MS) < THIN_MS) return
-    this.last.set(way, shownMs)
+    if (isThinned && shownMs - (this.#last.get(way) ?? -THIN_MS) < THIN_MS) return
+    this.#last.set(way, shownMs)
     if (this.dots.length >= DOTS_MAX) {
       if (isThinned) return
       this.dots.shift()
     }
     this.dots.push({
-      number: ++this.count,
+      number: ++this.#count,
       from,
       to,
       kind,
@@ -68,7 +68,7 @@ export class Flights {
 
   /** Forgets those that have been shown to their end. */
   prune(nowUs: number): void {
-    const now = this.pictureMs()
+    const now = this.#pictureMs()
     this.dots = this.dots.filter((dot) => {
       return progressOf(dot, nowUs, now) < 1 && now - dot.shownMs < 3_600_000
     })

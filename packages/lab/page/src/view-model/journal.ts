@@ -22,20 +22,23 @@ export class Journal {
   readonly entries: Entry[] = []
   count = 0
 
-  constructor(private readonly play: Play) {
-    play.world.timeline.onEvent((event) => this.hear(event))
+  readonly #play: Play
+
+  constructor(play: Play) {
+    this.#play = play
+    play.world.timeline.onEvent((event) => this.#hear(event))
   }
 
   /** `atUs`: when it was, if that is not now; it stands among what happened then. */
-  add(who: string, text: string, tone: Tone, atUs = this.play.world.nowUs): void {
-    const at = this.play.at(atUs)
+  add(who: string, text: string, tone: Tone, atUs = this.#play.world.nowUs): void {
+    const at = this.#play.at(atUs)
     const after = this.entries.findLastIndex((entry) => entry.at <= at)
     this.entries.splice(after + 1, 0, { number: ++this.count, at, who, text, tone })
     if (this.entries.length > ENTRIES_MAX) this.entries.shift()
   }
 
-  private hear(event: TimelineEvent): void {
-    const moment = { at: this.play.at(event.atUs), ...event }
+  #hear(event: TimelineEvent): void {
+    const moment = { at: this.#play.at(event.atUs), ...event }
     // The simulation says itself what members are to each other.
     if (event.kind === 'process' || !isTelling(moment)) return
     const who = event.kind === 'message' ? event.from : event.kind === 'resource' ? event.resource : whoOf(event)

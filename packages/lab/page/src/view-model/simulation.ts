@@ -37,24 +37,24 @@ export class Simulation {
   touched = false
   /** How the scenario came out, once its end was reached untouched. */
   result: ScenarioResult | undefined
-  private readonly viewModels: ViewModelBuilder
-  private readonly asked: Action[] = []
-  private readonly ahead: TimedAction[]
-  private readonly roles = new Map<string, string>()
-  private findings = 0
+  readonly #viewModels: ViewModelBuilder
+  readonly #asked: Action[] = []
+  readonly #ahead: TimedAction[]
+  readonly #roles = new Map<string, string>()
+  #findings = 0
 
-  private constructor(options: SimulationOptions, play: Play) {
+  constructor(options: SimulationOptions, play: Play) {
     this.scene = options.scene
     this.seed = options.seed
     this.play = play
-    this.ahead = [...(options.actions ?? [])]
+    this.#ahead = [...(options.actions ?? [])]
     this.journal = new Journal(play)
     this.flights = new Flights(play.world, options.pictureMs ?? (() => 0))
     this.injector = new FaultInjector(play, (who, text) => this.journal.add(who, text, 'hand'))
-    this.viewModels = new ViewModelBuilder(play, this.injector)
-    for (const member of play.system.cluster?.list ?? []) this.roles.set(member.name, this.roleOf(member.name))
-    play.world.afterEvent(() => this.watchRoles())
-    if (this.scene.free === true) for (const name of play.clients.keys()) this.start(name)
+    this.#viewModels = new ViewModelBuilder(play, this.injector)
+    for (const member of play.system.cluster?.list ?? []) this.#roles.set(member.name, this.#roleOf(member.name))
+    play.world.afterEvent(() => this.#watchRoles())
+    if (this.scene.free === true) for (const name of play.clients.keys()) this.#start(name)
   }
 
   static async open(options: SimulationOptions): Promise<Simulation> {
@@ -84,46 +84,46 @@ export class Simulation {
 
   /** Wants something done: it is done when the world stands, by the next `advance`. */
   act(action: Action): void {
-    this.asked.push(action)
+    this.#asked.push(action)
   }
 
   /** Lets the world go on until `toUs`, or until `stop` says so. Does what was asked for first. */
   async advance(toUs: number, stop?: () => boolean): Promise<void> {
-    await this.doAsked()
+    await this.#doAsked()
     for (;;) {
-      const next = this.ahead[0]
+      const next = this.#ahead[0]
       if (next === undefined || next.atUs > toUs) break
       if (next.atUs > this.nowUs) {
-        await this.run(next.atUs, stop)
+        await this.#run(next.atUs, stop)
         if (this.nowUs < next.atUs) return
       }
-      this.ahead.shift()
-      await this.apply(next.action)
+      this.#ahead.shift()
+      await this.#apply(next.action)
     }
-    if (toUs > this.nowUs) await this.run(toUs, stop)
+    if (toUs > this.nowUs) await this.#run(toUs, stop)
   }
 
   viewModel(): ViewModel {
-    const view = this.viewModels.viewModel()
-    for (const { rule, text, who, atUs } of view.findings.slice(this.findings)) {
+    const view = this.#viewModels.viewModel()
+    for (const { rule, text, who, atUs } of view.findings.slice(this.#findings)) {
       this.journal.add(who[0] ?? '', `${rule}: ${text}`, 'violation', atUs)
     }
-    this.findings = view.findings.length
+    this.#findings = view.findings.length
     return view
   }
 
-  private start(name: string): void {
+  #start(name: string): void {
     // Not an action of a visitor: it belongs to the scene.
     this.play.world.at(this.play.startUs, 'begin', () => this.injector.do({ do: 'auto', who: name, on: true }))
   }
 
-  private async doAsked(): Promise<void> {
-    for (let action = this.asked.shift(); action !== undefined; action = this.asked.shift()) {
-      await this.apply(action)
+  async #doAsked(): Promise<void> {
+    for (let action = this.#asked.shift(); action !== undefined; action = this.#asked.shift()) {
+      await this.#apply(action)
     }
   }
 
-  private async apply(action: Action): Promise<void> {
+  async #apply(action: Action): Promise<void> {
     // All of this microsecond comes first, so that the same action at the same time finds the same world.
     await this.play.world.run(this.nowUs)
     if (this.actions.length < ACTIONS_MAX) this.actions.push({ atUs: this.nowUs, action })
@@ -135,7 +135,7 @@ export class Simulation {
     }
   }
 
-  private async run(toUs: number, stop?: () => boolean): Promise<void> {
+  async #run(toUs: number, stop?: () => boolean): Promise<void> {
     const { play } = this
     const endUs = this.until === undefined ? Number.POSITIVE_INFINITY : play.startUs + Math.round(this.until * US)
     const passes = this.nowUs < endUs && toUs >= endUs
@@ -145,18 +145,18 @@ export class Simulation {
     if (toUs > endUs) await play.world.run(toUs, stop)
   }
 
-  private roleOf(name: string): string {
+  #roleOf(name: string): string {
     const member = this.play.system.cluster?.member(name)
     if (member?.replica === undefined || !member.running) return 'down'
     const { role, term } = member.replica.status
     return `${role}|${term}`
   }
 
-  private watchRoles(): void {
-    for (const [name, before] of this.roles) {
-      const now = this.roleOf(name)
+  #watchRoles(): void {
+    for (const [name, before] of this.#roles) {
+      const now = this.#roleOf(name)
       if (now === before) continue
-      this.roles.set(name, now)
+      this.#roles.set(name, now)
       const [role, term] = now.split('|')
       if (role === 'leader') this.journal.add(name, `leads in term ${term}`, 'role')
       if (role === 'candidate') this.journal.add(name, `asks for votes in term ${term}`, 'role')

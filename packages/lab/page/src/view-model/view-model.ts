@@ -70,54 +70,63 @@ export interface ResourceView extends MachineView {
   readonly violations: number
 }
 
+/** What a member knows of holds and waiters, and how long ago in milliseconds its state had this time. */
+interface ServiceState {
+  readonly result: QueryResult
+  readonly passedMs: number
+}
+
 export const TTL_MS = 10_000
 
 /** Cluster time moves with entries; between two of them a picture goes on by itself. */
 export class ViewModelBuilder {
-  private clusterNow = -1
-  private clusterAtUs = 0
-  private found: readonly Finding[] = []
-  private foundAt = -1
+  #clusterNow = -1
+  #clusterAtUs = 0
+  #found: readonly Finding[] = []
+  #foundAt = -1
   /** What their wall clocks showed at the world's beginning. */
-  private readonly wallStartUs: ReadonlyMap<string, number>
+  readonly #wallStartUs: ReadonlyMap<string, number>
 
-  constructor(
-    private readonly play: Play,
-    private readonly injector: FaultInjector,
-  ) {
+  readonly #play: Play
+  readonly #injector: FaultInjector
+
+  constructor(play: Play, injector: FaultInjector) {
+    this.#play = play
+    this.#injector = injector
     const { nowUs, machines } = play.world
-    this.wallStartUs = new Map(machines.map((machine) => [machine.name, machine.clockUs('wall') - nowUs]))
+    this.#wallStartUs = new Map(machines.map((machine) => [machine.name, machine.clockUs('wall') - nowUs]))
   }
 
   viewModel(): ViewModel {
-    const { play } = this
-    const findings = this.findings()
-    const state = this.service()
+    const play = this.#play
+    const findings = this.#findings()
+    const state = this.#service()
     return {
       at: play.at(play.world.nowUs),
-      members: play.system.members.map((name) => this.member(name)),
-      clients: [...play.clients.keys()].map((name) => this.client(name, state)),
-      resources: [...play.resources.keys()].map((name) => this.resource(name, findings)),
+      members: play.system.members.map((name) => this.#member(name)),
+      clients: [...play.clients.keys()].map((name) => this.#client(name, state)),
+      resources: [...play.resources.keys()].map((name) => this.#resource(name, findings)),
       findings,
     }
   }
 
   /** Judged again only when something has come to pass. */
-  private findings(): readonly Finding[] {
-    const { play } = this
+  #findings(): readonly Finding[] {
+    const play = this.#play
     let count = play.book.records.length + play.book.overlaps.length + play.world.uncaughtErrors.length
     count += play.system.violations?.().length ?? 0
     for (const resource of play.resources.values()) count += resource.records.length
-    if (count !== this.foundAt) this.found = play.findings()
-    this.foundAt = count
-    return this.found
+    if (count !== this.#foundAt) this.#found = play.findings()
+    this.#foundAt = count
+    return this.#found
   }
 
-  private machine(name: string): MachineView {
-    const { injector, play } = this
+  #machine(name: string): MachineView {
+    const injector = this.#injector
+    const play = this.#play
     const machine = play.world.machineOf(name)
     const [process] = machine.processes
-    const off = (machine.clockUs('wall') - (this.wallStartUs.get(name) ?? 0) - play.world.nowUs) / 1_000_000
+    const off = (machine.clockUs('wall') - (this.#wallStartUs.get(name) ?? 0) - play.world.nowUs) / 1_000_000
     return {
       name,
       state: process === undefined ? 'down' : process.paused ? 'paused' : 'up',
@@ -127,9 +136,9 @@ export class ViewModelBuilder {
     }
   }
 
-  private member(name: string): MemberView {
-    const { system } = this.play
-    const machine = this.machine(name)
+  #member(name: string): MemberView {
+    const { system } = this.#play
+    const machine = this.#machine(name)
     const none = { role: '', term: 0, commit: 0, last: 0, diskBytes: 0, trouble: undefined, key: undefined }
     const member = system.cluster?.member(name)
     if (member === undefined) {
@@ -147,30 +156,31 @@ export class ViewModelBuilder {
   }
 
   /** What the leader (else: who has applied most) knows of sessions. */
-  private service(): { readonly result: QueryResult; readonly passedMs: number } | undefined {
-    const { cluster } = this.play.system
+  #service(): ServiceState | undefined {
+    const { cluster } = this.#play.system
     if (cluster === undefined) return undefined
     const [furthest] = cluster.list.filter(({ running }) => running).sort((a, b) => b.applied - a.applied)
     const member = cluster.leader ?? furthest
     if (member?.replica === undefined) return undefined
     const { state, applied } = inspect(member.replica)
-    const { nowUs } = this.play.world
-    if (state.now !== this.clusterNow) {
-      this.clusterNow = state.now
-      this.clusterAtUs = nowUs
+    const { nowUs } = this.#play.world
+    if (state.now !== this.#clusterNow) {
+      this.#clusterNow = state.now
+      this.#clusterAtUs = nowUs
     }
-    return { result: queryState(state, {}, applied.index as never), passedMs: (nowUs - this.clusterAtUs) / 1000 }
+    return { result: queryState(state, {}, applied.index as never), passedMs: (nowUs - this.#clusterAtUs) / 1000 }
   }
 
-  private client(name: string, service: ReturnType<ViewModelBuilder['service']>): ClientView {
-    const { injector, play } = this
+  #client(name: string, service: ServiceState | undefined): ClientView {
+    const injector = this.#injector
+    const play = this.#play
     const program = play.programs.get(name)
     const process = play.clients.get(name)
     const held = process?.alive === true ? program?.held : undefined
     const remainingMs = held?.by.remainingMs?.() ?? 0
     const outcome = program?.outcome ?? 'unfinished'
     return {
-      ...this.machine(name),
+      ...this.#machine(name),
       doing: program?.doing === undefined ? '' : doingText(program.doing),
       busy: program?.doing !== undefined,
       hold: held === undefined ? undefined : { token: text(held.by.token), remainingMs: Math.max(0, remainingMs) },
@@ -184,19 +194,19 @@ export class ViewModelBuilder {
     }
   }
 
-  private laterGrant(token: bigint | undefined, atUs: number): bigint | undefined {
+  #laterGrant(token: bigint | undefined, atUs: number): bigint | undefined {
     if (token === undefined) return undefined
-    return this.play.book.records.findLast(
+    return this.#play.book.records.findLast(
       (one) => one.grantedUs < atUs && one.token !== undefined && one.token > token,
     )?.token
   }
 
-  private resource(name: string, findings: readonly Finding[]): ResourceView {
-    const resource = this.play.resources.get(name)
+  #resource(name: string, findings: readonly Finding[]): ResourceView {
+    const resource = this.#play.resources.get(name)
     if (resource === undefined) throw new Error(`no resource ${name}`)
     const last = resource.records.filter(({ action }) => action === 'write').at(-1)
     return {
-      ...this.machine(name),
+      ...this.#machine(name),
       kind: resource.kind,
       value: resource.value,
       mark: text(resource.mark),
@@ -208,7 +218,7 @@ export class ViewModelBuilder {
               token: text(last.token),
               accepted: last.accepted,
               atUs: last.atUs,
-              after: last.accepted ? text(this.laterGrant(last.token, last.atUs)) : undefined,
+              after: last.accepted ? text(this.#laterGrant(last.token, last.atUs)) : undefined,
             },
       violations: findings.filter(({ who }) => who.includes(name)).length,
     }
@@ -219,7 +229,7 @@ function text(token: bigint | undefined): string | undefined {
   return token === undefined ? undefined : tokenText(token)
 }
 
-function leaseOf(client: string, service: ReturnType<ViewModelBuilder['service']>): ClientView['lease'] {
+function leaseOf(client: string, service: ServiceState | undefined): ClientView['lease'] {
   if (service === undefined) return undefined
   const { result, passedMs } = service
   const hold = result.held.find((one) => one.client === client)
@@ -232,7 +242,7 @@ function leaseOf(client: string, service: ReturnType<ViewModelBuilder['service']
   }
 }
 
-function queuedOf(client: string, service: ReturnType<ViewModelBuilder['service']>): number | undefined {
+function queuedOf(client: string, service: ServiceState | undefined): number | undefined {
   const place = service?.result.pending.findIndex((one) => one.client === client) ?? -1
   return place < 0 ? undefined : place + 1
 }

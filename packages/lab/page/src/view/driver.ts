@@ -25,103 +25,106 @@ export class Driver {
   slow = false
   simulation: Simulation | undefined
   problem: string | undefined
-  private movesUntil = 0
-  private lastFrame = 0
-  private steps = 0
-  private jumpUs = 0
-  private behind = 0
-  private opening = 0
-  private seenResult = false
+  #movesUntil = 0
+  #lastFrame = 0
+  #steps = 0
+  #jumpUs = 0
+  #behind = 0
+  #opening = 0
+  #seenResult = false
 
-  constructor(private readonly changed: () => void) {
+  readonly #changed: () => void
+
+  constructor(changed: () => void) {
+    this.#changed = changed
     const frame = (now: number): void => {
-      void this.frame(now).then(() => requestAnimationFrame(frame))
+      void this.#frame(now).then(() => requestAnimationFrame(frame))
     }
     requestAnimationFrame(frame)
   }
 
   async open(scene: Scene, seed: number, actions: readonly TimedAction[] = []): Promise<void> {
-    const turn = ++this.opening
+    const turn = ++this.#opening
     try {
       const simulation = await Simulation.open({ scene, seed, actions, pictureMs: () => this.pictureMs })
-      if (turn !== this.opening) return
+      if (turn !== this.#opening) return
       this.simulation = simulation
       this.problem = undefined
-      this.seenResult = false
+      this.#seenResult = false
       // The world stands right before second 0.
-      this.jumpUs = Math.max(0, simulation.play.startUs - simulation.nowUs)
+      this.#jumpUs = Math.max(0, simulation.play.startUs - simulation.nowUs)
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error)
     }
-    this.changed()
+    this.#changed()
   }
 
   act(action: Action): void {
     this.simulation?.act(action)
-    this.movesUntil = Math.max(this.movesUntil, this.pictureMs + AFTER_STEP_MS)
+    this.#movesUntil = Math.max(this.#movesUntil, this.pictureMs + AFTER_STEP_MS)
   }
 
   toggle(): void {
     this.playing = !this.playing
-    this.changed()
+    this.#changed()
   }
 
   setSpeed(speed: number): void {
     this.speed = speed
-    this.changed()
+    this.#changed()
   }
 
   /** To the next thing that there is to tell. */
   step(): void {
     this.playing = false
-    this.steps++
-    this.movesUntil = this.pictureMs + AFTER_STEP_MS
+    this.#steps++
+    this.#movesUntil = this.pictureMs + AFTER_STEP_MS
   }
 
   /** Ahead by so many seconds, as fast as it goes. */
   jump(seconds: number): void {
-    this.jumpUs += Math.round(seconds * 1_000_000)
+    this.#jumpUs += Math.round(seconds * 1_000_000)
   }
 
   /** It is still on its way to where it was told to jump. */
   get jumps(): boolean {
-    return this.jumpUs > 0
+    return this.#jumpUs > 0
   }
 
-  private async frame(now: number): Promise<void> {
-    const dt = Math.min(FRAME_MAX_MS, now - this.lastFrame)
-    this.lastFrame = now
+  async #frame(now: number): Promise<void> {
+    const dt = Math.min(FRAME_MAX_MS, now - this.#lastFrame)
+    this.#lastFrame = now
     const { simulation } = this
     if (simulation === undefined) return
     try {
-      const moves = this.playing || this.pictureMs < this.movesUntil
+      const moves = this.playing || this.pictureMs < this.#movesUntil
       if (moves) this.pictureMs += dt
       const before = simulation.nowUs
-      await this.goOn(simulation, dt)
+      await this.#goOn(simulation, dt)
       if (moves || simulation.nowUs !== before) simulation.flights.prune(simulation.nowUs)
-      if (simulation.result !== undefined && !this.seenResult) {
-        this.seenResult = true
+      if (simulation.result !== undefined && !this.#seenResult) {
+        this.#seenResult = true
         this.playing = false
       }
     } catch (error) {
       this.playing = false
       this.problem = error instanceof Error ? error.message : String(error)
     }
-    if (this.simulation === simulation) this.changed()
+    if (this.simulation === simulation) this.#changed()
   }
 
-  private async goOn(simulation: Simulation, dt: number): Promise<void> {
-    const end = performance.now() + (this.jumpUs > 0 ? JUMP_BUDGET_MS : BUDGET_MS)
+  async #goOn(simulation: Simulation, dt: number): Promise<void> {
+    const end = performance.now() + (this.#jumpUs > 0 ? JUMP_BUDGET_MS : BUDGET_MS)
     let events = 0
     const late = (): boolean => ++events % BUDGET_LOOK === 0 && performance.now() > end
-    if (this.jumpUs > 0) {
-      const goal = simulation.nowUs + this.jumpUs
+    if (this.#jumpUs > 0) {
+      const goal = simulation.nowUs + this.#jumpUs
       await simulation.advance(goal, late)
-      this.jumpUs = Math.max(0, goal - simulation.nowUs)
+      this.#jumpUs = Math.max(0, goal - simulation.nowUs)
       return
     }
-    if (this.steps > 0) {
-      this.steps--
+    if (this.#steps > 0) {
+      this.#steps--
       const told = simulation.flights.told + simulation.journal.count
       await simulation.advance(
         simulation.nowUs + STEP_MAX_US,
@@ -129,8 +132,8 @@ export class Driver {
       )
       return
     }
-    const goal = simulation.nowUs + (this.playing ? Math.round(dt * 1000 * this.speed) + this.behind : 0)
-    this.behind = 0
+    const goal = simulation.nowUs + (this.playing ? Math.round(dt * 1000 * this.speed) + this.#behind : 0)
+    this.#behind = 0
     await simulation.advance(goal, late)
     this.slow = this.playing && simulation.nowUs < goal
   }

@@ -52,12 +52,16 @@ export class SimulatedDisk {
   /** Counts of what has happened, for reports. */
   readonly counts = { writes: 0, syncs: 0, lost: 0, torn: 0, failures: 0 }
   /** Writes that wait because the disk is stuck. */
-  private held: (() => void)[] = []
+  #held: (() => void)[] = []
+
+  readonly #draw: Draw
 
   constructor(
     readonly path: string,
-    private readonly draw: Draw,
-  ) {}
+    draw: Draw,
+  ) {
+    this.#draw = draw
+  }
 
   get used(): number {
     let bytes = 0
@@ -77,15 +81,15 @@ export class SimulatedDisk {
   /** The power goes, or the process does and the system with it: what was not synced may be lost. */
   crash(): void {
     const { loss, kept, journal } = this.faults
-    this.held = []
-    this.folder.crash(() => this.draw.below(1000) < kept, journal)
+    this.#held = []
+    this.folder.crash(() => this.#draw.below(1000) < kept, journal)
     for (const inode of this.folder.names.values()) {
       if (!inode.dirty) continue
       let lost = 0
       let all = 0
       inode.settle(() => {
         all++
-        const gone = this.draw.below(1000) < loss
+        const gone = this.#draw.below(1000) < loss
         if (gone) lost++
         return gone
       })
@@ -99,7 +103,7 @@ export class SimulatedDisk {
    * folder included. A crash may take it away until another process syncs it.
    */
   processDied(): void {
-    this.held = []
+    this.#held = []
   }
 
   /** Everything is gone. */
@@ -140,11 +144,11 @@ export class SimulatedDisk {
   rot(pattern: RegExp, where: 'written' | 'anywhere' = 'written'): string | undefined {
     const names = [...this.folder.names.keys()].filter((name) => pattern.test(name)).sort()
     if (names.length === 0) return undefined
-    const name = names[this.draw.below(names.length)] as string
+    const name = names[this.#draw.below(names.length)] as string
     const inode = this.folder.names.get(name) as Inode
     const end = where === 'written' ? lastByte(inode) + 1 : inode.size
     if (end === 0) return undefined
-    inode.flip(this.draw.below(Math.min(end * 8, 2 ** 32 - 1)))
+    inode.flip(this.#draw.below(Math.min(end * 8, 2 ** 32 - 1)))
     this.altered = true
     return name
   }
@@ -152,7 +156,7 @@ export class SimulatedDisk {
   setStuck(stuck: boolean): void {
     this.trouble.stuck = stuck
     if (stuck) return
-    for (const action of this.held.splice(0)) action()
+    for (const action of this.#held.splice(0)) action()
   }
 
   // --- For mounted folders ---
@@ -161,19 +165,19 @@ export class SimulatedDisk {
   latency(): number {
     const { syncMs, syncSpreadMs, slowMs } = this.faults
     if (this.trouble.slow) return slowMs
-    return syncMs + (syncSpreadMs > 0 ? this.draw.below(syncSpreadMs * 1000) / 1000 : 0)
+    return syncMs + (syncSpreadMs > 0 ? this.#draw.below(syncSpreadMs * 1000) / 1000 : 0)
   }
 
   /** Runs `action` when the disk has had its time for it. */
   later(host: DiskHost, action: () => void): void {
     host.after(this.latency(), () => {
-      if (this.trouble.stuck) this.held.push(action)
+      if (this.trouble.stuck) this.#held.push(action)
       else action()
     })
   }
 
   pick(count: number): number {
-    return this.draw.below(count)
+    return this.#draw.below(count)
   }
 
   /**
@@ -182,8 +186,8 @@ export class SimulatedDisk {
    */
   dropPages(inode: Inode): void {
     this.counts.failures++
-    const readable = this.draw.below(2) === 1
-    inode.drop(() => this.draw.below(1000) < this.faults.loss, readable)
+    const readable = this.#draw.below(2) === 1
+    inode.drop(() => this.#draw.below(1000) < this.faults.loss, readable)
   }
 }
 
@@ -207,16 +211,19 @@ class Mounted implements Disk {
   readonly path: string
   readonly check?: (file: DiskFile | undefined, done: (state: FolderState) => void) => void
 
-  constructor(
-    private readonly disk: SimulatedDisk,
-    private readonly host: DiskHost,
-  ) {
+  readonly #disk: SimulatedDisk
+  readonly #host: DiskHost
+
+  constructor(disk: SimulatedDisk, host: DiskHost) {
+    this.#disk = disk
+    this.#host = host
     this.path = disk.path
-    if (disk.watched) this.check = (_file, done) => this.look(done)
+    if (disk.watched) this.check = (_file, done) => this.#look(done)
   }
 
-  private look(done: (state: FolderState) => void): void {
-    const { disk, host } = this
+  #look(done: (state: FolderState) => void): void {
+    const disk = this.#disk
+    const host = this.#host
     disk.later(host, () => {
       if (!disk.trouble.removed) return done({ kind: 'own' })
       // From here on the member has nothing more to say.
@@ -226,16 +233,16 @@ class Mounted implements Disk {
   }
 
   list(): string[] {
-    return [...this.disk.folder.names.keys()].sort()
+    return [...this.#disk.folder.names.keys()].sort()
   }
 
   size(name: string): number {
-    return this.inode(name).size
+    return this.#inode(name).size
   }
 
   read(name: string, offset = 0, length?: number): Uint8Array {
-    const { disk } = this
-    const inode = this.inode(name)
+    const disk = this.#disk
+    const inode = this.#inode(name)
     const bytes = inode.read(offset, length ?? inode.size)
     if (!disk.trouble.misdirect || bytes.length < 2 * SECTOR) return bytes
     // One sector is what stands at another place of the same file. Never a blank one: that nobody could tell from a write
@@ -251,11 +258,12 @@ class Mounted implements Disk {
   }
 
   open(name: string): DiskFile {
-    return new MountedFile(name, this.inode(name), this.disk, this.host)
+    return new MountedFile(name, this.#inode(name), this.#disk, this.#host)
   }
 
   create(name: string, size: number, done: (error: Error | undefined, file?: DiskFile) => void): void {
-    const { disk, host } = this
+    const disk = this.#disk
+    const host = this.#host
     if (!host.effect('create')) return
     const fail = (error: Error): void => disk.later(host, () => done(error))
     if (disk.trouble.removed) return fail(new DiskError('ENOENT', `${disk.path}/${name}`))
@@ -284,102 +292,112 @@ class Mounted implements Disk {
   }
 
   rename(from: string, to: string): void {
-    this.inode(from)
-    if (!this.change('rename', from)) return
-    this.disk.folder.rename(from, to)
-    if (this.disk.faults.folderSynced) this.disk.folder.sync()
+    this.#inode(from)
+    if (!this.#change('rename', from)) return
+    this.#disk.folder.rename(from, to)
+    if (this.#disk.faults.folderSynced) this.#disk.folder.sync()
   }
 
   remove(name: string): void {
-    this.inode(name)
-    if (!this.change('remove', name)) return
-    this.disk.folder.unlink(name)
-    if (this.disk.faults.folderSynced) this.disk.folder.sync()
+    this.#inode(name)
+    if (!this.#change('remove', name)) return
+    this.#disk.folder.unlink(name)
+    if (this.#disk.faults.folderSynced) this.#disk.folder.sync()
   }
 
   syncFolder(): void {
-    if (this.change('syncFolder', '.')) this.disk.folder.sync()
+    if (this.#change('syncFolder', '.')) this.#disk.folder.sync()
   }
 
-  private change(what: DiskEffect, name: string): boolean {
-    if (!this.host.effect(what)) return false
-    if (this.disk.trouble.readOnly) throw new DiskError('EROFS', name)
+  #change(what: DiskEffect, name: string): boolean {
+    if (!this.#host.effect(what)) return false
+    if (this.#disk.trouble.readOnly) throw new DiskError('EROFS', name)
     return true
   }
 
-  private inode(name: string): Inode {
-    const inode = this.disk.folder.names.get(name)
+  #inode(name: string): Inode {
+    const inode = this.#disk.folder.names.get(name)
     if (!inode) throw new DiskError('ENOENT', `${this.path}/${name}`)
     return inode
   }
 }
 
 class MountedFile implements DiskFile {
-  private busy = false
-  private closed = false
+  #busy = false
+  #closed = false
+
+  readonly #inode: Inode
+  readonly #disk: SimulatedDisk
+  readonly #host: DiskHost
 
   constructor(
     readonly name: string,
-    private readonly inode: Inode,
-    private readonly disk: SimulatedDisk,
-    private readonly host: DiskHost,
-  ) {}
+    inode: Inode,
+    disk: SimulatedDisk,
+    host: DiskHost,
+  ) {
+    this.#inode = inode
+    this.#disk = disk
+    this.#host = host
+  }
 
   write(offset: number, chunks: readonly Uint8Array[], sync: boolean, done: Done): void {
-    this.begin()
-    const { host, disk } = this
+    this.#begin()
+    const host = this.#host
+    const disk = this.#disk
     if (!host.effect('write')) return
-    const problem = this.problem() ?? this.put(offset, chunks)
+    const problem = this.#problem() ?? this.#put(offset, chunks)
     disk.later(host, () => {
       if (!host.effect('written')) return
-      this.busy = false
-      const failed = problem ?? (sync ? this.sync() : undefined)
+      this.#busy = false
+      const failed = problem ?? (sync ? this.#sync() : undefined)
       if (failed) host.failed?.()
       done(failed)
     })
   }
 
   writeSync(offset: number, chunks: readonly Uint8Array[]): void {
-    this.begin()
-    this.busy = false
-    const { host } = this
+    this.#begin()
+    this.#busy = false
+    const host = this.#host
     if (!host.effect('write')) return
-    const problem = this.problem()
-    if (problem) throw this.told(problem)
-    const full = this.put(offset, chunks)
+    const problem = this.#problem()
+    if (problem) throw this.#told(problem)
+    const full = this.#put(offset, chunks)
     // The process may die between the write and the end of its sync.
     if (!host.effect('written')) return
-    const failed = full ?? this.sync()
-    if (failed) throw this.told(failed)
+    const failed = full ?? this.#sync()
+    if (failed) throw this.#told(failed)
   }
 
-  private told(error: Error): Error {
-    this.host.failed?.()
+  #told(error: Error): Error {
+    this.#host.failed?.()
     return error
   }
 
   close(): void {
-    this.closed = true
+    this.#closed = true
   }
 
-  private begin(): void {
-    if (this.closed) throw new Error(`write to the closed file ${this.name}`)
-    if (this.busy) throw new Error(`a second write to ${this.name} while one is under way`)
-    this.busy = true
+  #begin(): void {
+    if (this.#closed) throw new Error(`write to the closed file ${this.name}`)
+    if (this.#busy) throw new Error(`a second write to ${this.name} while one is under way`)
+    this.#busy = true
   }
 
-  private problem(): Error | undefined {
-    const { trouble } = this.disk
+  #problem(): Error | undefined {
+    const { trouble } = this.#disk
     if (trouble.readOnly) return new DiskError('EROFS', this.name)
     if (!trouble.failWrite) return undefined
     trouble.failWrite = false
-    this.disk.counts.failures++
+    this.#disk.counts.failures++
     return new DiskError('EIO', this.name)
   }
 
   /** Up to the byte at which the disk is full, if that comes first. */
-  private put(offset: number, chunks: readonly Uint8Array[]): Error | undefined {
-    const { disk, inode } = this
+  #put(offset: number, chunks: readonly Uint8Array[]): Error | undefined {
+    const disk = this.#disk
+    const inode = this.#inode
     disk.counts.writes++
     const end = inode.size + disk.room
     let at = offset
@@ -395,8 +413,9 @@ class MountedFile implements DiskFile {
     return undefined
   }
 
-  private sync(): Error | undefined {
-    const { disk, inode } = this
+  #sync(): Error | undefined {
+    const disk = this.#disk
+    const inode = this.#inode
     if (disk.trouble.failSync) {
       disk.trouble.failSync = false
       disk.dropPages(inode)

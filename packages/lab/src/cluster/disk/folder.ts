@@ -9,25 +9,25 @@ type Change =
 /** The names of a flat folder: those that programs see, and those that a crash would leave. */
 export class Folder {
   readonly names = new Map<string, Inode>()
-  private durable = new Map<string, Inode>()
-  private changes: Change[] = []
+  #durable = new Map<string, Inode>()
+  #changes: Change[] = []
 
   link(name: string, inode: Inode): void {
-    this.record({ kind: 'link', name, inode })
+    this.#record({ kind: 'link', name, inode })
   }
 
   unlink(name: string): void {
-    this.record({ kind: 'unlink', name })
+    this.#record({ kind: 'unlink', name })
   }
 
   rename(from: string, to: string): void {
-    this.record({ kind: 'rename', from, to })
+    this.#record({ kind: 'rename', from, to })
   }
 
   /** All changes are durable. */
   sync(): void {
-    this.durable = new Map(this.names)
-    this.changes = []
+    this.#durable = new Map(this.names)
+    this.#changes = []
   }
 
   /**
@@ -35,8 +35,8 @@ export class Folder {
    * does it, nothing after the first one that is lost.
    */
   crash(kept: () => boolean, inOrder: boolean): void {
-    const names = this.durable
-    for (const change of this.changes) {
+    const names = this.#durable
+    for (const change of this.#changes) {
       if (kept()) apply(names, change)
       else if (inOrder) break
     }
@@ -45,9 +45,9 @@ export class Folder {
     this.sync()
   }
 
-  private record(change: Change): void {
+  #record(change: Change): void {
     apply(this.names, change)
-    this.changes.push(change)
+    this.#changes.push(change)
   }
 }
 

@@ -10,39 +10,39 @@ export class Inode {
   bytes: Uint8Array
   size: number
   /** Size that is on the platter. */
-  private durableSize: number
-  private readonly old = new Map<number, Uint8Array>()
+  #durableSize: number
+  readonly #old = new Map<number, Uint8Array>()
   /**
    * What is on the platter of sectors that a failed sync has left readable, and clean for the system: no later sync writes
    * them, only a new write does. A crash takes them away.
    */
-  private readonly lost = new Map<number, Uint8Array>()
+  readonly #lost = new Map<number, Uint8Array>()
   /** To be used again: there is one write and one sync after another. */
-  private readonly spare: Uint8Array[] = []
+  readonly #spare: Uint8Array[] = []
   /** A bit of it has changed by itself. */
   rotten = false
 
   constructor(size: number) {
     this.bytes = new Uint8Array(size)
     this.size = size
-    this.durableSize = size
+    this.#durableSize = size
   }
 
   get dirty(): boolean {
-    return this.old.size > 0 || this.lost.size > 0 || this.size !== this.durableSize
+    return this.#old.size > 0 || this.#lost.size > 0 || this.size !== this.#durableSize
   }
 
   /** A file of `size` zero bytes is being made: until it is synced, a crash may leave any part of it. */
   static growing(size: number): Inode {
     const inode = new Inode(size)
-    inode.durableSize = 0
+    inode.#durableSize = 0
     return inode
   }
 
   write(offset: number, chunk: Uint8Array): void {
     const end = offset + chunk.length
-    if (end > this.size) this.grow(end)
-    for (let sector = Math.floor(offset / SECTOR); sector * SECTOR < end; sector++) this.keep(sector)
+    if (end > this.size) this.#grow(end)
+    for (let sector = Math.floor(offset / SECTOR); sector * SECTOR < end; sector++) this.#keep(sector)
     this.bytes.set(chunk, offset)
   }
 
@@ -52,17 +52,17 @@ export class Inode {
 
   /** Everything written so far is on the platter. */
   sync(): void {
-    for (const before of this.old.values()) {
-      if (before.length === SECTOR && this.spare.length < SPARE_MAX) this.spare.push(before)
+    for (const before of this.#old.values()) {
+      if (before.length === SECTOR && this.#spare.length < SPARE_MAX) this.#spare.push(before)
     }
-    this.old.clear()
-    this.durableSize = this.size
+    this.#old.clear()
+    this.#durableSize = this.size
   }
 
   /** A crash: puts sectors back as they are on the platter, those for which `lost` says so. The others have reached it. */
   settle(lost: () => boolean): void {
-    for (const [sector, before] of this.lost) this.bytes.set(before, sector * SECTOR)
-    this.lost.clear()
+    for (const [sector, before] of this.#lost) this.bytes.set(before, sector * SECTOR)
+    this.#lost.clear()
     this.drop(lost, false)
   }
 
@@ -71,13 +71,13 @@ export class Inode {
    * was written can still be read, until a crash.
    */
   drop(lost: () => boolean, readable: boolean): void {
-    if (this.size !== this.durableSize && lost()) {
-      this.bytes.fill(0, this.durableSize, this.size)
-      this.size = this.durableSize
+    if (this.size !== this.#durableSize && lost()) {
+      this.bytes.fill(0, this.#durableSize, this.size)
+      this.size = this.#durableSize
     }
-    for (const [sector, before] of this.old) {
+    for (const [sector, before] of this.#old) {
       if (!lost()) continue
-      if (readable) this.lost.set(sector, before.slice())
+      if (readable) this.#lost.set(sector, before.slice())
       else this.bytes.set(before, sector * SECTOR)
     }
     this.sync()
@@ -90,22 +90,22 @@ export class Inode {
     this.rotten = true
   }
 
-  private keep(sector: number): void {
-    if (this.old.has(sector)) return
-    const platter = this.lost.get(sector)
+  #keep(sector: number): void {
+    if (this.#old.has(sector)) return
+    const platter = this.#lost.get(sector)
     if (platter) {
-      this.lost.delete(sector)
-      this.old.set(sector, platter)
+      this.#lost.delete(sector)
+      this.#old.set(sector, platter)
       return
     }
     const start = sector * SECTOR
     const end = Math.min(start + SECTOR, this.bytes.length)
-    const before = end - start === SECTOR ? (this.spare.pop() ?? new Uint8Array(SECTOR)) : new Uint8Array(end - start)
+    const before = end - start === SECTOR ? (this.#spare.pop() ?? new Uint8Array(SECTOR)) : new Uint8Array(end - start)
     before.set(this.bytes.subarray(start, end))
-    this.old.set(sector, before)
+    this.#old.set(sector, before)
   }
 
-  private grow(size: number): void {
+  #grow(size: number): void {
     if (size > this.bytes.length) {
       const bytes = new Uint8Array(Math.max(size, this.bytes.length * 2))
       bytes.set(this.bytes)

@@ -46,7 +46,10 @@ class Drawing {
   readonly #token: (text: string) => string
   readonly #height: number
 
-  constructor(private readonly result: ScenarioResult) {
+  readonly #result: ScenarioResult
+
+  constructor(result: ScenarioResult) {
+    this.#result = result
     this.#arrows = arrowsOf(result)
     this.#token = tokenWords(result)
     const { clients, members, resources } = result.lanes
@@ -75,7 +78,7 @@ class Drawing {
       ...this.#effects(),
       ...this.#violations(),
     ]
-    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${n(width)} ${n(this.#height)}" width="${n(width)}" height="${n(this.#height)}" role="img" aria-label="${escape(this.result.title)}">
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${n(width)} ${n(this.#height)}" width="${n(width)}" height="${n(this.#height)}" role="img" aria-label="${escape(this.#result.title)}">
 <defs>
 <marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0 8 4 0 8z" class="tip"/></marker>
 <pattern id="stopped" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="3" height="7" class="stripe"/></pattern>
@@ -101,11 +104,11 @@ ${parts.join('\n')}
   }
 
   #leases(): string[] {
-    const overlaps = overlapsOf(this.result).map(({ who, from, to }) => {
+    const overlaps = overlapsOf(this.#result).map(({ who, from, to }) => {
       const y = this.#y(who) + 9
       return `<rect x="${n(this.#x(from))}" y="${y}" width="${n(Math.max(3, this.#x(to) - this.#x(from)))}" height="${BAR}" class="overlap"><title>two clients call the lock theirs</title></rect>`
     })
-    const bars = leasesOf(this.result).map(({ who, from, to, token, lock, end }) => {
+    const bars = leasesOf(this.#result).map(({ who, from, to, token, lock, end }) => {
       const y = this.#y(who) + 9
       const width = Math.max(3, this.#x(to) - this.#x(from))
       const text = token === undefined ? lock : `${lock} · ${this.#token(token)}`
@@ -120,7 +123,7 @@ ${parts.join('\n')}
   }
 
   #stops(): string[] {
-    return stopsOf(this.result)
+    return stopsOf(this.#result)
       .filter(({ who, to }) => to >= 0 && this.#has(who))
       .map(({ who, kind, from, to }) => {
         const x = this.#x(from)
@@ -176,7 +179,7 @@ ${parts.join('\n')}
   }
 
   #leaseBoxes(): Box[] {
-    return leasesOf(this.result).map(({ who, from, to }) => {
+    return leasesOf(this.#result).map(({ who, from, to }) => {
       const x = this.#x(from)
       return { x, y: this.#y(who) + 8, width: this.#x(to) - x, height: BAR + 2 }
     })
@@ -185,7 +188,7 @@ ${parts.join('\n')}
   /** Where the words of faults stand. */
   #faultBoxes(): (Box & { readonly text: string })[] {
     const boxes: (Box & { readonly text: string })[] = []
-    for (const moment of this.result.timeline) {
+    for (const moment of this.#result.timeline) {
       if (moment.kind !== 'fault' || moment.at < 0 || !this.#has(moment.who)) continue
       if (moment.text.startsWith('is paused')) continue
       const text = moment.text.replace(/^its /, '').replace(/:.*$/, '').slice(0, FAULT_WORDS_MAX)
@@ -198,7 +201,7 @@ ${parts.join('\n')}
 
   /** Under the lane of a member: since when it leads. */
   #leaders(): string[] {
-    return leadersOf(this.result)
+    return leadersOf(this.#result)
       .filter(({ who }) => this.#has(who))
       .map(
         ({ who, at, text }) =>
@@ -219,7 +222,7 @@ ${parts.join('\n')}
     const words = this.#faultBoxes().map(
       ({ x, y, text }) => `<text x="${n(x)}" y="${n(y + 9)}" class="fault-text">${escape(text)}</text>`,
     )
-    const marks = this.result.timeline.flatMap((moment) => {
+    const marks = this.#result.timeline.flatMap((moment) => {
       if (moment.kind !== 'fault' || moment.at < 0 || !this.#has(moment.who)) return []
       const [x, y] = [this.#x(moment.at), this.#y(moment.who)]
       return [
@@ -230,7 +233,7 @@ ${parts.join('\n')}
   }
 
   #effects(): string[] {
-    return this.result.timeline.flatMap((moment) => {
+    return this.#result.timeline.flatMap((moment) => {
       if (moment.kind !== 'resource' || !this.#has(moment.resource)) return []
       const [x, y] = [this.#x(moment.at), this.#y(moment.resource)]
       const token = moment.token === undefined ? '' : `, token ${this.#token(moment.token)}`
@@ -256,7 +259,7 @@ ${parts.join('\n')}
   }
 
   #violations(): string[] {
-    return this.result.violations.map(({ at, rule, text, who }) => {
+    return this.#result.violations.map(({ at, rule, text, who }) => {
       const x = this.#x(at)
       const rings = who
         .filter((name) => this.#has(name))
@@ -266,8 +269,8 @@ ${parts.join('\n')}
   }
 
   #appears(name: string): boolean {
-    const inTimeline = this.result.timeline.some((moment) => moment.at >= 0 && 'who' in moment && moment.who === name)
-    if (leadersOf(this.result).some(({ who }) => who === name)) return true
+    const inTimeline = this.#result.timeline.some((moment) => moment.at >= 0 && 'who' in moment && moment.who === name)
+    if (leadersOf(this.#result).some(({ who }) => who === name)) return true
     return inTimeline || this.#arrows.some((arrow) => arrow.from === name || arrow.to === name)
   }
 
@@ -285,7 +288,7 @@ ${parts.join('\n')}
 
   /** Clients have colours; everything else takes that of the client that it is about. */
   #colour(name: string): string {
-    const i = this.result.lanes.clients.indexOf(name)
+    const i = this.#result.lanes.clients.indexOf(name)
     return i < 0 ? '' : `c${i % 4}`
   }
 }

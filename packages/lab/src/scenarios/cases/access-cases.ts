@@ -1,10 +1,11 @@
+import type { FormatOf } from '../../cluster/index.js'
 import type { Scenario } from '../format.js'
 import { acquireFrom, ANY_TIME, cluster, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
 
 const busy = { do: 'client', action: 'loop', lock: 'busy', count: 100, hold: 0.005 } as const
 
 /** N3 is down while a later version writes on its disk; then it is started again. */
-function downgrade(id: string, title: string, file: string, text: string, refusal: string): Scenario {
+function downgrade(id: string, title: string, file: FormatOf, text: string, refusal: string): Scenario {
   return {
     id,
     title,

@@ -1,3 +1,5 @@
+import type { DiskTroubleSpec, ScenarioFault } from '../scenario-fault.js'
+
 /** Options and steps that the cases of disks share. */
 
 /** Records of many sectors: of each, a crash may leave any part, and log files come to their end. */
@@ -6,8 +8,16 @@ export const large = (count: number, from = 0) =>
     { do: 'wait', until: from },
     { do: 'client', action: 'loop', lock: 'large', count, hold: 0.005, data: 4000 },
   ] as const
-export const trouble = (at: number, what: string, who: string, more: Record<string, unknown> = {}) =>
-  ({ at, do: 'system', action: 'disk', trouble: what, who, ...more }) as const
+/** A disk is in trouble from `at` on. */
+export function trouble(
+  at: number,
+  what: DiskTroubleSpec['trouble'],
+  who: string,
+  more: { readonly for?: number; readonly ms?: number; readonly room?: number } = {},
+): ScenarioFault {
+  return { at, do: 'system', action: 'disk', trouble: what, who, ...more }
+}
+
 /** Whatever was not synced is lost. */
 export const HARSH = { loss: 1000, kept: 0 }
 export const TORN = { loss: 500, kept: 500 }

@@ -48,7 +48,7 @@ export const LOST_WRITE_CASES: readonly Scenario[] = [
     clients: { C1: large(400), C2: busy(400) },
     faults: [0.15, 0.2, 0.25, 0.3].flatMap((powerAfter, i) => {
       const [away, back, who] = [2 + 8 * i, 7 + 8 * i, 'N3']
-      const dies = { action: 'dieAtEffect', what: 'syncFolder', nth: 1, how: 'kill', for: 0.05, powerAfter }
+      const dies = { action: 'dieAtEffect', what: 'syncFolder', nth: 1, how: 'kill', for: 0.05, powerAfter } as const
       return [
         { at: away, do: 'powerOff', who },
         { at: back, do: 'start', who },

@@ -2,7 +2,7 @@ import type { Limits } from '@leasehold/core'
 import { Cluster, type DiskFaults, type MemberSettings, QUIET_DISK, SimulatedClient } from '../../cluster/index.js'
 import { StreamConnector, type World } from '../../world/index.js'
 import type { LockSystem } from '../system.js'
-import { clusterActions } from './cluster/actions.js'
+import { clusterActions } from './cluster/cluster-faults.js'
 import { ClusterClient } from './cluster/scenario-client.js'
 import { type Drop, DroppingConnector } from './cluster/message-loss.js'
 import { ClusterFacts } from './cluster/cluster-facts.js'
@@ -95,7 +95,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     },
     resolve,
     start: (name) => (second?.members.has(name) ? second : one).member(name).start(),
-    kill: (name) => (second?.members.has(name) ? second : one).member(name).kill(),
+    member: (name) => (second?.members.has(name) ? second : one).members.get(name),
     actions: clusterActions(world, one, resolve),
     facts: (begin) => {
       one.checks.watches.finish()

@@ -46,7 +46,7 @@ export function leasehold(world: World, spec: Spec): LockSystem {
     client: (process) => new LeaseholdClient(locksOf(process, process.name), process),
     resolve: (who) => (who === 'leader' ? (cluster.leader?.name ?? 'N1') : who),
     start: (name) => cluster.member(name).start(),
-    kill: (name) => cluster.member(name).kill(),
+    member: (name) => cluster.members.get(name),
     loses: (client, message, lost) => {
       const known = dropsOf(client)
       known.splice(0, known.length, ...known.filter((drop) => drop.message !== message))

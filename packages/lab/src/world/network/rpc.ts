@@ -30,7 +30,7 @@ export class RpcClient {
     return client
   }
 
-  private constructor(process: Process) {
+  constructor(process: Process) {
     this.#process = process
     process.world.network.bind<Answer>(process, REPLIES, ({ number, body }) => {
       const resolve = this.#open.get(number)

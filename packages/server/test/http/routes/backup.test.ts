@@ -25,7 +25,7 @@ async function download(url: string): Promise<ReturnType<typeof readBackup>> {
 }
 
 describe('GET /v1/backup', () => {
-  test('has everything that was acknowledged before, in several pieces', async () => {
+  test('returns everything that was acknowledged before, in several pieces', async () => {
     const { url, post, member } = await serve()
     for (let i = 0; i < 80; i++) {
       const done = await post('/v1/acquire', { name: `big/${i}`, ttl: '60s', data: 'x'.repeat(4000) })
@@ -44,14 +44,14 @@ describe('GET /v1/backup', () => {
     expect(header.index).toBeLessThanOrEqual(member.index)
   })
 
-  test('without a quorum it is refused; with stale the member gives what it has, and says so in the file', async () => {
+  test('fails without a quorum, and with stale returns the applied state, marked as stale', async () => {
     const { url, get, member } = await serve()
     member.refusal = { kind: 'refused', code: 'no-quorum', message: 'this member does not lead' }
     expect(await get('/v1/backup')).toMatchObject({ status: 503, body: { code: 'no-quorum' } })
     expect((await download(`${url}/v1/backup?stale=true`)).header.read).toBe('stale')
   })
 
-  test('is for administrators', async () => {
+  test('requires the permission of an administrator', async () => {
     const verbs: string[] = []
     const { get } = await serve({
       authorize: ({ verb }) => {
@@ -63,9 +63,9 @@ describe('GET /v1/backup', () => {
     expect(verbs).toEqual(['admin'])
   })
 
-  test('at most two are under way; one that its client leaves makes room', async () => {
+  test('allows two backups at a time, and counts none whose client disconnected', async () => {
     const { url, post } = await serve()
-    // Far more than the buffers of two sockets hold.
+    // Far more than the buffers of two sockets.
     for (let i = 0; i < 256; i++) {
       const value = Buffer.alloc(65_000, i % 256).toString('base64')
       const put = { value, encoding: 'base64' }

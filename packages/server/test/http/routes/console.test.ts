@@ -21,7 +21,7 @@ const MEMBERS = {
 } as never
 
 describe('the console', () => {
-  it('is one document that loads nothing, and may run only what is in it', async () => {
+  it('is one document that loads nothing, and runs only its inline code', async () => {
     const { call } = await serve()
     const page = await call('GET', '/')
     expect(page.status).toBe(200)
@@ -39,7 +39,7 @@ describe('the console', () => {
     }
   })
 
-  it('is small, and not sent again while it is the same', async () => {
+  it('is small, and revalidated by its ETag', async () => {
     const { server, call } = await serve()
     const zipped = await fetch(`http://127.0.0.1:${server.port}/`, { headers: { 'accept-encoding': 'gzip' } })
     expect(zipped.headers.get('content-encoding')).toBe('gzip')
@@ -52,7 +52,7 @@ describe('the console', () => {
     expect((await call('POST', '/')).status).toBe(405)
   })
 
-  it('may ask the other members, and their pages may ask this one', async () => {
+  it('may connect to the other members, and accepts requests of their pages', async () => {
     const { call, url } = await serve({ cluster: MEMBERS })
     const policy = (await call('GET', '/')).headers.get('content-security-policy')
     expect(policy).toContain("connect-src 'self' http://10.0.0.1:4100 https://n2.example;")
@@ -62,7 +62,7 @@ describe('the console', () => {
     expect((await from('https://n3.example')).status).toBe(403)
   })
 
-  it('says so when it was not built', async () => {
+  it('reports when it was not built', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'leasehold-console-'))
     try {
       expect(consolePage(pathToFileURL(join(folder, 'index.html')))).toBeUndefined()

@@ -7,12 +7,12 @@ import type { LocalMember } from '../../support/local-member.js'
 interface Received {
   event: string
   id: string
-  // What comes from the wire is what the test is about.
+  // Tests check the fields of the JSON themselves.
   // oxlint-disable-next-line typescript/no-explicit-any
   data: any
 }
 
-/** A reader of server-sent events, as a browser has it. */
+/** A reader of server-sent events, like that of a browser. */
 async function watch(
   url: string,
   headers: Record<string, string> = {},
@@ -47,7 +47,7 @@ function submit(member: LocalMember, command: Command): Promise<Result> {
 }
 
 describe('a watch', () => {
-  it('sees grants, ends, queues and registers below its prefix, in order', async () => {
+  it('delivers grants, ends, queues and registers below its prefix, in order', async () => {
     const { url, post, call } = await serve()
     const stream = await watch(`${url}/v1/watch?prefix=account/1`)
     const other = await post('/v1/acquire', { name: 'account/10' })
@@ -71,7 +71,7 @@ describe('a watch', () => {
     await stream.done
   })
 
-  it('goes on from a cursor without gap or repeat, also by Last-Event-ID', async () => {
+  it('resumes from a cursor or Last-Event-ID, without gaps or duplicates', async () => {
     const { url, post, get } = await serve()
     const { at } = (await get('/v1/locks')).body
     for (const name of ['a', 'b', 'c']) await post('/v1/acquire', { name })
@@ -89,7 +89,7 @@ describe('a watch', () => {
     second.close()
   })
 
-  it('says what it missed: gap and epoch-changed, and goes on from now', async () => {
+  it('reports missed events by gap or epoch-changed, and continues with new ones', async () => {
     const { url, post, get, member } = await serve()
     const { at } = (await get('/v1/locks')).body
     await post('/v1/acquire', { name: 'a' })
@@ -108,7 +108,7 @@ describe('a watch', () => {
     old.close()
   })
 
-  it('that nobody reads is cut off, and holds no memory', async () => {
+  it('is closed if its client does not read, and buffers a bounded amount', async () => {
     const { server, member, url, post } = await serve()
     const others = member.listeners
     const socket = connect(server.port, '127.0.0.1')
@@ -142,7 +142,7 @@ describe('a watch', () => {
   })
 })
 
-it('cursors come back as they were written', () => {
+it('cursors round-trip', () => {
   const cursor = { epoch: 3, index: 12 as never, ordinal: 4 }
   expect(parseCursor(formatCursor(cursor))).toEqual(cursor)
   for (const text of ['', '1.2', '1.2.3.4', '-1.2.3', '99999.1.1', '1.2.x', '1..3'])

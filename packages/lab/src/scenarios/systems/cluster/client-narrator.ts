@@ -13,66 +13,70 @@ const SHOWN_MAX = 16
 
 /** What a client of a cluster does, told for pictures. Nothing of the run depends on it. */
 export class ClientNarrator {
-  private readonly shown = new Set<Shown>()
-  private count = 0
-  private stop: (() => void) | undefined
+  readonly #shown = new Set<Shown>()
+  #count = 0
+  #stop: (() => void) | undefined
 
-  constructor(private readonly client: SimulatedClient) {}
+  readonly #client: SimulatedClient
+
+  constructor(client: SimulatedClient) {
+    this.#client = client
+  }
 
   says(text: string, hold?: Hold): void {
-    const { timeline } = this.client.machine.world
+    const { timeline } = this.#client.machine.world
     const token = hold === undefined ? {} : { token: String(hold.token) }
-    timeline.add({ kind: 'client', who: this.client.name, text, ...token })
+    timeline.add({ kind: 'client', who: this.#client.name, text, ...token })
   }
 
   /** From now on the client calls the hold its own, until it gives it back or its clock says that it is over. */
   has(hold: Hold): void {
-    const { client } = this
+    const client = this.#client
     const names = hold.names.join(' and ')
     this.says(`has ${names}${hold.slot === undefined ? '' : `, slot ${hold.slot}`}`, hold)
     hold.on('warning', (warning) => this.says(`is warned: ${warning.message}`))
     void hold.lost.then((lost) => {
       if (lost === null) return
-      this.over(hold, 'lost')
+      this.#over(hold, 'lost')
       this.says(`is told that its hold of ${names} is lost (${lost.reason})`)
     })
     const { timeline } = client.machine.world
-    if (!timeline.enabled || this.shown.size >= SHOWN_MAX) return
+    if (!timeline.enabled || this.#shown.size >= SHOWN_MAX) return
     const { process } = client
     const remaining = peekRemaining(process, hold)
     const isOver = (): string | undefined => {
       if (!process.alive) return 'its process is gone'
       return !hold.persistent && remaining() <= 0 ? 'its lease is over, by its own clock' : undefined
     }
-    const shown = { id: `${client.name} ${++this.count}`, hold, isOver }
-    this.shown.add(shown)
-    this.stop ??= client.machine.world.afterEvent(() => this.look())
+    const shown = { id: `${client.name} ${++this.#count}`, hold, isOver }
+    this.#shown.add(shown)
+    this.#stop ??= client.machine.world.afterEvent(() => this.#look())
     const lease = { kind: 'lease-begin', id: shown.id, view: 'believed', who: client.name } as const
     timeline.add({ ...lease, lock: names, token: String(hold.token) })
   }
 
   gives(hold: Hold): void {
-    this.over(hold, 'released')
+    this.#over(hold, 'released')
     this.says(`gives ${hold.names.join(' and ')} back`)
   }
 
-  private look(): void {
-    for (const shown of this.shown) {
+  #look(): void {
+    for (const shown of this.#shown) {
       const why = shown.isOver()
-      if (why !== undefined) this.end(shown, why)
+      if (why !== undefined) this.#end(shown, why)
     }
   }
 
-  private over(hold: Hold, text: string): void {
-    for (const shown of this.shown) if (shown.hold === hold) this.end(shown, text)
+  #over(hold: Hold, text: string): void {
+    for (const shown of this.#shown) if (shown.hold === hold) this.#end(shown, text)
   }
 
-  private end(shown: Shown, text: string): void {
-    this.shown.delete(shown)
-    const { name: who, machine } = this.client
+  #end(shown: Shown, text: string): void {
+    this.#shown.delete(shown)
+    const { name: who, machine } = this.#client
     machine.world.timeline.add({ kind: 'lease-end', id: shown.id, who, text })
-    if (this.shown.size > 0) return
-    this.stop?.()
-    this.stop = undefined
+    if (this.#shown.size > 0) return
+    this.#stop?.()
+    this.#stop = undefined
   }
 }

@@ -14,11 +14,11 @@ const CLOCK_ALARM = 'the clock of the leader runs faster'
 
 /** What a cluster has to tell at the end: from its log, not from what anybody believes. */
 export class ClusterFacts {
-  private readonly grants = new Map<string, Granted[]>()
-  private readonly freed = new Map<string, { readonly reason: string; readonly atUs: number }[]>()
-  private readonly sessionClients = new Map<number, string>()
-  private readonly sessionEnds = new Map<string, { readonly reason: string; readonly atUs: number }[]>()
-  private readonly events: Record<string, number> = {
+  readonly #grants = new Map<string, Granted[]>()
+  readonly #freed = new Map<string, { readonly reason: string; readonly atUs: number }[]>()
+  readonly #sessionClients = new Map<number, string>()
+  readonly #sessionEnds = new Map<string, { readonly reason: string; readonly atUs: number }[]>()
+  readonly #events: Record<string, number> = {
     held: 0,
     freed: 0,
     queued: 0,
@@ -26,41 +26,45 @@ export class ClusterFacts {
     sessionOpened: 0,
     sessionEnded: 0,
   }
-  private readonly commands: Record<string, number> = {}
-  private pushes = 0
-  private clockAlarms = 0
-  private terms = new Set<number>()
-  private readonly holdClients = new Map<number, string>()
+  readonly #commands: Record<string, number> = {}
+  #pushes = 0
+  #clockAlarms = 0
+  #terms = new Set<number>()
+  readonly #holdClients = new Map<number, string>()
 
-  constructor(private readonly world: World) {}
+  readonly #world: World
 
-  entry({ applied, entry, term }: Canonical): void {
-    this.terms.add(term)
-    this.pushes += applied.pushes.length
-    for (const { kind } of entry.commands) this.commands[kind] = (this.commands[kind] ?? 0) + 1
-    for (const event of applied.events) this.event(event)
+  constructor(world: World) {
+    this.#world = world
   }
 
-  private event(event: Event): void {
-    const atUs = this.world.nowUs
-    this.events[event.kind] = (this.events[event.kind] ?? 0) + 1
-    if (event.kind === 'sessionOpened') this.sessionClients.set(event.session, event.client)
+  entry({ applied, entry, term }: Canonical): void {
+    this.#terms.add(term)
+    this.#pushes += applied.pushes.length
+    for (const { kind } of entry.commands) this.#commands[kind] = (this.#commands[kind] ?? 0) + 1
+    for (const event of applied.events) this.#event(event)
+  }
+
+  #event(event: Event): void {
+    const atUs = this.#world.nowUs
+    this.#events[event.kind] = (this.#events[event.kind] ?? 0) + 1
+    if (event.kind === 'sessionOpened') this.#sessionClients.set(event.session, event.client)
     if (event.kind === 'sessionEnded') {
-      listOf(this.sessionEnds, this.sessionClients.get(event.session) ?? '').push({ reason: event.reason, atUs })
+      listOf(this.#sessionEnds, this.#sessionClients.get(event.session) ?? '').push({ reason: event.reason, atUs })
     }
     if (event.kind === 'held') {
-      this.holdClients.set(event.grant.hold, event.client)
+      this.#holdClients.set(event.grant.hold, event.client)
       for (const { name, token } of event.grant.locks)
-        listOf(this.grants, name).push({ client: event.client, atUs, token })
+        listOf(this.#grants, name).push({ client: event.client, atUs, token })
     }
     if (event.kind === 'freed') {
-      listOf(this.freed, this.holdClients.get(event.hold) ?? '').push({ reason: event.reason, atUs })
+      listOf(this.#freed, this.#holdClients.get(event.hold) ?? '').push({ reason: event.reason, atUs })
     }
   }
 
   /** A member has logged this. */
   line(text: string): void {
-    if (text.includes(CLOCK_ALARM)) this.clockAlarms++
+    if (text.includes(CLOCK_ALARM)) this.#clockAlarms++
   }
 
   /** Times are seconds of the scenario. */
@@ -70,24 +74,24 @@ export class ClusterFacts {
     const { machine } = state
     const holders = [...machine.locks.values()].flatMap((lock) => {
       const held = [...cluster.checks.grants.holdersOf(lock.name).keys()]
-      return held.length > 0 ? [[lock.name, held.map((hold) => this.holdClients.get(hold) ?? '')] as const] : []
+      return held.length > 0 ? [[lock.name, held.map((hold) => this.#holdClients.get(hold) ?? '')] as const] : []
     })
     const running = cluster.list.filter((member) => member.running)
     const leader = cluster.leader
     return {
-      order: recordOf(this.grants, (list) => list.map(({ client }) => client)),
-      grantedAt: recordOf(this.grants, (list) => list.map(({ atUs }) => at(atUs))),
-      tokens: recordOf(this.grants, (list) => list.map(({ token }) => token)),
-      generations: recordOf(this.grants, (list) => new Set(list.map(({ token }) => token)).size),
-      ended: recordOf(this.sessionEnds, (list) => list.map(({ reason, atUs }) => ({ reason, at: at(atUs) }))),
-      freed: recordOf(this.freed, (list) => list.map(({ reason, atUs }) => ({ reason, at: at(atUs) }))),
+      order: recordOf(this.#grants, (list) => list.map(({ client }) => client)),
+      grantedAt: recordOf(this.#grants, (list) => list.map(({ atUs }) => at(atUs))),
+      tokens: recordOf(this.#grants, (list) => list.map(({ token }) => token)),
+      generations: recordOf(this.#grants, (list) => new Set(list.map(({ token }) => token)).size),
+      ended: recordOf(this.#sessionEnds, (list) => list.map(({ reason, atUs }) => ({ reason, at: at(atUs) }))),
+      freed: recordOf(this.#freed, (list) => list.map(({ reason, atUs }) => ({ reason, at: at(atUs) }))),
       holders: Object.fromEntries(holders),
       waiting: machine.waiters.size,
       sessions: machine.sessions.size,
-      terms: this.terms.size,
-      events: this.events,
-      commands: this.commands,
-      pushes: this.pushes,
+      terms: this.#terms.size,
+      events: this.#events,
+      commands: this.#commands,
+      pushes: this.#pushes,
       leader: leader?.name ?? '',
       members: Object.fromEntries(cluster.list.map((member) => [member.name, standing(member)])),
       refusals: Object.fromEntries(cluster.list.map((member) => [member.name, member.refused?.message ?? ''])),
@@ -104,7 +108,7 @@ export class ClusterFacts {
       lag: Math.max(0, ...running.map((member) => (leader?.applied ?? 0) - member.applied)),
       entries: cluster.checks.entries,
       epoch: state.epoch,
-      clockAlarms: this.clockAlarms,
+      clockAlarms: this.#clockAlarms,
       accessRefused: Object.fromEntries([...cluster.access.refusals].sort(([a], [b]) => byText(a, b))),
       disks: Object.fromEntries(cluster.list.map(({ name, disk }) => [name, { ...disk.counts }])),
     }

@@ -15,12 +15,15 @@ export interface Drop {
 
 /** A connector that loses what the drops say. */
 export class DroppingConnector implements Connector {
-  private readonly counts = new Map<Drop, number>()
+  readonly #counts = new Map<Drop, number>()
 
-  constructor(
-    private readonly inner: Connector,
-    private readonly drops: readonly Drop[],
-  ) {}
+  readonly #inner: Connector
+  readonly #drops: readonly Drop[]
+
+  constructor(inner: Connector, drops: readonly Drop[]) {
+    this.#inner = inner
+    this.#drops = drops
+  }
 
   connect(url: string, events: ChannelEvents): Channel {
     let broken = false
@@ -30,10 +33,10 @@ export class DroppingConnector implements Connector {
       channel.close()
       events.closed(new Error('the connection broke'))
     }
-    const channel = this.inner.connect(url, {
+    const channel = this.#inner.connect(url, {
       opened: () => events.opened(),
       received: (messages) => {
-        const left = this.left(messages, answerOf, breaks)
+        const left = this.#left(messages, answerOf, breaks)
         if (!broken && left.length > 0) events.received(left)
       },
       closed: (error) => {
@@ -45,25 +48,25 @@ export class DroppingConnector implements Connector {
         return channel.buffered
       },
       send: (messages) => {
-        const left = this.left(messages, commandOf, () => {})
+        const left = this.#left(messages, commandOf, () => {})
         if (left.length > 0) channel.send(left)
       },
       close: () => channel.close(),
     }
   }
 
-  private left<T>(messages: readonly T[], kindOf: (message: T) => string, breaks: () => void): T[] {
+  #left<T>(messages: readonly T[], kindOf: (message: T) => string, breaks: () => void): T[] {
     return messages.filter((message) => {
-      const drop = this.drops.find((one) => one.message === kindOf(message))
-      if (!drop || !this.isLost(drop)) return true
+      const drop = this.#drops.find((one) => one.message === kindOf(message))
+      if (!drop || !this.#isLost(drop)) return true
       if (drop.breaks) breaks()
       return false
     })
   }
 
-  private isLost(drop: Drop): boolean {
-    const n = this.counts.get(drop) ?? 0
-    this.counts.set(drop, n + 1)
+  #isLost(drop: Drop): boolean {
+    const n = this.#counts.get(drop) ?? 0
+    this.#counts.set(drop, n + 1)
     if (drop.times !== undefined) return n < drop.times
     const { pattern = '1' } = drop
     return pattern[n % pattern.length] === '1'

@@ -1,7 +1,7 @@
-import type { Fault, Step } from '../../format.js'
+import type { Step } from '../../format.js'
+import type { DiskTroubleSpec, SystemFault } from '../../scenario-fault.js'
 
 type Act = Step & { readonly do: 'client' }
-type Own = Fault & { readonly do: 'system' }
 type Facts = Readonly<Record<string, unknown>>
 
 /** A step of a client as a sentence without its subject, when it begins. Undefined: it is told when it is done, if at all. */
@@ -66,13 +66,13 @@ export function endSentence({ action, ...step }: Act, facts: Facts): string | un
 }
 
 /** What a fault of a cluster does, as a sentence about `who` (empty: about everybody). */
-export function faultSentence(fault: Own): string | undefined {
-  const during = fault.for === undefined ? '' : ` for ${text(fault.for)} s`
+export function faultSentence(fault: SystemFault): string | undefined {
+  const during = 'for' in fault && fault.for !== undefined ? ` for ${fault.for} s` : ''
   switch (fault.action) {
     case 'disk':
-      return `${DISK[text(fault.trouble)] ?? `has trouble with its disk: ${text(fault.trouble)}`}${during}`
+      return `${DISK[fault.trouble]}${during}`
     case 'rot':
-      return `a bit of its ${text(fault.file ?? 'log')} changes on the disk`
+      return `a bit of its ${fault.file ?? 'log'} changes on the disk`
     case 'expire':
       return 'its credentials end'
     case 'allow':
@@ -82,7 +82,7 @@ export function faultSentence(fault: Own): string | undefined {
     case 'down':
       return `${fault.how === 'kill' ? 'is killed, and is away' : 'loses power'}${during}`
     case 'dieAtEffect':
-      return `is to ${fault.how === 'kill' ? 'be killed' : 'go down'}${during}, at effect ${text(fault.nth)} from now`
+      return `is to ${fault.how === 'kill' ? 'be killed' : 'go down'}${during}, at effect ${fault.nth} from now`
     case 'reset':
       return 'its connections break'
     case 'transfer':
@@ -106,7 +106,7 @@ export function faultSentence(fault: Own): string | undefined {
   }
 }
 
-const DISK: Readonly<Record<string, string>> = {
+const DISK: Readonly<Record<DiskTroubleSpec['trouble'], string>> = {
   failSync: 'its next sync fails',
   failWrite: 'its next write fails',
   misdirect: 'its disk reads or writes the wrong place',

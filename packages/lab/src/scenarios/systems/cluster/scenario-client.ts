@@ -27,83 +27,86 @@ type Facts = Record<string, unknown>
 export class ClusterClient implements LockClient {
   readonly facts: Facts = { warnings: 0, losses: 0 }
   readonly actions: Readonly<Record<string, (step: Act) => Promise<void>>>
-  private readonly holds = new Map<string, Hold>()
-  private readonly aborts = new Map<string, AbortController>()
-  private readonly seen = new Map<string, bigint>()
-  private readonly diary: ClientNarrator
+  readonly #holds = new Map<string, Hold>()
+  readonly #aborts = new Map<string, AbortController>()
+  readonly #seen = new Map<string, bigint>()
+  readonly #diary: ClientNarrator
 
-  constructor(
-    private readonly client: SimulatedClient,
-    /** Second 0 of the scenario; known once it has begun. */
-    private readonly startUs: () => number,
-    private readonly batons: Map<string, string>,
-  ) {
-    this.diary = new ClientNarrator(client)
+  readonly #client: SimulatedClient
+  /** Second 0 of the scenario; known once it has begun. */
+  readonly #startUs: () => number
+  readonly #batons: Map<string, string>
+
+  constructor(client: SimulatedClient, startUs: () => number, batons: Map<string, string>) {
+    this.#client = client
+    this.#startUs = startUs
+    this.#batons = batons
+    this.#diary = new ClientNarrator(client)
     const acts: Record<string, (step: Act) => Promise<Facts>> = {
-      take: (step) => this.take(step),
+      take: (step) => this.#take(step),
       give: async (step) => {
-        const hold = this.hold(step)
+        const hold = this.#hold(step)
         const releasing = hold.release()
-        this.client.forgets(hold)
-        this.diary.gives(hold)
+        this.#client.forgets(hold)
+        this.#diary.gives(hold)
         return { ...(await releasing) }
       },
-      state: async (step) => ({ state: this.hold(step).state }),
+      state: async (step) => ({ state: this.#hold(step).state }),
       lost: async (step) => {
-        const lost = await this.hold(step).lost
-        return { reason: lost?.reason ?? 'released', at: this.now() }
+        const lost = await this.#hold(step).lost
+        return { reason: lost?.reason ?? 'released', at: this.#now() }
       },
       abort: async (step) => {
-        this.aborts.get(textOr(step.hold, 'take'))?.abort()
+        this.#aborts.get(textOr(step.hold, 'take'))?.abort()
         return {}
       },
       close: async () => {
-        await this.locks.close()
+        await this.#locks.close()
         return { closed: true }
       },
-      query: (step) => this.query(step),
-      get: (step) => this.get(step),
-      put: (step) => this.put(step),
+      query: (step) => this.#query(step),
+      get: (step) => this.#get(step),
+      put: (step) => this.#put(step),
       delete: async (step) => {
-        await this.locks.register(String(step.key)).delete(this.conditions(step))
+        await this.#locks.register(String(step.key)).delete(this.#conditions(step))
         return { done: true }
       },
-      watch: (step) => this.watch(step),
-      steal: async (step) => ({ ...(await this.locks.steal(String(step.lock), { reason: 'by the scenario' })) }),
+      watch: (step) => this.#watch(step),
+      steal: async (step) => ({ ...(await this.#locks.steal(String(step.lock), { reason: 'by the scenario' })) }),
       hand: async (step) => {
-        this.batons.set(String(step.to), this.hold(step).serialize())
+        this.#batons.set(String(step.to), this.#hold(step).serialize())
         return { handed: true }
       },
       mark: async () => {
-        this.marked = (await this.locks.query({ limit: 1 })).at
+        this.#marked = (await this.#locks.query({ limit: 1 })).at
         return { marked: true }
       },
       campaign: async (step) => {
-        return this.keep(step, await this.locks.election('E').campaign({ value: String(step.value) }))
+        return this.#keep(step, await this.#locks.election('E').campaign({ value: String(step.value) }))
       },
-      observe: (step) => this.observe(step),
-      many: (step) => this.many(step),
-      queueUp: (step) => this.queueUp(step),
-      loop: (step) => this.loop(step),
+      observe: (step) => this.#observe(step),
+      many: (step) => this.#many(step),
+      queueUp: (step) => this.#queueUp(step),
+      loop: (step) => this.#loop(step),
       adopt: async (step) => {
-        const hold = await this.locks.adopt(this.batons.get(String(step.from)) ?? '')
-        return this.keep(step, hold)
+        const hold = await this.#locks.adopt(this.#batons.get(String(step.from)) ?? '')
+        return this.#keep(step, hold)
       },
     }
     this.actions = Object.fromEntries(
-      Object.entries(acts).map(([name, act]) => [name, (step: Act) => this.record(name, step, act)]),
+      Object.entries(acts).map(([name, act]) => [name, (step: Act) => this.#record(name, step, act)]),
     )
   }
 
   async acquire(lock: string, options: Readonly<Record<string, unknown>>): Promise<HeldBy | undefined> {
     let hold: Hold
     try {
-      hold = await this.locks.acquire(lock, options)
+      hold = await this.#locks.acquire(lock, options)
     } catch (error) {
       this.facts.acquire = { error: codeOf(error) }
       return undefined
     }
-    this.client.believes(hold)
+    this.#client.believes(hold)
     let released = false
     return {
       token: hold.token,
@@ -111,7 +114,7 @@ export class ClusterClient implements LockClient {
       isValid: () => !released && hold.remaining() > 0,
       release: async () => {
         released = true
-        this.client.forgets(hold)
+        this.#client.forgets(hold)
         try {
           await hold.release()
         } catch (error) {
@@ -121,39 +124,39 @@ export class ClusterClient implements LockClient {
     }
   }
 
-  private get locks(): Locks {
-    return this.client.locks
+  get #locks(): Locks {
+    return this.#client.locks
   }
 
-  private get world(): World {
-    return this.client.machine.world
+  get #world(): World {
+    return this.#client.machine.world
   }
 
-  private now(): number {
-    return Math.round((this.world.nowUs - this.startUs()) / 1000) / 1000
+  #now(): number {
+    return Math.round((this.#world.nowUs - this.#startUs()) / 1000) / 1000
   }
 
-  private async record(name: string, step: Act, act: (step: Act) => Promise<Facts>): Promise<void> {
+  async #record(name: string, step: Act, act: (step: Act) => Promise<Facts>): Promise<void> {
     const as = textOr(step.as, name)
     this.facts[as] = { outcome: 'open' }
-    this.tell(startSentence(step))
+    this.#tell(startSentence(step))
     let facts: Facts
     try {
       facts = await act(step)
     } catch (error) {
       // A wrong scenario, and not an answer of the service.
       if (!(error instanceof LeaseholdError)) throw error
-      facts = { outcome: error.code, error: error.code, at: this.now() }
+      facts = { outcome: error.code, error: error.code, at: this.#now() }
     }
     this.facts[as] = facts
-    this.tell(endSentence(step, facts))
+    this.#tell(endSentence(step, facts))
   }
 
-  private tell(text: string | undefined): void {
-    if (text !== undefined) this.diary.says(text)
+  #tell(text: string | undefined): void {
+    if (text !== undefined) this.#diary.says(text)
   }
 
-  private async take({
+  async #take({
     do: _do,
     action: _action,
     background: _background,
@@ -162,89 +165,89 @@ export class ClusterClient implements LockClient {
     locks,
     ...options
   }: Act): Promise<Facts> {
-    const controller = this.client.platform.abortController()
+    const controller = this.#client.platform.abortController()
     const as = textOr(_as, 'take')
-    this.aborts.set(as, controller)
+    this.#aborts.set(as, controller)
     const names = (locks ?? lock ?? 'L') as string
-    const hold = await this.locks.acquire(names, { ...options, signal: controller.signal })
-    return this.keep({ do: 'client', action: 'take', as }, hold)
+    const hold = await this.#locks.acquire(names, { ...options, signal: controller.signal })
+    return this.#keep({ do: 'client', action: 'take', as }, hold)
   }
 
-  private keep(step: Act, hold: Hold): Facts {
+  #keep(step: Act, hold: Hold): Facts {
     const as = textOr(step.as, step.action)
-    this.holds.set(as, hold)
-    this.client.believes(hold)
-    this.diary.has(hold)
+    this.#holds.set(as, hold)
+    this.#client.believes(hold)
+    this.#diary.has(hold)
     hold.on('warning', () => {
       this.facts.warnings = Number(this.facts.warnings) + 1
     })
     void hold.lost.then((lost) => {
       if (!lost) return
-      this.facts[`${as} lost`] = { reason: lost.reason, at: this.now() }
+      this.facts[`${as} lost`] = { reason: lost.reason, at: this.#now() }
       this.facts.losses = Number(this.facts.losses) + 1
     })
     const { slot } = hold
     const wide = hold.token > 2n ** 53n
     return {
       outcome: 'granted',
-      at: this.now(),
+      at: this.#now(),
       token: String(hold.token),
       wide,
       ...(slot === undefined ? {} : { slot }),
     }
   }
 
-  private hold(step: Act): Hold {
+  #hold(step: Act): Hold {
     const name = textOr(step.hold, 'take')
-    const hold = this.holds.get(name)
-    if (!hold) throw new Error(`${this.client.name} has no hold ${name}`)
+    const hold = this.#holds.get(name)
+    if (!hold) throw new Error(`${this.#client.name} has no hold ${name}`)
     return hold
   }
 
-  private async query(step: Act): Promise<Facts> {
+  async #query(step: Act): Promise<Facts> {
     const options = {
       limit: 100,
       ...(step.name === undefined ? {} : { name: textOr(step.name, '') }),
       stale: step.stale === true,
     }
-    const { held, pending, sessions } = await this.locks.query(options)
+    const { held, pending, sessions } = await this.#locks.query(options)
     return {
       held: held.map(({ client }) => client),
       pending: pending.map(({ client }) => client),
       remainingMs: Math.round(held[0]?.remainingMs ?? 0),
       sessions: sessions.length,
-      at: this.now(),
+      at: this.#now(),
     }
   }
 
-  private async get(step: Act): Promise<Facts> {
+  async #get(step: Act): Promise<Facts> {
     const key = String(step.key)
-    const entry = await this.locks.register(key).get({ stale: step.stale === true })
-    this.seen.set(key, entry?.version ?? 0n)
-    return { value: entry?.value ?? null, at: this.now() }
+    const entry = await this.#locks.register(key).get({ stale: step.stale === true })
+    this.#seen.set(key, entry?.version ?? 0n)
+    return { value: entry?.value ?? null, at: this.#now() }
   }
 
-  private async put(step: Act): Promise<Facts> {
-    await this.locks.register(String(step.key)).put(step.value, this.conditions(step))
-    return { done: true, at: this.now() }
+  async #put(step: Act): Promise<Facts> {
+    await this.#locks.register(String(step.key)).put(step.value, this.#conditions(step))
+    return { done: true, at: this.#now() }
   }
 
-  private conditions(step: Act): { ifVersion?: bigint; fence?: Hold } {
+  #conditions(step: Act): { ifVersion?: bigint; fence?: Hold } {
     return {
-      ...(step.ifVersion === 'seen' ? { ifVersion: this.seen.get(String(step.key)) ?? 0n } : {}),
+      ...(step.ifVersion === 'seen' ? { ifVersion: this.#seen.get(String(step.key)) ?? 0n } : {}),
       ...(typeof step.ifVersion === 'string' && step.ifVersion !== 'seen' ? { ifVersion: BigInt(step.ifVersion) } : {}),
-      ...(step.fence === undefined ? {} : { fence: this.hold({ ...step, hold: step.fence }) }),
+      ...(step.fence === undefined ? {} : { fence: this.#hold({ ...step, hold: step.fence }) }),
     }
   }
 
-  private async watch(step: Act): Promise<Facts> {
-    const controller = this.client.platform.abortController()
-    const cancel = this.client.process.after(Number(step.for) * 1_000_000, () => controller.abort())
+  async #watch(step: Act): Promise<Facts> {
+    const controller = this.#client.platform.abortController()
+    const cancel = this.#client.process.after(Number(step.for) * 1_000_000, () => controller.abort())
     const kinds: string[] = []
-    const from = step.from === 'mark' ? this.marked : (await this.locks.query({ limit: 1 })).at
-    const record = this.client.watches(from)
+    const from = step.from === 'mark' ? this.#marked : (await this.#locks.query({ limit: 1 })).at
+    const record = this.#client.watches(from)
     try {
-      for await (const event of this.locks.watch({ from, signal: controller.signal })) {
+      for await (const event of this.#locks.watch({ from, signal: controller.signal })) {
         kinds.push(event.kind)
         record(event.cursor)
       }
@@ -256,14 +259,14 @@ export class ClusterClient implements LockClient {
     return { kinds, count: kinds.length, end: 'aborted' }
   }
 
-  private marked = ''
+  #marked = ''
 
-  private async observe(step: Act): Promise<Facts> {
-    const controller = this.client.platform.abortController()
-    this.client.process.after(Number(step.for) * 1_000_000, () => controller.abort())
+  async #observe(step: Act): Promise<Facts> {
+    const controller = this.#client.platform.abortController()
+    this.#client.process.after(Number(step.for) * 1_000_000, () => controller.abort())
     const leaders: (string | null)[] = []
     try {
-      for await (const leader of this.locks.election('E').observe({ signal: controller.signal })) {
+      for await (const leader of this.#locks.election('E').observe({ signal: controller.signal })) {
         leaders.push(leader?.value ?? null)
       }
     } catch (error) {
@@ -273,27 +276,27 @@ export class ClusterClient implements LockClient {
   }
 
   /** One session for each time to live. */
-  private async many(step: Act): Promise<Facts> {
+  async #many(step: Act): Promise<Facts> {
     const ttl = Number(step.ttl ?? 10) * 1000
-    const all = Array.from({ length: Number(step.count) }, (_, i) => this.locks.acquire(`many${i}`, { ttl: ttl + i }))
+    const all = Array.from({ length: Number(step.count) }, (_, i) => this.#locks.acquire(`many${i}`, { ttl: ttl + i }))
     const holds = await Promise.all(all)
-    return { granted: holds.length, at: this.now() }
+    return { granted: holds.length, at: this.#now() }
   }
 
-  private async queueUp(step: Act): Promise<Facts> {
+  async #queueUp(step: Act): Promise<Facts> {
     const order: number[] = []
     const one = async (i: number): Promise<void> => {
-      const hold = await this.locks.acquire(textOr(step.lock, 'L'), { wait: '1h' })
+      const hold = await this.#locks.acquire(textOr(step.lock, 'L'), { wait: '1h' })
       order.push(i)
-      await this.client.process.sleep(Number(step.hold ?? 0.01) * 1_000_000)
+      await this.#client.process.sleep(Number(step.hold ?? 0.01) * 1_000_000)
       await hold.release()
     }
     await Promise.all(Array.from({ length: Number(step.count) }, (_, i) => one(i)))
-    return { granted: order.length, inOrder: order.every((i, at) => i === at), at: this.now() }
+    return { granted: order.length, inOrder: order.every((i, at) => i === at), at: this.#now() }
   }
 
   /** Failures are lived with: what was not granted is asked for again. */
-  private async loop({ count, hold: holdFor, lock, locks, mode, data }: Act): Promise<Facts> {
+  async #loop({ count, hold: holdFor, lock, locks, mode, data }: Act): Promise<Facts> {
     let done = 0
     let failed = 0
     const options = {
@@ -303,20 +306,20 @@ export class ClusterClient implements LockClient {
     }
     while (done < Number(count)) {
       try {
-        const hold = await this.locks.acquire((locks ?? lock ?? 'L') as string, options)
-        this.client.believes(hold)
-        await this.client.process.sleep(Number(holdFor ?? 0.01) * 1_000_000)
+        const hold = await this.#locks.acquire((locks ?? lock ?? 'L') as string, options)
+        this.#client.believes(hold)
+        await this.#client.process.sleep(Number(holdFor ?? 0.01) * 1_000_000)
         const releasing = hold.release()
-        this.client.forgets(hold)
+        this.#client.forgets(hold)
         await releasing
         done++
       } catch (error) {
         if (!(error instanceof LeaseholdError)) throw error
         failed++
-        await this.client.process.sleep(RETRY_US)
+        await this.#client.process.sleep(RETRY_US)
       }
     }
-    return { done, failed, at: this.now() }
+    return { done, failed, at: this.#now() }
   }
 }
 

@@ -4,8 +4,8 @@ import { call, rawSocket, readAll, serve, until } from './support/harness.js'
 import { STOP_TIMEOUT_MS } from '../src/limits.js'
 import { LocalMember } from './support/local-member.js'
 
-describe('a graceful stop', () => {
-  it('answers who waits, and leaves neither waiter nor grant behind', async () => {
+describe('close', () => {
+  it('rejects waiting acquires, and leaves neither waiters nor grants behind', async () => {
     const { post, get, server, member } = await serve()
     await post('/v1/acquire', { name: 'a', ttl: '1m' })
     const { session } = (await post('/v1/sessions', { ttl: '1m' })).body
@@ -17,7 +17,7 @@ describe('a graceful stop', () => {
     await until(async () => (await get('/v1/locks')).body.pending.length === 3)
     const started = performance.now()
     await server.close()
-    // Without the answers it would wait for its whole bound.
+    // Without these responses, close would wait until its time limit.
     expect(performance.now() - started).toBeLessThan(STOP_TIMEOUT_MS)
     for (const answer of await Promise.all(waiting)) {
       expect(answer).toMatchObject({ status: 503, body: { code: 'unreachable', retryable: true } })
@@ -26,7 +26,7 @@ describe('a graceful stop', () => {
     expect(member.state.machine.holds.size).toBe(1)
   })
 
-  it('loses no acknowledged command, and tells no lie about others', async () => {
+  it('keeps every acknowledged command, and reports unreachable only for commands without effect', async () => {
     const { url, server, member } = await serve()
     const answers = Array.from({ length: 40 }, (_, i) =>
       call(url, 'POST', '/v1/acquire', { name: `n${i}` }).catch(() => undefined),
@@ -40,7 +40,7 @@ describe('a graceful stop', () => {
     }
   })
 
-  it('is bounded when clients hold their connections and the member has no answer', async () => {
+  it('stops within its time limit when connections stay open and the member does not answer', async () => {
     const { url, server, member } = await serve()
     const idle = await rawSocket(server.port)
     idle.write('GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n')
@@ -59,7 +59,7 @@ describe('a graceful stop', () => {
     await expect(call(url, 'GET', '/healthz')).rejects.toThrow()
   })
 
-  it('may be asked for twice, and leaves the member running', async () => {
+  it('can be called twice, and leaves the member running', async () => {
     const { server, member } = await serve()
     await Promise.all([server.close(), server.close()])
     const again = await serve({ member })
@@ -67,10 +67,10 @@ describe('a graceful stop', () => {
   })
 })
 
-describe('opening', () => {
+describe('createServer', () => {
   const member = new LocalMember()
 
-  it('refuses a taken port with a hint', async () => {
+  it('rejects a port in use, with a hint', async () => {
     const { server } = await serve()
     await expect(createServer({ member, listen: { port: server.port } })).rejects.toMatchObject({
       code: 'unreachable',
@@ -78,7 +78,7 @@ describe('opening', () => {
     })
   })
 
-  it('refuses addresses that other machines reach, unless anonymous access is allowed', async () => {
+  it('rejects an address that other machines can reach without authentication, unless anonymous access is allowed', async () => {
     for (const host of ['0.0.0.0', '::', '192.0.2.1']) {
       await expect(createServer({ member, listen: { host, port: 0 } })).rejects.toMatchObject({
         code: 'forbidden',
@@ -93,7 +93,7 @@ describe('opening', () => {
     await open.close()
   })
 
-  it('refuses wrong options', async () => {
+  it('rejects wrong options', async () => {
     for (const listen of [
       { port: -1 },
       { port: 70_000 },
@@ -110,7 +110,7 @@ describe('opening', () => {
     }
   })
 
-  it('reports its own URL', async () => {
+  it('reports its URL', async () => {
     const plain = await serve()
     expect(plain.server.url).toBe(`http://127.0.0.1:${plain.server.port}`)
     const advertised = await serve({ advertiseUrl: 'http://locks.example:4100/' })
