@@ -53,7 +53,7 @@ export function innermost(error: Error): Error {
 }
 
 /** The client's hint for programs that hold locks. The command line has a better one. */
-const CLIENT_HINT = 'says nothing about who holds a lock'
+const CLIENT_HINT = 'says nothing about the holder of a lock'
 
 /** Hints for errors without one of their own. */
 const HINTS: { readonly [C in ErrorCode]?: string } = {

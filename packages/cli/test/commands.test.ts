@@ -91,7 +91,7 @@ describe('ls, inspect, steal, session', () => {
 
   test.each(['1', '0', 'abc', '9223372036854775807'])('rejects an invalid session id: %s', async (text) => {
     const end = await leasehold('session', 'end', text)
-    expect([end.code, end.stderr]).toEqual([64, expect.stringMatching(new RegExp(`${text} is (no|not) .*session`))])
+    expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`${text} is not the id of a session`)])
     expect(end.stderr).toContain('leasehold session ls')
   })
 })

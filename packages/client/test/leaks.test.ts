@@ -242,7 +242,7 @@ it.each(WAYS)('%s, %s: nothing is left over', async (code, _, go) => {
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
 })
 
-it('a session of one acquire that is being closed when its client is closed leaves no timer', async () => {
+it('a dedicated session that is closing when its client closes leaves no timer', async () => {
   const { service } = at
   const [network, other] = [service.line(), service.client()]
   const locks = service.client({ ttl: '30s' }, { network })

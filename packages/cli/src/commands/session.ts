@@ -32,7 +32,7 @@ export function sessionCommand(): Command {
     .action(async (id: string, options: ServiceOptions & { reason: string }) => {
       const { reason } = options
       if (!/^[1-9]\d{0,18}$/.test(id)) {
-        throw new InvalidError(`${id} is not a session id`, {
+        throw new InvalidError(`${id} is not the id of a session`, {
           hint: 'an id is a decimal number: leasehold session ls shows them',
         })
       }

@@ -35,22 +35,22 @@ export interface HttpSessionOptions {
   readonly forget: (session: HttpSession) => void
 }
 
-/** Requests that may be open at once: the service keeps the answers of a few numbers only. */
+/** Open requests: the service keeps the answers of a few numbers only. */
 const OPEN_MAX = 48
 /**
- * Numbers stop at so many above the lowest open one, but for cancels: the service, which keeps the answers of 64 below it, refuses
+ * Request numbers stop here above the lowest open one, except for cancels: the service, which keeps the answers of 64 below it, refuses
  * acquires and writes at 512 and cancels at 1 024.
  */
 const WINDOW_REQUESTS = 400
-/** How much longer than the wait the service may take to say that the wait is over. */
+/** How much longer than the wait the service may take to report the timeout. */
 const GRACE_MS = 2_000
 const FOREVER_MS = 24 * 3_600_000
-/** Holds that are asked for at the same time. */
+/** Holds that are checked at the same time. */
 const CHECKS_AT_ONCE = 8
 
 /**
  * A session over HTTP: every request is a call of its own and carries its number, so that it can be repeated. A grant is
- * waited for by a call that the service answers late. Nothing is pushed: that a hold was taken away is noticed with the next renewal.
+ * waited for by a call that the service answers late. Nothing is pushed: the next renewal notices that a hold was lost.
  */
 export class HttpSession implements EngineSession {
   readonly id: bigint
@@ -108,7 +108,7 @@ export class HttpSession implements EngineSession {
     }
   }
 
-  /** A broken connection keeps its place in the queue. When the service has stopped meanwhile, another number begins anew. */
+  /** After a broken connection the request keeps its place in the queue. After a restart of the service it queues again. */
   async #acquire(options: AcquireOptions, endAt: number, signal: AbortSignal): Promise<EngineGrant> {
     const { platform } = this.#options
     for (;;) {
@@ -171,7 +171,7 @@ export class HttpSession implements EngineSession {
       await (secret === undefined ? this.#write(ask) : this.#options.exchange.ask(ask))
       return { released: true }
     } catch (error) {
-      // That it is gone now is what the lost answer would have said.
+      // The hold is gone because the sending with the lost answer released it.
       if (error instanceof NotHolderError) return { released: mayHaveArrived }
       throw error
     }
@@ -211,7 +211,7 @@ export class HttpSession implements EngineSession {
     this.end(sessionAbandonedError())
   }
 
-  /** The service says that the session is over. */
+  /** The service reports that the session has ended. */
   endedByService(reason: SessionEndReason, error: LeaseholdError): void {
     if (this.#ended) return
     const { listener } = this
@@ -242,7 +242,7 @@ export class HttpSession implements EngineSession {
     }
   }
 
-  /** A request whose outcome matters: when a sending of it has no answer, it may have taken effect. */
+  /** Sends a write. A sending without an answer may have taken effect. */
   async #write(ask: Ask, request?: number): Promise<Got> {
     this.#open++
     let unanswered = false
@@ -270,7 +270,7 @@ export class HttpSession implements EngineSession {
     try {
       await this.#ask({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
     } catch (error) {
-      // The session is renewed as long as others need it, so this grant must not live on in it.
+      // Other holds keep the session alive, and this grant must not live on in it.
       const known = error instanceof LeaseholdError ? error : new UnavailableError('an acquire was not cancelled')
       this.endedByService('expired', known)
     } finally {

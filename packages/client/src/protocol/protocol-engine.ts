@@ -68,7 +68,7 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #sessions = new Map<SessionId, ProtocolSession>()
   readonly #calls: StandaloneCalls
   readonly #watches: WatchRegistry
-  /** Who gets the answers on the present connection. */
+  /** The recipients of answers on the present connection. */
   readonly #awaited = new Correlations<Awaiting | ((message: Answer) => void)>()
   #cluster = ''
 
@@ -236,7 +236,7 @@ export class ProtocolEngine implements Engine, Wire {
     const cause = this.#link.outage
     const text = cause ? `${this.name}: ${message} (${cause.message})` : `${this.name}: ${message}`
     const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
-    return new UnavailableError(text, { code, cause, hint: 'says nothing about who holds a lock' })
+    return new UnavailableError(text, { code, cause, hint: 'says nothing about the holder of a lock' })
   }
 
   command(command: Command, awaiting: Awaiting): void {

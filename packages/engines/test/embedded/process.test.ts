@@ -77,12 +77,12 @@ describe.skipIf(!built)('a process of its own (needs the build)', () => {
     expect(hold.token).toBeGreaterThan(token)
   })
 
-  it('ends by itself although it holds a lock: nothing of ours keeps it alive', async () => {
+  it('exits by itself although it holds a lock: nothing of the client keeps it alive', async () => {
     const { child, output } = program('memory:x', `await locks.acquire('a'); console.log('held')`)
     expect({ code: await exitCode(child), output: output() }).toEqual({ code: 0, output: 'held\n' })
   })
 
-  it('that waits for a lock does not end before the wait does', async () => {
+  it('that waits for a lock does not exit before the wait ends', async () => {
     const { child, output } = program(
       'memory:x',
       `await locks.acquire('a')
@@ -145,7 +145,7 @@ describe('in this process', () => {
     }
   })
 
-  it('the shortest TTL is kept alive by a process that gets to work', async () => {
+  it('the shortest TTL is renewed by a process that is scheduled', async () => {
     await using locks = createLocksOn(await embeddedEngine('memory:short'), { ttl: '100ms' })
     const watchman = new Watchman()
     const hold = await locks.acquire('a')

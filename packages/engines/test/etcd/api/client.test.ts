@@ -50,7 +50,7 @@ describeWith('etcd', 'the client of etcd', () => {
     }
   })
 
-  it('that only watches hears of a member that is gone without a word, and goes on at the next one', async () => {
+  it('that only watches detects a silent member, and continues at the next one', async () => {
     await using service = await startEtcd()
     await using door = await Proxy.start(service.port)
     const writer = await engine(`etcd://127.0.0.1:${service.port}`).openSession(SESSION)
