@@ -7,7 +7,7 @@ const REJECT = 1
 const HAS_SNAPSHOT = 2
 const NUMBERS: ReadonlyMap<Message['kind'], number> = new Map(MESSAGE_KINDS.map((kind, number) => [kind, number]))
 
-/** Writes a message of consensus; sender and receiver are in the frame. */
+/** Writes a consensus message. The frame holds sender and receiver. */
 export function writeMessage(writer: Writer, message: Message): void {
   writer.u8(NUMBERS.get(message.kind) as number)
   writer.u8((message.reject ? REJECT : 0) | (message.snapshot ? HAS_SNAPSHOT : 0))
