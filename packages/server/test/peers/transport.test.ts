@@ -5,7 +5,7 @@ import {
   decodeSender,
   encodeSender,
   FRAME_ANSWER,
-  FRAME_ASK,
+  FRAME_REQUEST,
   FRAME_REPLICA,
   FRAME_SENDER,
   frameHead,
@@ -76,7 +76,7 @@ describe('incoming connections', () => {
   test('are closed after a frame that is too long for its kind, or unexpected', async () => {
     const { peers, received } = await openPeer(1)
     const frames = [
-      [FRAME_ASK, 64 * 1024 + 1],
+      [FRAME_REQUEST, 64 * 1024 + 1],
       [FRAME_ANSWER, 0],
       [FRAME_ANSWER, 1000 * 1024 * 1024],
       [FRAME_REPLICA, 64 * 1024 * 1024 + 1],

@@ -29,7 +29,7 @@ export async function openPeer(node: number, { listen, address, reportsStatus = 
   peers.onRefused((other) => refusals.push(other))
   const { instance } = peers
   if (reportsStatus) {
-    peers.onQuestion(async () => encodeBootstrapStatus({ name: `n${node}`, node, list: '', instance }))
+    peers.onRequest(async () => encodeBootstrapStatus({ name: `n${node}`, node, list: '', instance }))
   }
   return { node, peers, address: own, received, refusals }
 }
