@@ -25,7 +25,7 @@ const ROLES: readonly string[] = ['leader', 'follower']
 /** Seconds that a message must be under way to be worth a word. */
 const SLOW_SECONDS = 0.5
 
-/** Who called a lock theirs, from when to when. */
+/** The stretches in which clients called a lock theirs. */
 export function leasesOf(result: ScenarioResult): Lease[] {
   return result.timeline.flatMap((moment) => {
     if (moment.kind !== 'lease-begin') return []
@@ -53,7 +53,7 @@ export interface Leading {
   readonly text: string
 }
 
-/** When members began to lead. Who leads at second 0 is there with that second. */
+/** When members began to lead. The leader at second 0 is listed with that second. */
 export function leadersOf(result: ScenarioResult): Leading[] {
   const all = result.timeline.flatMap((moment) =>
     moment.kind === 'process' && moment.state === 'leader'

@@ -25,8 +25,8 @@ interface Watched {
 const LOOK_US = 20_000
 
 /**
- * Everybody's holds, looked at from outside after every event: who calls which lock valid, by the algorithm's own rule and
- * its own clocks. A paused client goes on having what its clocks say.
+ * The holds of all clients, inspected from outside after every event: which client calls which lock valid, by the algorithm's own rule and
+ * its own clocks. A paused client still has what its clocks say.
  */
 export class HoldBook {
   readonly records: HoldRecord[] = []

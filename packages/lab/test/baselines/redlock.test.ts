@@ -49,7 +49,7 @@ describe('Redlock, step by step', () => {
     expect((await acquire({ send: 'parallel' })).answered).toBeCloseTo(0.01, 3)
   })
 
-  it('goes on to the next node after the timeout, and needs a majority', async () => {
+  it('tries the next node after the timeout, and needs a majority', async () => {
     const cut = (names: readonly string[]) => (world: World) => {
       for (const name of names) world.network.cut('C1', name)
     }

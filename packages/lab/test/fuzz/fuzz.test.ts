@@ -49,7 +49,7 @@ describe('the explorer', () => {
     expect((await runPlan(scenario.system.plan)).violations).toEqual([])
   })
 
-  it('leaves out faults of those who are not in a plan that was made smaller', { timeout: 240_000 }, async () => {
+  it('leaves out faults of machines that are no longer in a shrunk plan', { timeout: 240_000 }, async () => {
     const plan = { ...planOf(11, 'calm'), clients: 1, observers: 0, safetyMs: 3000 }
     const faults = [
       { kind: 'suspend', target: 'C5', atMs: 1600, forMs: 100 },
@@ -61,7 +61,7 @@ describe('the explorer', () => {
     expect(outcome.faults).toEqual({ forget: 1 })
   })
 
-  it('goes on where it was', { timeout: 240_000 }, async () => {
+  it('continues where it stopped', { timeout: 240_000 }, async () => {
     const half = await fuzz({ from: 1, to: 4, profile: 'calm', progress: ({ seeds }) => seeds < 2 })
     expect(half).toMatchObject({ next: 3, seeds: 2 })
     const whole = await fuzz({ from: 1, to: 4, profile: 'calm' }, half)

@@ -26,7 +26,7 @@ describe('the terminal picture', () => {
     expect(terminalPicture(await played('R14c'))).toMatch(/token 1:[0-9]+\): it has seen token 2:[0-9]+$/m)
   })
 
-  it('shows holds, what was done to members, and who led since when, for a cluster', async () => {
+  it('shows holds, faults of members, and each leader with its time, for a cluster', async () => {
     const text = terminalPicture(await played('S1'))
     expect(text).toMatch(/^ {4}holds L +━{40,} +token 2$/m)
     expect(text).toMatch(/^ {2}N3 +★ +⚡✝+ +★ leads$/m)

@@ -49,7 +49,7 @@ describe('the catalog', () => {
     expect(await run(6)).not.toBe(await run(5))
   })
 
-  it.each(['S13d', 'S15', 'P18'])('has the same trace for %s when nobody looks at the holds', async (id) => {
+  it.each(['S13d', 'S15', 'P18'])('has the same trace for %s when the holds are not inspected', async (id) => {
     const scenario = scenarioOf(id)
     if (scenario === undefined) throw new Error(`no ${id}`)
     const play = await openScenario(scenario, { seed: 1 })

@@ -124,7 +124,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'commit-beyond-append',
     bug: 'A follower commits a tail of its own that the append did not cover, before which any late acknowledgement makes a leader append',
     profile: 'liveness',
-    // The second patch takes away what hides the first: a leader whose probes are exact appends at the tail, and replaces it.
+    // The second patch removes what hides the first: a leader whose probes are exact appends at the tail, and replaces it.
     patches: [
       ['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))'],
       [

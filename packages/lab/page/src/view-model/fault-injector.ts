@@ -11,7 +11,7 @@ const REST_US = { least: 500_000, more: 2_000_000 }
 /** How long a client that is told to take the lock waits for it, in milliseconds. */
 const TAKE_WAIT_MS = 600_000
 
-/** Does what somebody wants done to a play. Knows what can be undone. */
+/** Carries out what the visitor requests, and remembers what can be undone. */
 export class FaultInjector {
   /** Cuts by hand, by `A|B`. */
   readonly #cuts = new Map<string, Undo>()
@@ -36,7 +36,7 @@ export class FaultInjector {
     inject(this.#site, fault)
   }
 
-  /** Somebody has set a trap for the next write of this client. */
+  /** Whether the next write of this client will be paused. */
   isArmed(who: string): boolean {
     return this.#armed.has(who)
   }

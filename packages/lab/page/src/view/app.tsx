@@ -212,7 +212,7 @@ function useMedia(maxWidthPx: number): boolean {
   return narrow
 }
 
-/** Keys of the page; not while somebody types. */
+/** Keys of the page; not while a field has the focus. */
 function useKeys(keys: Readonly<Record<string, () => void>>): void {
   const present = useRef(keys)
   present.current = keys

@@ -87,7 +87,7 @@ export const CONSENSUS_CASES: readonly Scenario[] = [
     },
     faults: [
       { at: 1, do: 'system', action: 'transfer', to: 'follower1' },
-      // Whoever led at first is the member that is asked.
+      // The first leader is the member that is asked.
       { at: 1, do: 'system', action: 'disk', trouble: 'slow', ms: 1000, who: 'leader', for: 5 },
     ],
     until: 10,

@@ -117,7 +117,7 @@ export const GRANT_CASES: readonly Scenario[] = [
       C2: [{ do: 'client', action: 'take', lock: 'M' }],
     },
     faults: [
-      // The write arrives, and its answer only when the wait for M is over.
+      // The write arrives, and its answer only after the wait for M has ended.
       { at: 1.5, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'C1', oneWay: true, for: 1.2 },
     ],
     until: 12,
@@ -246,7 +246,7 @@ export const GRANT_CASES: readonly Scenario[] = [
       C1: holdUntil(20, { mode: 'shared' }),
       C2: acquireFrom(1, { wait: '4s' }),
       C3: holdUntil(10, { mode: 'shared', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),
-      // The same with several locks: who waits for both keeps the place at the free one.
+      // The same with several locks: a waiter for both keeps its place at the free one.
       C4: holdUntil(20, { lock: 'a' }),
       C5: acquireFrom(1, { locks: ['a', 'b'], wait: '4s' }),
       C6: holdUntil(10, { lock: 'b', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),

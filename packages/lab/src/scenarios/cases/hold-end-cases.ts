@@ -1,7 +1,7 @@
 import type { Scenario } from '../format.js'
 import { acquireFrom, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS, unit } from './parts.js'
 
-/** Holds that are taken away or outlive their holder, and tokens that go on. */
+/** Holds that are stolen or outlive their holder, and tokens that keep growing. */
 export const HOLD_END_CASES: readonly Scenario[] = [
   {
     id: 'Q18',

@@ -109,7 +109,7 @@ const r14: Scenario = {
   resources: { R: { kind: 'G*' } },
   clients: { C1: busy, C2: unit({ from: 4 }) },
   faults: [
-    // Between two grants: nobody holds anything in the backup.
+    // Between two grants: there is no hold in the backup.
     { at: 0.057, do: 'system', action: 'backup' },
     { at: 'C1 in write', do: 'pause', for: 8 },
     { at: 3, do: 'system', action: 'restore' },

@@ -64,7 +64,7 @@ export const SESSION_CASES: readonly Scenario[] = [
       ],
     },
     faults: [
-      // Nobody is left who could renew it.
+      // No client is left that could renew it.
       { at: 1, do: 'kill', who: 'C1' },
       ...[300, 305, 310, 315, 320].map((at) => ({ at, do: 'system', action: 'down', who: 'leader', for: 2 }) as const),
       { at: 330, do: 'system', action: 'blackout', for: 1 },

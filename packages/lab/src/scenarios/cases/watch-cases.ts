@@ -1,7 +1,7 @@
 import type { Scenario } from '../format.js'
 import { acquireFrom, busy, cluster, ETCD, holdUntil, KEPT_HOLD, NO_VIOLATIONS } from './parts.js'
 
-/** Its connections are reset: who only watches would notice a machine without power after 10 s at the earliest. */
+/** Its connections are reset: a client that only watches would notice a machine without power after 10 s at the earliest. */
 const killed = (at: number, who: string, forSeconds: number) =>
   ({ at, do: 'system', action: 'down', how: 'kill', who, for: forSeconds }) as const
 

@@ -65,7 +65,7 @@ export function endSentence({ action, ...step }: Act, facts: Facts): string | un
   }
 }
 
-/** What a fault of a cluster does, as a sentence about `who` (empty: about everybody). */
+/** What a fault of a cluster does, as a sentence about `who` (empty: about all). */
 export function faultSentence(fault: SystemFault): string | undefined {
   const during = 'for' in fault && fault.for !== undefined ? ` for ${fault.for} s` : ''
   switch (fault.action) {
