@@ -68,7 +68,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'unreachable',
-    'nobody listens',
+    'no listener',
     ({ locks, service, signal }) => {
       service.network.down.add(service.url)
       return service.during(locks.acquire('a', { signal }))
@@ -76,7 +76,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'unreachable',
-    'nobody answers',
+    'no answer',
     ({ locks, service, signal }) => {
       service.network.blackHole = true
       return service.during(locks.acquire('a', { signal }))
@@ -84,7 +84,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'no-quorum',
-    'nobody leads',
+    'no leader',
     ({ locks, service, signal }) => {
       service.member.refuse = 'no-quorum'
       return service.during(locks.acquire('a', { signal }))

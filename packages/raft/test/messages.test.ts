@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type Entry, type Message, message } from '../src/index.js'
+import { type Entry, type Message, message, type SnapshotMeta } from '../src/index.js'
 import { type MessageFields, messageProblem } from '../src/messages.js'
 import { Hand } from './hand.js'
+import type { MessageView } from './message-view.js'
 
 const entry = (term: number, index: number): Entry => ({ term, index, kind: 'normal', data: new Uint8Array(0) })
-const to1 = (fields: Partial<MessageFields>): Message => message({ kind: 'append', from: 2, to: 1, term: 3, ...fields })
+const to1 = (fields: Partial<Omit<MessageView, 'snapshot'>> & { snapshot?: SnapshotMeta }): Message =>
+  message({ kind: 'append', from: 2, to: 1, term: 3, ...fields } as MessageFields)
 const nobody = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 
 describe('a message that no correct member sends', () => {
@@ -22,9 +24,9 @@ describe('a message that no correct member sends', () => {
       to1({ kind: 'snapshot', snapshot: { index: 0, term: 0, configuration: nobody } }),
       /without a snapshot/,
     ],
-    ['that proposes nothing', to1({ kind: 'propose', term: 0 }), /nothing/],
+    ['that proposes nothing', to1({ kind: 'propose', term: 0 }), /without entries/],
     ['that proposes in a term', to1({ kind: 'propose', term: 2, entries: [entry(0, 0)] }), /propose of term 2/],
-  ])('%s is left alone, with the reason', (_name, wrong, reason) => {
+  ])('%s is ignored, with the reason', (_name, wrong, reason) => {
     expect(messageProblem(wrong, 1)).toMatch(reason)
     const hand = new Hand([1, 2, 3])
     const before = hand.raft(1).status

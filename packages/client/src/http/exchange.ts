@@ -25,7 +25,7 @@ export interface ExchangeOptions {
   readonly onRestored: (error: EpochChangedError) => void
 }
 
-export interface Ask {
+export interface HttpCall {
   readonly what: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
@@ -41,7 +41,7 @@ export interface Ask {
   readonly raw?: boolean
 }
 
-export interface Got {
+export interface HttpAnswer {
   readonly status: number
   readonly json: Json
   readonly bytes: Uint8Array
@@ -89,28 +89,28 @@ export class HttpExchange {
   }
 
   /** Sends a repeatable request until it is answered. @throws the typed error of a refusal */
-  async ask(ask: Ask): Promise<Got> {
+  async call(call: HttpCall): Promise<HttpAnswer> {
     const { platform, urls } = this.#options
-    const endAt = platform.monotonicMs() + ask.timeoutMs
+    const endAt = platform.monotonicMs() + call.timeoutMs
     let last: LeaseholdError | undefined
     for (let attempt = 1; ; attempt++) {
-      const attemptMs = ask.attemptMs ?? this.#patienceMs(attempt)
+      const attemptMs = call.attemptMs ?? this.#patienceMs(attempt)
       for (let i = 0; i < urls.length; i++) {
         const leftMs = endAt - platform.monotonicMs()
-        if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+        if (call.signal?.aborted) throw abortedError(call.what, call.signal)
         if (this.#closed || (leftMs <= 0 && attempt > 1)) break
         try {
-          return await this.#follow(this.#preferred, ask, Math.max(1, Math.min(leftMs, attemptMs)))
+          return await this.#followRedirects(this.#preferred, call, Math.max(1, Math.min(leftMs, attemptMs)))
         } catch (error) {
           if (!isRetryableElsewhere(error)) throw error
           last = error
-          if (!isNotSent(error)) ask.onUnanswered?.()
+          if (!isNotSent(error)) call.onUnanswered?.()
           this.#preferred = urls[++this.#turn % urls.length] as string
           this.#become({ state: 'connecting', attempt, lastError: error })
         }
       }
       const leftMs = endAt - platform.monotonicMs()
-      if (this.#closed || leftMs <= 0) throw this.#unavailable(ask, last)
+      if (this.#closed || leftMs <= 0) throw this.#unavailable(call, last)
       await delay(platform, Math.min(leftMs, backoffMs(platform, attempt + 1)))
     }
   }
@@ -121,10 +121,10 @@ export class HttpExchange {
     return Math.min(ATTEMPT_MS, ATTEMPT_FIRST_MS * 2 ** (round - 1))
   }
 
-  async #follow(url: string, ask: Ask, leftMs: number): Promise<Got> {
+  async #followRedirects(url: string, call: HttpCall, leftMs: number): Promise<HttpAnswer> {
     let base = url
     for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-      const answer = await this.#once(base, ask, leftMs)
+      const answer = await this.#attempt(base, call, leftMs)
       if ('got' in answer) {
         this.#preferred = base
         this.#become({ state: 'connected', url: base, epoch: this.#epoch })
@@ -135,57 +135,57 @@ export class HttpExchange {
     throw new UnavailableError('members redirect to each other as the leader', { code: 'no-quorum' })
   }
 
-  async #once(base: string, ask: Ask, leftMs: number): Promise<{ got: Got } | { location: string }> {
+  async #attempt(base: string, call: HttpCall, leftMs: number): Promise<{ got: HttpAnswer } | { location: string }> {
     const { platform, fetch, apiKey } = this.#options
     const controller = platform.abortController()
     const abort = () => controller.abort()
-    ask.signal?.addEventListener('abort', abort)
+    call.signal?.addEventListener('abort', abort)
     const cancel = after(platform, leftMs, abort, true)
     try {
-      const answer = await fetch(base.replace(/\/+$/, '') + ask.path, {
-        method: ask.method,
+      const answer = await fetch(base.replace(/\/+$/, '') + call.path, {
+        method: call.method,
         redirect: 'manual',
         signal: controller.signal,
         headers: {
-          ...(ask.body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...(ask.raw ? { accept: 'application/octet-stream' } : {}),
+          ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(call.raw ? { accept: 'application/octet-stream' } : {}),
           ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
         },
-        ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       })
       const location = answer.headers.get('location')
       if (answer.status === REDIRECT && location !== null) {
         await answer.arrayBuffer()
         return { location }
       }
-      return { got: await this.#read(base, ask, answer) }
+      return { got: await this.#read(base, call, answer) }
     } catch (error) {
-      if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+      if (call.signal?.aborted) throw abortedError(call.what, call.signal)
       if (isTyped(error)) throw error
       throw new UnavailableError(`${base} does not answer: ${(error as Error)?.message}`, { cause: error })
     } finally {
       cancel()
-      ask.signal?.removeEventListener('abort', abort)
+      call.signal?.removeEventListener('abort', abort)
     }
   }
 
-  async #read(base: string, ask: Ask, answer: FetchAnswer): Promise<Got> {
+  async #read(base: string, call: HttpCall, answer: FetchAnswer): Promise<HttpAnswer> {
     const bytes = new Uint8Array(await answer.arrayBuffer())
     if (bytes.length > ANSWER_BYTES_MAX) throw new UnavailableError(`an answer of ${bytes.length} bytes`)
     const fine = answer.status >= 200 && answer.status < 300
     const { status, headers } = answer
-    if (ask.raw && (fine || status === NOT_FOUND)) return { status, json: {}, bytes, headers }
+    if (call.raw && (fine || status === NOT_FOUND)) return { status, json: {}, bytes, headers }
     const json = jsonOf(bytes)
     if (json === undefined) {
       throw new UnavailableError(`${base} answered ${answer.status}, but not as a lock service`)
     }
     if (!fine) throw problemOf(answer.status, json)
-    this.#epochOf(base, json)
+    this.#checkEpoch(base, json)
     return { status, json, bytes, headers }
   }
 
   /** Checks the service and epoch of an answer. An older epoch is rejected; another service ends all sessions. */
-  #epochOf(base: string, { epoch, cluster }: Json): void {
+  #checkEpoch(base: string, { epoch, cluster }: Json): void {
     if (typeof epoch !== 'number' || typeof cluster !== 'string') return
     if (epoch < this.#epoch) {
       throw new UnavailableError(
@@ -202,8 +202,8 @@ export class HttpExchange {
     this.#options.onRestored(new EpochChangedError(`the service was restored: epoch ${epoch}, cluster ${cluster}`))
   }
 
-  #unavailable(ask: Ask, cause: LeaseholdError | undefined): LeaseholdError {
-    const text = `${this.#options.urls.join(',')}: no answer to ${ask.what} within ${Math.round(ask.timeoutMs)} ms`
+  #unavailable(call: HttpCall, cause: LeaseholdError | undefined): LeaseholdError {
+    const text = `${this.#options.urls.join(',')}: no answer to ${call.what} within ${Math.round(call.timeoutMs)} ms`
     const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
     const why = cause ? ` (${cause.message})` : ''
     return new UnavailableError(text + why, { code, cause, hint: 'says nothing about the holder of a lock' })

@@ -22,7 +22,7 @@ import {
 import type { ClientPlatform } from '../platform.js'
 import { isBeforehand, unknownOutcomeError, windowFullError } from '../protocol/refusals.js'
 import { abortedError } from '../async/bounded-wait.js'
-import type { Ask, Got, HttpExchange, Json } from './exchange.js'
+import type { HttpCall, HttpAnswer, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './hold-handle.js'
 import { RequestNumbers } from './request-numbers.js'
 
@@ -74,7 +74,7 @@ export class HttpSession implements EngineSession {
   }
 
   async renew(timeoutMs: number): Promise<void> {
-    await this.#ask({ what: 'renew', method: 'POST', path: '/v1/renew', body: { session: this.#session }, timeoutMs })
+    await this.#call({ what: 'renew', method: 'POST', path: '/v1/renew', body: { session: this.#session }, timeoutMs })
     const holds = [...this.#handles]
     while (holds.length > 0)
       await Promise.all(holds.splice(0, CHECKS_AT_ONCE).map((hold) => this.#check(hold, timeoutMs)))
@@ -116,7 +116,7 @@ export class HttpSession implements EngineSession {
       const request = this.#numbers.take()
       let isCancelled = false
       try {
-        const answer = await this.#ask({
+        const answer = await this.#call({
           what: 'acquire',
           method: 'POST',
           path: '/v1/acquire',
@@ -166,9 +166,9 @@ export class HttpSession implements EngineSession {
       mayHaveArrived = true
     }
     const body = { hold }
-    const ask: Ask = { what: 'release', method: 'POST', path: '/v1/release', body, timeoutMs, onUnanswered }
+    const call: HttpCall = { what: 'release', method: 'POST', path: '/v1/release', body, timeoutMs, onUnanswered }
     try {
-      await (secret === undefined ? this.#write(ask) : this.#options.exchange.ask(ask))
+      await (secret === undefined ? this.#write(call) : this.#options.exchange.call(call))
       return { released: true }
     } catch (error) {
       // The hold is gone because the sending with the lost answer released it.
@@ -199,7 +199,7 @@ export class HttpSession implements EngineSession {
     if (this.#ended) return
     const body = { session: this.#session, reason: '' }
     try {
-      await this.#options.exchange.ask({ what: 'close', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
+      await this.#options.exchange.call({ what: 'close', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
     } finally {
@@ -232,10 +232,10 @@ export class HttpSession implements EngineSession {
     return this.#options.handle
   }
 
-  async #ask(ask: Ask): Promise<Got> {
+  async #call(call: HttpCall): Promise<HttpAnswer> {
     if (this.#ended) throw this.#ended
     try {
-      return await this.#options.exchange.ask(ask)
+      return await this.#options.exchange.call(call)
     } catch (error) {
       if (error instanceof SessionEndedError) this.endedByService('expired', error)
       throw this.#ended ?? error
@@ -243,18 +243,18 @@ export class HttpSession implements EngineSession {
   }
 
   /** Sends a write. A sending without an answer may have taken effect. */
-  async #write(ask: Ask, request?: number): Promise<Got> {
+  async #write(call: HttpCall, request?: number): Promise<HttpAnswer> {
     this.#open++
     let unanswered = false
     const onUnanswered = (): void => {
       unanswered = true
-      ask.onUnanswered?.()
+      call.onUnanswered?.()
     }
     try {
-      return await this.#ask({ ...ask, onUnanswered })
+      return await this.#call({ ...call, onUnanswered })
     } catch (error) {
       if (error instanceof UnavailableError || (unanswered && refusedBeforehand(error))) {
-        throw unknownOutcomeError(ask.what, error as LeaseholdError)
+        throw unknownOutcomeError(call.what, error as LeaseholdError)
       }
       throw error
     } finally {
@@ -268,7 +268,7 @@ export class HttpSession implements EngineSession {
     const number = this.#numbers.take()
     const body = { session: this.#session, request, number }
     try {
-      await this.#ask({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
+      await this.#call({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
     } catch (error) {
       // Other holds keep the session alive, and this grant must not live on in it.
       const known = error instanceof LeaseholdError ? error : new UnavailableError('an acquire was not cancelled')
@@ -281,7 +281,7 @@ export class HttpSession implements EngineSession {
 
   async #check([id, hold]: [bigint, string], timeoutMs: number): Promise<void> {
     try {
-      await this.#ask({ what: 'renew', method: 'POST', path: '/v1/renew', body: { hold }, timeoutMs })
+      await this.#call({ what: 'renew', method: 'POST', path: '/v1/renew', body: { hold }, timeoutMs })
     } catch (error) {
       if (!(error instanceof HoldLostError) && !(error instanceof NotHolderError)) throw error
       if (!this.#handles.delete(id)) return

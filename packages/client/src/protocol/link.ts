@@ -157,7 +157,7 @@ export class Link {
   }
 
   /** The member has served a request: the next failure counts as the first one again. */
-  works(): void {
+  succeeded(): void {
     this.#attempt = 0
     this.#redirects = 0
     this.#outageSince = undefined
@@ -166,7 +166,7 @@ export class Link {
   }
 
   /** Drops this connection and tries `url`, or the next one. */
-  leave(error: LeaseholdError, url = ''): void {
+  drop(error: LeaseholdError, url = ''): void {
     if (this.#status.state === 'closed' || this.#status.state === 'idle') return
     this.#dropChannel()
     this.#failed(error, url)
@@ -183,7 +183,7 @@ export class Link {
     this.#probe = probe
     this.#cancelProbe = after(this.#options.platform, patienceMs, () => {
       this.#probe = undefined
-      if (!probe.heard) this.leave(error)
+      if (!probe.heard) this.drop(error)
     })
   }
 
@@ -388,7 +388,7 @@ export class Link {
     let asked = false
     const look = () => {
       if (this.#heard) asked = false
-      else if (asked) return this.leave(new UnavailableError(`nothing was received for ${2 * SILENCE_MS} ms`))
+      else if (asked) return this.drop(new UnavailableError(`nothing was received for ${2 * SILENCE_MS} ms`))
       else {
         asked = true
         this.send({ kind: 'ping', correlation: PING_CORRELATION })

@@ -320,7 +320,7 @@ export class ProtocolEngine implements Engine, Wire {
         const error = errorOfRefusal(message.refused)
         if (error instanceof SessionEndedError) session.endedByService('expired', error)
         // Anything else is retried on the next connection, until the deadline of the session.
-        else this.#link.leave(error, message.leaderUrl)
+        else this.#link.drop(error, message.leaderUrl)
       },
     )
   }
@@ -366,9 +366,9 @@ export class ProtocolEngine implements Engine, Wire {
   #answered(message: Answer, result?: Result, leaderUrl = ''): void {
     if (result?.kind === 'refused' && (isRetryableRefusal(result) || leaderUrl !== '')) {
       // This member cannot serve it, or does not know its outcome: everything open is sent to the next member.
-      return this.#link.leave(errorOfRefusal(result), leaderUrl)
+      return this.#link.drop(errorOfRefusal(result), leaderUrl)
     }
-    this.#link.works()
+    this.#link.succeeded()
     if (message.correlation >= WATCH_CORRELATION_MIN) {
       if (message.kind === 'error') this.#watches.refused(message.correlation, errorOfRefusal(message.refused))
       return

@@ -47,7 +47,7 @@ describe('the thread of the connection', () => {
     expect(await hold.lost).toBeInstanceOf(HoldLostError)
     expect(await asked).toBeInstanceOf(UnavailableError)
     expect(remote.status.state).toBe('connecting')
-    // A wait goes on with another session, when the old one has come to its end at the service.
+    // A wait is retried on another session, when the old one has expired at the service.
     const next = await at.service.during(waiting)
     expect(ports).toHaveLength(2)
     expect(next.token).toBeGreaterThan(hold.token)

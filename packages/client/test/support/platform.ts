@@ -103,7 +103,7 @@ export class TestPlatform implements ClientPlatform {
   }
 }
 
-/** Lets every promise that can go on go on. */
+/** Runs all pending promise callbacks. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve)

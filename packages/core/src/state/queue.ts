@@ -7,7 +7,7 @@ export interface QueueNode {
   next: QueueNode | undefined
 }
 
-/** First come, first served; anybody may leave from the middle. */
+/** A first-in, first-out queue from which any waiter may leave. */
 export class Queue {
   front: QueueNode | undefined
   #back: QueueNode | undefined
@@ -32,7 +32,7 @@ export class Queue {
     this.length--
   }
 
-  /** 1 for the front. */
+  /** Returns the position of a waiter; 1 for the front. */
   positionOf(node: QueueNode): number {
     let position = 1
     for (let at = node.previous; at !== undefined; at = at.previous) position++

@@ -26,7 +26,7 @@ import {
 } from './elements.js'
 import { addSession } from './sessions.js'
 
-/** Format 1 belongs to feature level 1, format 2 to all later ones: older members must be able to read it. */
+/** Format 1 belongs to feature level 1, which older members must be able to read, and format 2 to all later levels. */
 const FORMAT_WHOLE_IDS = 1
 const FORMAT_ID_DISTANCES = 2
 
@@ -35,8 +35,8 @@ export function snapshotFormat(machine: Machine): number {
 }
 
 /**
- * How a snapshot writes ids: whole in format 1; in format 2 as their distance below the state's counter, since ids have six
- * bytes and most are recent.
+ * Codec of the ids in a snapshot: whole in format 1; in format 2 as their distance below the state's counter, because ids have
+ * six bytes and most are recent.
  */
 export class SnapshotIds {
   readonly #format: number
@@ -55,7 +55,7 @@ export class SnapshotIds {
     return this.#format === FORMAT_WHOLE_IDS ? reader.varuint() : this.#counter - reader.varuint(this.#counter)
   }
 
-  /** A lock of the hold `id`. Its token is that id, or for a shared lock one before it. */
+  /** Writes a lock of the hold `id`. Its token is at most that id; for an exclusive lock or a permit, it is that id. */
   writeHeldLock(writer: Writer, held: HeldLock, id: number): void {
     if (this.#format === FORMAT_WHOLE_IDS) return writeHeldLock(writer, held)
     writer.string(held.name)
@@ -72,7 +72,7 @@ export class SnapshotIds {
   }
 }
 
-/** The size of a semaphore. */
+/** Writes the size of a semaphore, which is known even if only its queue or a delay keeps it. */
 export function writeSemaphore(writer: Writer, lock: Lock): void {
   writer.string(lock.name)
   writer.varuint(lock.permits)
@@ -155,7 +155,7 @@ export function writeRegister(writer: Writer, register: Register): void {
   if (register.lock !== undefined) writer.string(register.lock)
 }
 
-/** Builds the state anew, with every cross-reference checked. Throws on bytes that are not a snapshot. */
+/** Builds the state from a snapshot and checks all cross-references. Throws for bytes that are not a snapshot. */
 export function decodeSnapshot(bytes: Uint8Array): Machine {
   const reading = new SnapshotReader(bytes)
   for (;;) {
@@ -164,7 +164,7 @@ export function decodeSnapshot(bytes: Uint8Array): Machine {
   }
 }
 
-/** Reads a snapshot step by step. What it throws is a CodecError, as with one that is read in one go. */
+/** Reads a snapshot in steps, with the errors of {@link decodeSnapshot}. */
 export class SnapshotReader {
   readonly #elements: Generator<number, Machine>
   #at = 0
@@ -173,7 +173,7 @@ export class SnapshotReader {
     this.#elements = readElements(new Reader(bytes))
   }
 
-  /** Reads about so many bytes (a single element may have more). The state, once all of it has been read. */
+  /** Reads about this many bytes (a single element may have more). Returns the state once all of it is read. */
   step(bytes: number): Machine | undefined {
     for (const end = this.#at + bytes; this.#at < end; ) {
       const { value, done } = this.#elements.next()
@@ -184,7 +184,7 @@ export class SnapshotReader {
   }
 }
 
-/** Yields the offset after each element. */
+/** Reads the elements and yields the offset after each of them. */
 function* readElements(reader: Reader): Generator<number, Machine> {
   const { machine, ids } = readHead(reader)
   yield* each(reader, 2, (r) => machine.ensureLock(r.string(), r.varuint()))

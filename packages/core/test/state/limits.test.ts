@@ -207,7 +207,7 @@ describe('limits', () => {
 })
 
 describe('a full counter', () => {
-  it('is `limit` for everything that needs a new id, and all the rest goes on', () => {
+  it('is `limit` for everything that needs a new id, and everything else still works', () => {
     const bench = new Bench()
     const [a, b] = [bench.open(60_000), bench.open(60_000)]
     const secret = hex(5)

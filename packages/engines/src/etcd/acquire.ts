@@ -38,7 +38,7 @@ export interface Acquired {
 /**
  * One acquire.
  *
- * - *asking*: one transaction acquires the locks if they are free and without waiters, and queues otherwise.
+ * - *sent*: one transaction acquires the locks if they are free and without waiters, and queues otherwise.
  * - *queued*: watches its own grant, and per lock the request in front of it, or, at the front, the holds
  *   and delays that block the lock. When that leaves, it grants every request that can be granted now.
  * - ends by its grant, its wait, its signal or its session; its keys in etcd are then deleted.
@@ -56,7 +56,7 @@ export class Acquire {
   #reject: (error: LeaseholdError) => void = () => {}
   #isOver = false
   #isQueued = false
-  #asking: Promise<void> = Promise.resolve()
+  #sending: Promise<void> = Promise.resolve()
   #granting = false
   #grantAgain = false
   #lastError: LeaseholdError | undefined
@@ -89,7 +89,7 @@ export class Acquire {
       signal?.addEventListener('abort', this.#onAbort)
       const limitMs = waitMs === 0 ? ANSWER_MS : waitMs
       this.#cancelTimer = after(this.#session.platform, limitMs, () => this.#timeOut(), true)
-      this.#asking = this.#ask().catch((error: unknown) => this.fail(asError(error)))
+      this.#sending = this.#send().catch((error: unknown) => this.fail(asError(error)))
     })
   }
 
@@ -99,7 +99,7 @@ export class Acquire {
     this.#end()
     this.#reject(error)
     const what: EndReasonRecord['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
-    void this.#asking.then(() => {
+    void this.#sending.then(() => {
       const word = { what, actor: '', text: '' }
       return this.#session.retryRelease(this.names, this.request, word)
     })
@@ -130,9 +130,9 @@ export class Acquire {
     this.abandon(new AcquireTimeoutError(`not acquired within ${waitMs} ms`, { cause: this.#lastError }))
   }
 
-  // --- Asking ---
+  // --- Sending ---
 
-  async #ask(): Promise<void> {
+  async #send(): Promise<void> {
     const { store } = this.#session
     const record = await this.#prepare()
     // Without recent contention it only tries to acquire: a queue entry would double the size of the transaction.

@@ -178,7 +178,7 @@ export class LocalQueue {
     this.#contending = true
     let pauseMs = PAUSE_MIN_MS
     while (this.#waiting.length > 0 && !this.#holder) {
-      await this.#ask(this.#waiting[0] as QueueEntry, pauseMs)
+      await this.#attemptFirst(this.#waiting[0] as QueueEntry, pauseMs)
       pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2)
     }
     this.#contending = false
@@ -186,7 +186,7 @@ export class LocalQueue {
   }
 
   /** One attempt of the first waiter, and the pause after it. */
-  async #ask(entry: QueueEntry, pauseMs: number): Promise<void> {
+  async #attemptFirst(entry: QueueEntry, pauseMs: number): Promise<void> {
     const pause = pauseMs / 2 + (pauseMs / 2) * this.#platform.random()
     this.#woken = false
     try {

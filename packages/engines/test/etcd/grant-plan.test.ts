@@ -16,7 +16,7 @@ interface Asked {
   readonly locks: readonly { name: string; mode: Mode }[]
 }
 
-/** The locks as they are in etcd when these have come in this order, and nobody holds anything. */
+/** The locks as in etcd after these requests in this order, without holds. */
 function queued(asked: readonly Asked[]): Map<string, LockView> {
   const views = new Map<string, LockView & { waiters: LockView['waiters'][number][] }>()
   for (const name of NAMES) views.set(name, { blockers: [], waiters: [] })
@@ -38,7 +38,7 @@ const asks = fc.array(
   { maxLength: 12 },
 )
 
-/** Who gets what, by the rule as it is said: in order of arrival, each who fits and whose locks nobody in front waits for. */
+/** A naive implementation of the rule: in order of arrival, every request that fits and whose locks no earlier request waits for. */
 function naive(asked: readonly Asked[]): number[] {
   const holders = new Map<string, Mode[]>()
   const closed = new Set<string>()

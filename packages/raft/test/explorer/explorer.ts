@@ -1,4 +1,6 @@
 import { Raft, type Effects, type Entry, type HardState, type Message, type SnapshotMeta } from '../../src/index.js'
+import { STANDARD_RULES } from '../../src/rules.js'
+import { viewOf } from '../message-view.js'
 
 /** How many of each may happen in one run; deliveries and writes are bounded by the depth alone. */
 export interface Bounds {
@@ -45,7 +47,8 @@ class World {
     const voters = Array.from({ length: this.bounds.members }, (_, i) => i + 1)
     const configuration = { voters, votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
     const snapshot: SnapshotMeta = { index: 0, term: 0, configuration }
-    return new Raft({ id, snapshot, hardState, entries, random: () => 0, preVote: false, checkQuorum: false })
+    const rules = { ...STANDARD_RULES, preVote: false, checkQuorum: false }
+    return new Raft({ id, snapshot, hardState, entries, random: () => 0 }, rules)
   }
 
   choices(): Choice[] {
@@ -153,7 +156,8 @@ function textOf(entry: Entry | undefined): string {
   return entry === undefined ? '-' : `${entry.term}:${entry.kind === 'normal' ? entry.data.join() : ''}`
 }
 
-function messageText({ kind, from, to, term, index, logTerm, commit, reject, hint, entries }: Message): string {
+function messageText(message: Message): string {
+  const { kind, from, to, term, index, logTerm, commit, reject, hint, entries } = viewOf(message)
   return [kind, from, to, term, index, logTerm, commit, reject, hint, ...entries.map(textOf)].join(' ')
 }
 

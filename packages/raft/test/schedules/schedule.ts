@@ -1,4 +1,5 @@
 import type { Message, RaftOptions, Role } from '../../src/index.js'
+import type { RaftRules } from '../../src/rules.js'
 import { Hand } from '../hand.js'
 
 /** A schedule's clock: its timeouts are 100 ms, its heartbeats come every 10. */
@@ -42,7 +43,7 @@ export class Schedule {
 
   constructor(
     private readonly lines: readonly string[],
-    options: Partial<RaftOptions> & { readonly sticky?: boolean },
+    options: Partial<RaftOptions & RaftRules> & { readonly sticky?: boolean },
   ) {
     const { sticky = true, ...rest } = options
     this.stick = sticky

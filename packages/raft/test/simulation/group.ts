@@ -280,10 +280,10 @@ export class Group {
       const member = this.members.get(message.to)
       if (member?.raft === undefined || !this.links.carry(message.from, message.to)) continue
       if (this.isApart(message.from) || this.isApart(message.to)) continue
-      if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
+      if (message.kind === 'snapshot') this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
       member.raft.step(message)
       // As the program does once it is durable: its leader may have been replaced meanwhile.
-      if (message.snapshot !== undefined) member.raft.snapshotArrived(message.snapshot)
+      if (message.kind === 'snapshot') member.raft.snapshotArrived(message.snapshot)
       this.drain(member)
     }
   }
@@ -294,8 +294,7 @@ export class Group {
     const { random, faults } = this
     if (random.chance(this.calm ? Math.min(faults.loss, 5) : faults.loss) || this.parcels.length > PARCELS_MAX) return
     const member = this.members.get(message.from) as Member
-    const meta = message.snapshot
-    const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
+    const digest = message.kind === 'snapshot' ? this.safety.digestAt(message.snapshot.index) : 0
     for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
       this.parcels.push({
         at: this.now + 1 + this.delay(message),
@@ -305,12 +304,12 @@ export class Group {
     }
   }
 
-  private delay({ snapshot }: Message): number {
+  private delay({ kind }: Message): number {
     const { random, faults } = this
     const { late, lateSnapshots, lateMax } = faults.moments
     // An election timeout must be well above the way there and back, or nobody leads for long.
     if (this.calm) return random.chance(20) ? 1 : 0
-    return random.below(random.chance(snapshot === undefined ? late : lateSnapshots) ? lateMax : faults.delayMax)
+    return random.below(random.chance(kind === 'snapshot' ? lateSnapshots : late) ? lateMax : faults.delayMax)
   }
 
   private drain(member: Member): void {

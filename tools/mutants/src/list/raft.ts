@@ -152,7 +152,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'Without pre-vote and leader stickiness, a disconnected member disrupts the cluster',
     scenarios: ['P5'],
     patches: [
-      ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
+      ['rules', 'preVote: true,', 'preVote: false,'],
       ['election', 'state.leader !== 0 &&', 'state.leader < 0 &&'],
     ],
   },
@@ -160,7 +160,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'no-quorum-check',
     bug: 'A leader without a majority keeps leading',
     profile: 'network',
-    patches: [['raft', 'if (state.checkQuorum)', 'if (state.term < 0)']],
+    patches: [['raft', 'if (state.rules.checkQuorum)', 'if (state.term < 0)']],
   },
   {
     name: 'conflict-kept',

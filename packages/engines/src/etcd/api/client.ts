@@ -276,12 +276,12 @@ export class EtcdClient {
   #send(method: Method, body: Buffer, headers: Record<string, string>, limitMs: number): Promise<Buffer> {
     const connection = this.#use()
     const call = connection.unary(method.path, body, headers)
-    connection.askedAtMs ??= this.platform.monotonicMs()
+    connection.openSinceMs ??= this.platform.monotonicMs()
     return new Promise<Buffer>((resolve, reject) => {
       const late = () => {
         call.cancel()
         // A caller that had little time left must not break the calls of all others.
-        const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.askedAtMs ?? Infinity))
+        const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.openSinceMs ?? Infinity))
         const { connected } = connection
         const isLost = waitedMs >= (connected ? ATTEMPT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
         const message = `${connection.url} does not answer`
@@ -290,7 +290,7 @@ export class EtcdClient {
       const cancel = this.platform.after(limitMs, late, true)
       const answered = () => {
         cancel()
-        connection.askedAtMs = undefined
+        connection.openSinceMs = undefined
       }
       call.answer.then(resolve, reject).finally(answered)
     })

@@ -49,7 +49,7 @@ export interface GrpcStream {
  */
 export class GrpcConnection {
   /** When the first call since the last answer was made; undefined: no call is open. */
-  askedAtMs: number | undefined
+  openSinceMs: number | undefined
   isPinged = false
   readonly #session: ClientHttp2Session
   readonly #onEnd: () => void
