@@ -10,14 +10,14 @@ import { Authority } from '../support/certificates.js'
 import { serve, until } from '../support/harness.js'
 
 let authority: Authority
-let stranger: Authority
+let otherAuthority: Authority
 beforeAll(() => {
   authority = new Authority()
-  stranger = new Authority('somebody else')
+  otherAuthority = new Authority('another authority')
 })
 afterAll(() => {
   authority.remove()
-  stranger.remove()
+  otherAuthority.remove()
 })
 
 interface Shown {
@@ -65,7 +65,7 @@ describe('HTTPS', () => {
     expect((await ask(authority.issue('client'))).status).toBe(200)
     for (const [shown, why] of [
       [undefined, 'certificate'],
-      [stranger.issue('client'), 'certificate'],
+      [otherAuthority.issue('client'), 'certificate'],
       [authority.issue('old', { expired: true }), 'EXPIRED'],
     ] as const) {
       const { status, body } = await ask(shown)
@@ -129,7 +129,7 @@ describe('TLS between members', () => {
 
   test('rejects members with a foreign certificate, an expired one, or none', async () => {
     const target = await member(1, trusted('n1'))
-    const foreign = tlsDialer({ ...stranger.issue('n2'), ca: authority.ca }, silent)
+    const foreign = tlsDialer({ ...otherAuthority.issue('n2'), ca: authority.ca }, silent)
     const expired = tlsDialer({ ...authority.issue('n3', { expired: true }), ca: authority.ca }, silent)
     for (const [node, dialer] of [foreign, expired].entries()) {
       const other = await member(2 + node, dialer)
