@@ -1,11 +1,11 @@
 import type { WatchEvent } from 'leasehold'
-import { outColours } from '../colour.js'
+import { outColours } from '../colours.js'
 import type { Cell } from '../table.js'
 
 export const EVENT_HEADINGS = ['TIME', 'EVENT', 'NAME', 'WHO', 'WHAT']
 
 /** One event, in columns. */
-export interface Told {
+export interface EventRow {
   readonly at: Date
   readonly event: string
   readonly name: string
@@ -13,8 +13,8 @@ export interface Told {
   readonly what: string
 }
 
-/** What an event tells people. */
-export function told(event: WatchEvent, at: Date): Told {
+/** Formats an event as a row. */
+export function eventRow(event: WatchEvent, at: Date): EventRow {
   switch (event.kind) {
     case 'held': {
       const what = event.locks.map((lock) => `token ${lock.token}`).join(', ')
@@ -45,11 +45,11 @@ export function told(event: WatchEvent, at: Date): Told {
   }
 }
 
-export function eventCells({ at, event, name, who, what }: Told): Cell[] {
+export function eventCells({ at, event, name, who, what }: EventRow): Cell[] {
   return [clock(at), { text: event, paint: paintOf(event) }, name, who, what]
 }
 
-/** Hours, minutes, seconds and milliseconds here. */
+/** Formats the local time, with milliseconds. */
 export function clock(at: Date): string {
   const two = (value: number) => String(value).padStart(2, '0')
   const ms = String(at.getMilliseconds()).padStart(3, '0')

@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { serviceEngine, type ServiceSettings } from '../service-engine.js'
 import { processClockMs } from './clock.js'
 
-// The program of the thread that keeps sessions alive: it owns the connection to the service.
+// The program of the worker thread that renews sessions: it owns the connection to the service.
 const parent = parentPort
 if (parent) {
   const port: Port = { onMessage: () => {}, post: (message) => parent.postMessage(message) }

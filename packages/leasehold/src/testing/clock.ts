@@ -1,20 +1,20 @@
 import { type ClientPlatform, defaultPlatform } from '@leasehold/client'
 import { InvalidError } from '@leasehold/core'
 
-/** A client's view of the clock: what belongs to it stands still while the client is paused. */
+/** The clock of one client: its timers do not fire while the client is paused. */
 export interface ClientClock extends ClientPlatform {
   paused: boolean
-  /** Runs what came due during the pause. */
+  /** Fires the timers that came due during the pause. */
   resume(): void
 }
 
-/** Time as the whole test sees it. */
+/** The clock of the whole test. */
 export interface ServiceClock {
   readonly nowMs: number
   after(delayMs: number, callback: () => void): () => void
-  /** Passes `ms`, with every timer in its turn. */
+  /** Advances the time by `ms`, and fires every timer when it is due. */
   advance(ms: number): Promise<void>
-  /** Passes `ms` while nothing runs. */
+  /** Advances the time by `ms` without firing timers. */
   jump(ms: number): void
 }
 
@@ -24,26 +24,26 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Timers that may be set at once. */
+/** Bound on pending timers. */
 const TIMERS_MAX = 1_000_000
 const START_MS = Date.UTC(2026, 0, 1)
 
 const globalSetImmediate = globalThis.setImmediate
 const globalQueueMicrotask = globalThis.queueMicrotask
 
-/** Runs `callback` after what goes on at once, also while a framework has replaced `queueMicrotask`. */
+/** Queues `callback` as a microtask, even while a framework has replaced `queueMicrotask`. */
 export function soon(callback: () => void): void {
   globalQueueMicrotask(callback)
 }
 
-/** Lets every promise that can go on go on. */
+/** Waits until all promises that can settle now have settled. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => {
     globalSetImmediate(resolve)
   })
 }
 
-/** Time that moves only when the test says so. */
+/** A clock that moves only when the test advances it. */
 export class ManualClock implements ServiceClock {
   #nowMs = START_MS
   #order = 0
@@ -53,7 +53,7 @@ export class ManualClock implements ServiceClock {
     return this.#nowMs
   }
 
-  /** Timers that are set. */
+  /** Number of pending timers. */
   get timers(): number {
     return this.#timers.size
   }
@@ -62,7 +62,7 @@ export class ManualClock implements ServiceClock {
     if (this.#timers.size >= TIMERS_MAX) throw new InvalidError(`more than ${TIMERS_MAX} timers are set`)
     const timer: Timer = { atMs: this.#nowMs + delayMs, order: this.#order++, callback }
     this.#timers.add(timer)
-    // What is due at once does not wait for time to pass.
+    // A timer without a delay fires although the time stands still.
     if (delayMs === 0) globalSetImmediate(() => this.#fire(timer))
     return () => {
       this.#timers.delete(timer)
@@ -100,7 +100,7 @@ export class ManualClock implements ServiceClock {
 }
 
 /**
- * The timers and the date that are in force at each call: those of vitest, jest or node:test once they are faked. The test
+ * A clock over the global timers and `Date` at each call: those of vitest, jest or node:test once they are faked. The test
  * moves them; `advance` is refused.
  */
 export class FrameworkClock implements ServiceClock {
@@ -128,7 +128,7 @@ function movedElsewhere(): InvalidError {
   })
 }
 
-/** A client's view of `clock`. */
+/** Returns the clock of one client over `clock`. */
 export function clientClock(clock: ServiceClock): ClientClock {
   const parked: (() => void)[] = []
   const view: ClientClock = {
@@ -141,16 +141,16 @@ export function clientClock(clock: ServiceClock): ClientClock {
     monotonicMs: () => clock.nowMs,
     wallMs: () => clock.nowMs,
     after(delayMs, callback) {
-      let off = false
+      let isCancelled = false
       const run = () => {
-        if (!off) callback()
+        if (!isCancelled) callback()
       }
       const cancel = clock.after(delayMs, () => {
         if (view.paused) parked.push(run)
         else run()
       })
       return () => {
-        off = true
+        isCancelled = true
         cancel()
       }
     },

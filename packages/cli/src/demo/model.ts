@@ -1,48 +1,48 @@
-/** Who does something in the demo. */
+/** The source of an event in the demo. */
 export type Actor = 'A' | 'B' | 'demo'
 
-/** What a worker reports, as JSON lines on its stdout. */
+/** The reports of a worker, as JSON lines on its stdout. */
 export type Report =
-  /** The worker has a session, and waits until it may begin. */
+  /** The worker has a session, and waits for its `begin` file. */
   | { readonly kind: 'ready' }
   | { readonly kind: 'held'; readonly token: string }
   | { readonly kind: 'read'; readonly value: number }
-  /** The worker has looked at its lease, found it good, and is about to send its write. */
+  /** The worker has checked that its lease is valid, and is about to send its write. */
   | { readonly kind: 'sending'; readonly value: number }
   | { readonly kind: 'wrote'; readonly value: number }
-  /** `mark`: the later token that the resource has seen. */
+  /** `mark`: the greater token that the resource has seen. */
   | { readonly kind: 'refused'; readonly error: string; readonly message: string; readonly mark: string | null }
   | { readonly kind: 'released' }
   | { readonly kind: 'failed'; readonly error: string; readonly message: string }
 
-export type Happening =
+export type DemoEvent =
   | Report
   | { readonly kind: 'started' }
   | { readonly kind: 'stopped' }
   | { readonly kind: 'continued' }
 
-export interface Moment {
+export interface TimedEvent {
   readonly atMs: number
   readonly actor: Actor
-  readonly what: Happening
+  readonly what: DemoEvent
 }
 
-/** One half of the demo: the same story, without or with a guard. */
+/** The result of one half of the demo: the same scenario, without or with a guard. */
 export interface Half {
   readonly guarded: boolean
-  readonly moments: readonly Moment[]
+  readonly events: readonly TimedEvent[]
   readonly leaseMs: number
   readonly before: number
-  /** What the record says at the end, and what it would say if no update were lost. */
+  /** The record at the end, and its value if no update is lost. */
   readonly record: number
   readonly right: number
   readonly tokens: { readonly A: string; readonly B: string }
-  /** A's late write was refused with this error; undefined: it was accepted. */
+  /** The error with which A's late write was refused; undefined if it was accepted. */
   readonly refused: string | undefined
   readonly asExpected: boolean
 }
 
-/** What a worker is told. */
+/** The task of a worker, its command line argument as JSON. */
 export interface WorkerTask {
   readonly actor: 'A' | 'B'
   readonly url: string
@@ -51,13 +51,13 @@ export interface WorkerTask {
   readonly amount: number
   readonly guarded: boolean
   readonly store: StorePlace
-  /** The worker waits in front of its write until this file exists; it is stopped there. Undefined: it does not wait. */
+  /** The worker waits before its write until this file exists; it is stopped there. Undefined: it does not wait. */
   readonly gate: string | undefined
-  /** The worker opens its session, and takes its lock only once this file exists. Undefined: at once. */
+  /** The worker opens its session, and acquires its lock once this file exists. Undefined: at once. */
   readonly begin: string | undefined
 }
 
-/** Where the record is. */
+/** The location of the record. */
 export type StorePlace =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'pg'; readonly url: string; readonly schema: string }

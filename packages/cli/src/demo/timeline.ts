@@ -1,19 +1,19 @@
 import { splitToken } from '@leasehold/core'
 import pc from 'picocolors'
-import type { Half, Happening, Moment } from './story.js'
+import type { Half, DemoEvent, TimedEvent } from './model.js'
 
 const WIDTH = 58
 const LABEL = 9
 
-/** One half as a picture: a line of time for each process, for the lease of A, and for the record. */
-export function picture(half: Half): string {
-  const endMs = Math.max(...half.moments.map((moment) => moment.atMs), 1) * 1.04
+/** Draws one half: a timeline for each process, for the lease of A, and for the record. */
+export function drawTimeline(half: Half): string {
+  const endMs = Math.max(...half.events.map((event) => event.atMs), 1) * 1.04
   const column = (atMs: number) => Math.min(WIDTH - 1, Math.floor((atMs / endMs) * WIDTH))
-  const at = (actor: string, kind: Happening['kind'], last = false) => {
-    const found = half.moments.filter((moment) => moment.actor === actor && moment.what.kind === kind)
+  const at = (actor: string, kind: DemoEvent['kind'], last = false) => {
+    const found = half.events.filter((event) => event.actor === actor && event.what.kind === kind)
     return (last ? found.at(-1) : found[0])?.atMs
   }
-  const tail = half.moments.at(-1)?.atMs ?? endMs
+  const tail = half.events.at(-1)?.atMs ?? endMs
   const a = new Lane()
     .fill(column(at('A', 'held') ?? 0), column(tail), pc.cyan('█'))
     .fill(column(at('A', 'stopped') ?? 0), column(at('A', 'continued') ?? tail), pc.dim('░'))
@@ -28,18 +28,18 @@ export function picture(half: Half): string {
   const lines = [
     row('', scale(endMs)),
     row('A', `${a}  ${pc.dim('█ runs  ░ stopped')}`),
-    row('lease A', `${lease}  ${pc.dim('ends by itself')}`),
+    row('lease A', `${lease}  ${pc.dim('expires')}`),
     row('B', `${b}  ${pc.dim('· waits')}`),
     row('record', record(half, column)),
   ]
   return lines.join('\n')
 }
 
-/** The events of a half, one per line. */
-export function diary(half: Half): string {
-  return half.moments
-    .filter((moment) => moment.what.kind !== 'started')
-    .map((moment) => `  ${pc.dim(`${(moment.atMs / 1000).toFixed(2)} s`)}  ${sentence(moment)}`)
+/** Lists the events of a half, one per line. */
+export function listEvents(half: Half): string {
+  return half.events
+    .filter((event) => event.what.kind !== 'started')
+    .map((event) => `  ${pc.dim(`${(event.atMs / 1000).toFixed(2)} s`)}  ${sentence(event)}`)
     .join('\n')
 }
 
@@ -73,17 +73,17 @@ function scale(endMs: number): string {
   return pc.dim(text)
 }
 
-/** The record's values, each where it was written. */
+/** Draws the values of the record, each at the time of its write. */
 function record(half: Half, column: (atMs: number) => number): string {
-  const writes = half.moments.filter((moment) => moment.what.kind === 'wrote' || moment.what.kind === 'refused')
+  const writes = half.events.filter((event) => event.what.kind === 'wrote' || event.what.kind === 'refused')
   let plain = String(half.before)
   let out = plain
-  for (const moment of writes) {
-    const { what } = moment
+  for (const event of writes) {
+    const { what } = event
     const mark = what.kind === 'wrote' ? String(what.value) : '✗'
-    const gap = Math.max(column(moment.atMs) - plain.length, 1)
+    const gap = Math.max(column(event.atMs) - plain.length, 1)
     plain += ' '.repeat(gap) + mark
-    out += ' '.repeat(gap) + (what.kind === 'refused' ? pc.red(mark) : colour(moment.actor)(mark))
+    out += ' '.repeat(gap) + (what.kind === 'refused' ? pc.red(mark) : colour(event.actor)(mark))
   }
   return out
 }
@@ -93,39 +93,39 @@ function colour(actor: string): (text: string) => string {
   return actor === 'B' ? pc.magenta : pc.bold
 }
 
-function sentence({ actor, what }: Moment): string {
-  return `${colour(actor)(actor === 'demo' ? '    ' : `  ${actor} `)} ${words(what)}`
+function sentence({ actor, what }: TimedEvent): string {
+  return `${colour(actor)(actor === 'demo' ? '    ' : `  ${actor} `)} ${describe(what)}`
 }
 
-function words(what: Happening): string {
+function describe(what: DemoEvent): string {
   switch (what.kind) {
     case 'ready':
     case 'started':
-      return 'asks for the lock'
+      return 'requests the lock'
     case 'held':
-      return `has the lock, token ${pc.bold(tokenText(what.token))}`
+      return `holds the lock, token ${pc.bold(tokenText(what.token))}`
     case 'read':
       return `reads the record: ${what.value}`
     case 'sending':
-      return `has checked its lease (good) and is about to write ${what.value}`
+      return `has checked its lease (valid) and is about to write ${what.value}`
     case 'wrote':
       return `has written ${pc.bold(String(what.value))}`
     case 'refused':
       return pc.red(
-        `is refused with ${what.error}: the record has seen token ${what.mark === null ? 'of a later hold' : tokenText(what.mark)}`,
+        `is refused with ${what.error}: the record has seen ${what.mark === null ? 'a later hold' : `token ${tokenText(what.mark)}`}`,
       )
     case 'released':
       return 'is done'
     case 'stopped':
-      return pc.yellow('is stopped (SIGSTOP): a pause, longer than its lease')
+      return pc.yellow('is stopped (SIGSTOP): a pause that is longer than its lease')
     case 'continued':
-      return pc.yellow('goes on (SIGCONT) and does not know that time has passed')
+      return pc.yellow('continues (SIGCONT), unaware that time has passed')
     case 'failed':
       return pc.red(`fails: ${what.message}`)
   }
 }
 
-/** A token without its epoch, as in the article's picture. */
+/** Formats a token without its epoch, as in the figure of Kleppmann's article. */
 function tokenText(token: string): string {
   return String(splitToken(BigInt(token)).serial)
 }

@@ -10,49 +10,20 @@ import {
   quarantineFolder,
   type LeaseholdServer,
 } from '@leasehold/server'
-import { checkCluster, type ClusterPlace, type ClusterOptions, joinCluster } from './cluster.js'
+import { checkCluster, type JoinedCluster, joinCluster } from './join-cluster.js'
+import type { ServeOptions } from './options.js'
 import { checkExposure, checkFiles, securityOf } from './security.js'
 import { print, printJson } from '../output.js'
-
-export interface ServeOptions extends ClusterOptions {
-  readonly data: string
-  readonly listen: Listen
-  readonly advertiseUrl?: string
-  readonly epoch?: number
-  readonly tokenStart?: number
-  readonly allowAnonymous?: boolean
-  readonly allowOrigins?: readonly string[]
-  readonly takeOver?: boolean
-  readonly keys?: string
-  readonly jwtJwks?: string
-  readonly jwtIssuer?: string
-  readonly jwtAudience?: string
-  readonly tlsCert?: string
-  readonly tlsKey?: string
-  readonly tlsClientCa?: string
-  readonly limitRequests?: number
-  readonly limitRenewals?: number
-  readonly limitSessions?: number
-  readonly limitWaiters?: number
-  readonly audit?: string
-  readonly logLevel: string
-  readonly json?: boolean
-}
-
-export interface Listen {
-  readonly host: string
-  readonly port: number
-}
 
 type Member = Awaited<ReturnType<typeof openNodeReplica>>
 
 const READY_LIMIT_MS = 30_000
 const READY_RETRY_MS = 50
-/** A stop that takes longer than this is given up: the log is durable anyway. */
+/** Bound on a clean stop. After it, the process exits: the log is durable. */
 const STOP_LIMIT_MS = 15_000
 const EXIT_IMPATIENT = 130
 
-/** Everything that can be known before a start. @throws InvalidError, AccessError */
+/** Checks everything that can be checked without a start. @throws InvalidError, AccessError */
 export async function checkServe(options: ServeOptions): Promise<void> {
   const security = securityOf(options)
   checkExposure(options, security)
@@ -60,82 +31,95 @@ export async function checkServe(options: ServeOptions): Promise<void> {
   if (options.cluster !== undefined) checkCluster(options)
 }
 
-/** Runs the service until a signal stops it. Throws when it cannot start, or when the member stops by itself. */
+/** Runs the service until a signal stops it. Throws if it cannot start, or if the member stops because of a failure. */
 export async function serve(options: ServeOptions): Promise<void> {
-  const fsyncs = new Relay()
+  const fsyncs = new FsyncRelay()
   const log = createLogger({ level: options.logLevel })
   const stopping = new Stopping()
   const url = options.advertiseUrl ?? (options.cluster === undefined ? undefined : urlOf(options))
   const security = securityOf(options)
   checkExposure(options, security)
-  let place: ClusterPlace | undefined
+  let joined: JoinedCluster | undefined
   let member: Member | undefined
   let server: LeaseholdServer | undefined
   try {
-    // Before there is a data folder that nobody has asked for.
+    // First, so that a taken port leaves no new data folder behind.
     await checkListen(options.listen)
-    ;({ place, member } = await begin({ ...options, synced: fsyncs.tell }, url, log, stopping.signal))
+    ;({ joined, member } = await start({ ...options, synced: fsyncs.record }, url, log, stopping.signal))
     checkEpoch(member.status, options.epoch)
-    if (place === undefined) {
+    if (joined === undefined) {
       checkAlone(member)
       await ready(member)
     }
     server = await createServer({
       member,
-      ...(place === undefined ? {} : { cluster: member }),
+      ...(joined === undefined ? {} : { cluster: member }),
       logger: log,
       listen: options.listen,
       allowAnonymous: options.allowAnonymous === true,
       allowedOrigins: options.allowOrigins ?? [],
       ...security,
-      fsyncs: (observe) => fsyncs.to(observe),
-      ...(place === undefined ? {} : { dialer: place.peers.dialer }),
+      fsyncs: (observe) => fsyncs.connect(observe),
+      ...(joined === undefined ? {} : { dialer: joined.peers.dialer }),
       ...(url === undefined ? {} : { advertiseUrl: url }),
     })
-    const { epoch, cluster, member: name } = member.status
-    const data = resolve(options.data)
-    const { bootstrappedAbove: foundedAbove } = member
-    if (foundedAbove !== undefined) {
-      log.info('a new service was founded', { cluster, epoch, tokensAbove: formatToken(foundedAbove), data })
-    }
-    if (place !== undefined) await Promise.race([hasLeader(member), stopping.asked, failed(member)])
-    if (options.json === true) {
-      const founded = foundedAbove === undefined ? {} : { founded: { tokensAbove: formatToken(foundedAbove) } }
-      printJson({ url: server.url, data, epoch, cluster, member: name, pid: process.pid, ...founded })
-    } else {
-      if (foundedAbove !== undefined) print(`founded a new service in ${data}; its tokens start above ${foundedAbove}`)
-      const who = place === undefined ? '' : `, member ${name} of cluster ${cluster.slice(0, 8)}`
-      print(`leasehold is ready on ${server.url} (data in ${data}, epoch ${epoch}${who})`)
-    }
+    logFounded(log, member, options)
+    if (joined !== undefined) await Promise.race([hasLeader(member), stopping.asked, failed(member)])
+    printReady(server.url, member, options)
     await Promise.race([stopping.asked, failed(member)])
   } finally {
     const limit = setTimeout(() => process.exit(1), STOP_LIMIT_MS)
-    if (member !== undefined && place !== undefined) await handOver(member)
+    if (member !== undefined && joined !== undefined) await handOver(member)
     await server?.close()
     if (member !== undefined) await stopped(member)
-    await place?.peers.close()
+    await joined?.peers.close()
     clearTimeout(limit)
     stopping.close()
   }
 }
 
-type BeginOptions = ServeOptions & { readonly synced: (seconds: number) => void }
+function logFounded(log: Logger, { status, bootstrappedAbove }: Member, { data }: ServeOptions): void {
+  if (bootstrappedAbove === undefined) return
+  const { cluster, epoch } = status
+  log.info('a new service was founded', {
+    cluster,
+    epoch,
+    tokensAbove: formatToken(bootstrappedAbove),
+    data: resolve(data),
+  })
+}
 
-/** The member begins before the server that counts its writes. */
-class Relay {
+/** Prints the ready line. */
+function printReady(url: string, { status, bootstrappedAbove }: Member, options: ServeOptions): void {
+  const { epoch, cluster, member } = status
+  const data = resolve(options.data)
+  if (options.json === true) {
+    const founded = bootstrappedAbove === undefined ? {} : { founded: { tokensAbove: formatToken(bootstrappedAbove) } }
+    return printJson({ url, data, epoch, cluster, member, pid: process.pid, ...founded })
+  }
+  if (bootstrappedAbove !== undefined)
+    print(`founded a new service in ${data}; its tokens start above ${bootstrappedAbove}`)
+  const place = options.cluster === undefined ? '' : `, member ${member} of cluster ${cluster.slice(0, 8)}`
+  print(`leasehold is ready on ${url} (data in ${data}, epoch ${epoch}${place})`)
+}
+
+type StartOptions = ServeOptions & { readonly synced: (seconds: number) => void }
+
+/** Passes fsync times from the member to the server, which is created later. */
+class FsyncRelay {
   #observe: (seconds: number) => void = () => {}
-  readonly tell = (seconds: number): void => this.#observe(seconds)
+  readonly record = (seconds: number): void => this.#observe(seconds)
 
-  to(observe: (seconds: number) => void): void {
+  connect(observe: (seconds: number) => void): void {
     this.#observe = observe
   }
 }
 
-/** Opens the data folder, and takes the place in the cluster. With `--repair`, a damaged folder is given up for that. */
-async function begin(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+/** Opens the data folder, and joins the cluster. With `--repair`, a damaged folder is quarantined first. */
+async function start(options: StartOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
   if (options.repair === true && options.cluster === undefined) {
     throw new InvalidError('--repair is for a member of a cluster', {
-      hint: 'a service of one has nobody to get its data from: restore a backup',
+      hint: 'a service of one has no other members to get its data from: restore a backup',
     })
   }
   try {
@@ -143,7 +127,7 @@ async function begin(options: BeginOptions, url: string | undefined, log: Logger
   } catch (error) {
     if (options.repair !== true || !(error instanceof DamagedError)) throw error
     const aside = await quarantineFolder(options.data)
-    log.warn('the data folder is damaged, and was moved aside: everything comes from the other members', {
+    log.warn('the data folder is damaged and was moved aside: the member gets its data from the other members', {
       why: error.message,
       aside,
     })
@@ -151,9 +135,9 @@ async function begin(options: BeginOptions, url: string | undefined, log: Logger
   }
 }
 
-async function open(options: BeginOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
-  const place = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
-  if (place === undefined) checkDataNotLost(options.data)
+async function open(options: StartOptions, url: string | undefined, log: Logger, signal: AbortSignal) {
+  const joined = options.cluster === undefined ? undefined : await joinCluster(options, url as string, log, signal)
+  if (joined === undefined) checkDataNotLost(options.data)
   let member: Member | undefined
   try {
     member = await openNodeReplica({
@@ -164,13 +148,13 @@ async function open(options: BeginOptions, url: string | undefined, log: Logger,
       ...(options.epoch === undefined ? {} : { epoch: options.epoch }),
       ...(options.tokenStart === undefined ? {} : { floor: options.tokenStart, clockFloors: false }),
       ...(url === undefined ? {} : { url }),
-      ...place?.replica,
+      ...joined?.replica,
     })
-    await place?.began(member)
-    return { place, member }
+    await joined?.started(member)
+    return { joined, member }
   } catch (error) {
     if (member !== undefined) await stopped(member)
-    await place?.peers.close()
+    await joined?.peers.close()
     throw error
   }
 }
@@ -179,7 +163,7 @@ function stopped(member: Member): Promise<void> {
   return new Promise((done) => member.stop(done))
 }
 
-/** An epoch is only for an empty service: later it is raised by restoring a backup. */
+/** Refuses `--epoch` for a service with data: its epoch is raised by restoring a backup. */
 function checkEpoch(status: MemberStatus, epoch: number | undefined): void {
   if (epoch === undefined || epoch <= status.epoch) return
   throw new InvalidError(
@@ -190,7 +174,7 @@ function checkEpoch(status: MemberStatus, epoch: number | undefined): void {
   )
 }
 
-/** A member of several cannot lead alone. @throws InvalidError */
+/** Refuses to start a member of a cluster without its peers. @throws InvalidError */
 function checkAlone(member: Member): void {
   const others = member.members.filter(({ name }) => name !== member.status.member)
   if (others.length === 0) return
@@ -202,7 +186,7 @@ function checkAlone(member: Member): void {
   })
 }
 
-/** Resolves when the member serves linearizable reads. */
+/** Waits until the member serves linearizable reads. */
 async function ready(member: Member): Promise<void> {
   const end = performance.now() + READY_LIMIT_MS
   for (;;) {
@@ -216,11 +200,11 @@ async function ready(member: Member): Promise<void> {
 }
 
 function urlOf({ listen: { host, port }, tlsCert }: ServeOptions): string {
-  if (port === 0) throw new InvalidError('a member of a cluster listens on a port of its own, not on 0')
+  if (port === 0) throw new InvalidError('a member of a cluster needs a fixed port, not 0')
   return `http${tlsCert === undefined ? '' : 's'}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** Resolves when some member leads. */
+/** Waits until the cluster has a leader. */
 function hasLeader(member: Member): Promise<void> {
   return new Promise((resolve) => {
     if (member.status.leader !== '') return resolve()
@@ -234,7 +218,7 @@ function hasLeader(member: Member): Promise<void> {
 
 const HAND_OVER_LIMIT_MS = 2000
 
-/** A leader that is asked to stop makes the furthest other voter lead first, so that nobody waits for an election. */
+/** Transfers leadership to the most up-to-date voter before a stop, so that the cluster needs no election timeout. */
 async function handOver(member: Member): Promise<void> {
   if (member.status.role !== 'leader') return
   const { member: self } = member.status
@@ -255,16 +239,16 @@ async function handOver(member: Member): Promise<void> {
   })
 }
 
-/** Rejects when the member stops by itself. */
+/** Rejects when the member stops because of a failure. */
 function failed(member: Member): Promise<never> {
   return new Promise((_, reject) => {
-    const tell = (status: MemberStatus): void => {
+    const check = (status: MemberStatus): void => {
       const failure = failureOf(status)
       if (status.role === 'stopped' && failure !== undefined) reject(failure)
     }
-    member.onStatus(tell)
-    // It may have stopped before anybody listened.
-    tell(member.status)
+    member.onStatus(check)
+    // The member may have stopped already.
+    check(member.status)
   })
 }
 
@@ -274,7 +258,7 @@ function failureOf({ failure, failureHint }: MemberStatus): StorageError | undef
     : new StorageError(failure, failureHint === undefined ? {} : { hint: failureHint })
 }
 
-/** The signals that stop the service; a second one does not wait. */
+/** Stops the service on the first signal, and exits at once on the second. */
 class Stopping {
   readonly asked: Promise<void>
   #signals = 0
@@ -287,7 +271,7 @@ class Stopping {
     this.#resolve()
   }
 
-  /** Aborts with the first signal: for what waits before the service is up. */
+  /** Aborts with the first signal, for waits during the start. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** A reader of whole numbers for commander: refuses everything else with the option's name. */
+/** Returns a commander parser for whole numbers in a range. Its error names `what`. */
 export function numberOf(what: string, min: number, max: number = Number.MAX_SAFE_INTEGER): (text: string) => number {
   return (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN
@@ -11,7 +11,7 @@ export function numberOf(what: string, min: number, max: number = Number.MAX_SAF
   }
 }
 
-/** A reader of versions: decimal text to bigint. */
+/** Parses the version of a register. */
 export function versionOf(text: string): bigint {
   if (/^\d{1,19}$/.test(text)) return BigInt(text)
   throw new InvalidArgumentError('a version is a decimal number; 0 means that the register must not exist.')

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { Readable } from 'node:stream'
-import type { ClientTls } from './service.js'
+import type { ClientTls } from './service-client.js'
 
 export interface GetOptions {
   readonly headers?: Readonly<Record<string, string>>
@@ -9,7 +9,7 @@ export interface GetOptions {
   readonly tls: ClientTls
 }
 
-/** `fetch` for a GET, with certificates of one's own: Node's own `fetch` takes none. */
+/** Sends a GET request with client certificates, which Node's `fetch` does not support. */
 export function get(url: URL, { headers = {}, signal, tls }: GetOptions): Promise<Response> {
   const open = url.protocol === 'https:' ? httpsRequest : httpRequest
   return new Promise((resolve, reject) => {

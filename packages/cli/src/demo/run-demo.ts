@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import { formatToken, type Serial, tokenOf } from '@leasehold/core'
 import pc from 'picocolors'
 import { print } from '../output.js'
-import { playHalf } from './director.js'
-import { diary, picture } from './picture.js'
+import { runHalf } from './scenario.js'
+import { listEvents, drawTimeline } from './timeline.js'
 import { Children, startService } from './processes.js'
 import { dropRecord } from './record.js'
-import type { Half, StorePlace } from './story.js'
+import type { Half, StorePlace } from './model.js'
 
-/** The demo ends by itself within 20 s: all its waits together get this long. */
+/** Bound on all waits together: the demo ends within 20 s. */
 const TIME_LIMIT_MS = 18_000
 const EXIT_INTERRUPTED = 130
 
@@ -19,8 +19,8 @@ export interface DemoOptions {
   readonly postgres?: string
 }
 
-/** Plays both halves, and prints them as they end unless `json`. Leaves nothing behind. */
-export async function play(options: DemoOptions): Promise<Half[]> {
+/** Runs both halves, and prints each at its end, unless `json`. Removes all processes and files. */
+export async function runDemo(options: DemoOptions): Promise<Half[]> {
   const end = performance.now() + TIME_LIMIT_MS
   const remaining = () => Math.max(1, end - performance.now())
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-demo-'))
@@ -43,9 +43,9 @@ export async function play(options: DemoOptions): Promise<Half[]> {
       if (options.json !== true) print(heading(guarded))
       const place = placeOf(options, folder, guarded)
       places.push(place)
-      const half = await playHalf({ children, folder, url: service.url, remaining }, guarded, place)
+      const half = await runHalf({ children, folder, url: service.url, remaining }, guarded, place)
       halves.push(half)
-      if (options.json !== true) print(`${diary(half)}\n\n${picture(half)}\n\n${verdict(half)}`)
+      if (options.json !== true) print(`${listEvents(half)}\n\n${drawTimeline(half)}\n\n${verdict(half)}`)
     }
     await service.stop()
     return halves
@@ -73,15 +73,15 @@ function heading(guarded: boolean): string {
 
 function verdict(half: Half): string {
   const { record, right } = half
-  if (!half.asExpected) return pc.red(`  Not as expected: the record says ${record}.`)
+  if (!half.asExpected) return pc.red(`  Not as expected: the record is ${record}.`)
   return half.guarded
-    ? `  ${pc.green('Right:')} the record says ${pc.bold(String(record))}. A was refused with ${half.refused}, and did its work again under a new hold.\n`
-    : `  ${pc.red('Lost:')} the record says ${pc.bold(String(record))} and should say ${right}. The update of B is gone, and nobody was told.\n`
+    ? `  ${pc.green('Right:')} the record is ${pc.bold(String(record))}. A was refused with ${half.refused}, and repeated its work under a new hold.\n`
+    : `  ${pc.red('Lost:')} the record is ${pc.bold(String(record))} instead of ${right}. The update of B was overwritten without an error.\n`
 }
 
-/** A half as JSON. */
-export function facts(half: Half): Record<string, unknown> {
-  const { moments, refused, ...rest } = half
-  const timeline = moments.map(({ atMs, actor, what }) => ({ atMs: Math.round(atMs), actor, ...what }))
+/** Returns a half as JSON. */
+export function halfJson(half: Half): Record<string, unknown> {
+  const { events, refused, ...rest } = half
+  const timeline = events.map(({ atMs, actor, what }) => ({ atMs: Math.round(atMs), actor, ...what }))
   return { ...rest, refused: refused ?? null, lostUpdate: half.record !== half.right, timeline }
 }

@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Children, Worker } from './processes.js'
 import { createRecord, readRecord } from './record.js'
-import type { Actor, Half, Happening, Moment, Report, StorePlace, WorkerTask } from './story.js'
+import type { Actor, Half, DemoEvent, TimedEvent, Report, StorePlace, WorkerTask } from './model.js'
 
 export const LEASE_MS = 1_000
 export const BEFORE = 100
 const AMOUNT_A = 30
 const AMOUNT_B = 50
-/** How much longer than its lease A is stopped, at least. */
+/** A is stopped at least this much longer than its lease. */
 const EXTRA_PAUSE_MS = 300
 const LEAD_IN_MS = 50
 const LOCK = 'billing/invoice-42'
@@ -18,16 +18,16 @@ export interface Stage {
   readonly children: Children
   readonly folder: string
   readonly url: string
-  /** What is left of the demo's time; every wait ends with it. */
+  /** Returns what is left of the time limit of the demo, in ms. Bounds every wait. */
   remaining(): number
 }
 
-/** Plays the story once: A is stopped between the look at its lease and its write, B comes in between. */
-export async function playHalf(stage: Stage, guarded: boolean, place: StorePlace): Promise<Half> {
+/** Runs the scenario once: A is stopped between the check of its lease and its write; meanwhile, B acquires the lock and writes. */
+export async function runHalf(stage: Stage, guarded: boolean, place: StorePlace): Promise<Half> {
   await createRecord(place, BEFORE)
-  const moments: Moment[] = []
+  const events: TimedEvent[] = []
   const start = performance.now()
-  const note = (actor: Actor, what: Happening) => moments.push({ atMs: performance.now() - start, actor, what })
+  const note = (actor: Actor, what: DemoEvent) => events.push({ atMs: performance.now() - start, actor, what })
   const cast = (actor: 'A' | 'B', { gate, begin }: Pick<WorkerTask, 'gate' | 'begin'>) => {
     const amount = actor === 'A' ? AMOUNT_A : AMOUNT_B
     const lock = guarded ? `${LOCK}-guarded` : LOCK
@@ -69,21 +69,21 @@ export async function playHalf(stage: Stage, guarded: boolean, place: StorePlace
   await a.report(['released', 'failed'], stage.remaining())
   await a.gone()
   const record = await readRecord(place)
-  return judge({ guarded, moments, record, tokens: { A: heldA.token, B: heldB.token } })
+  return judge({ guarded, events, record, tokens: { A: heldA.token, B: heldB.token } })
 }
 
-function judge(half: Pick<Half, 'guarded' | 'moments' | 'record' | 'tokens'>): Half {
-  const { guarded, moments, record, tokens } = half
-  const of = (actor: Actor) => moments.filter((moment) => moment.actor === actor).map((moment) => moment.what)
+function judge(half: Pick<Half, 'guarded' | 'events' | 'record' | 'tokens'>): Half {
+  const { guarded, events, record, tokens } = half
+  const of = (actor: Actor) => events.filter((event) => event.actor === actor).map((event) => event.what)
   const refusal = of('A').find((what): what is Extract<Report, { kind: 'refused' }> => what.kind === 'refused')
   const bWrote = of('B').some((what) => what.kind === 'wrote')
   const right = BEFORE + AMOUNT_A + AMOUNT_B
-  // The picture starts shortly before A has the lock, not with the start of a process.
-  const origin = (moments.find((moment) => moment.what.kind === 'held')?.atMs ?? 0) - LEAD_IN_MS
-  const shifted = moments.map((moment) => ({ ...moment, atMs: Math.max(0, moment.atMs - origin) }))
+  // The timeline starts shortly before A holds the lock, not with the start of a process.
+  const origin = (events.find((event) => event.what.kind === 'held')?.atMs ?? 0) - LEAD_IN_MS
+  const shifted = events.map((event) => ({ ...event, atMs: Math.max(0, event.atMs - origin) }))
   const ordered = BigInt(tokens.B) > BigInt(tokens.A)
   const asExpected = guarded
     ? bWrote && ordered && refusal?.error === 'StaleTokenError' && record === right
     : bWrote && ordered && refusal === undefined && record === BEFORE + AMOUNT_A
-  return { ...half, moments: shifted, leaseMs: LEASE_MS, before: BEFORE, right, refused: refusal?.error, asExpected }
+  return { ...half, events: shifted, leaseMs: LEASE_MS, before: BEFORE, right, refused: refusal?.error, asExpected }
 }

@@ -1,4 +1,4 @@
-/** What `leasehold run` tells its supervisor. */
+/** Messages from `leasehold run` to its supervisor. */
 export type ToSupervisor =
   | {
       readonly kind: 'start'
@@ -8,17 +8,17 @@ export type ToSupervisor =
     }
   /** A renewal has moved the deadline. */
   | { readonly kind: 'deadline'; readonly deadline: Deadline }
-  /** The hold is lost before its deadline: end the group now. */
+  /** The hold was lost before its deadline: end the group now. */
   | { readonly kind: 'lost' }
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
 
-/** What the supervisor answers. */
+/** Messages from the supervisor to `leasehold run`. */
 export type FromSupervisor =
   | { readonly kind: 'ready' }
   | { readonly kind: 'started'; readonly pid: number }
   /** The command could not be started. */
   | { readonly kind: 'failed'; readonly code: string; readonly message: string }
-  /** The command and its whole process group are gone. */
+  /** The command and all other processes of its group have ended. */
   | {
       readonly kind: 'ended'
       readonly code: number | null
@@ -28,15 +28,15 @@ export type FromSupervisor =
     }
 
 /**
- * A deadline that two processes of one machine understand, and that a message stuck in a pipe cannot lengthen: a point
- * of the machine's monotonic clock and one of its wall clock, whichever comes first.
+ * A deadline shared by two processes of one machine: a time of the machine's monotonic clock and one of its wall clock,
+ * whichever comes first. It is absolute, so that a delayed message cannot extend it.
  */
 export interface Deadline {
   readonly monotonicMs: number
   readonly wallMs: number
 }
 
-/** The deadline that is `remainingMs` away, now. */
+/** Returns the deadline `remainingMs` from now. */
 export function deadlineIn(remainingMs: number): Deadline {
   return { monotonicMs: monotonicMs() + remainingMs, wallMs: Date.now() + remainingMs }
 }
@@ -45,7 +45,7 @@ export function remainingUntil(deadline: Deadline): number {
   return Math.min(deadline.monotonicMs - monotonicMs(), deadline.wallMs - Date.now())
 }
 
-/** The machine's monotonic clock: the same for all its processes, unlike `performance.now()`. */
+/** Reads the machine's monotonic clock, in ms: the same for all its processes, unlike `performance.now()`. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint() / 1_000n) / 1_000
 }

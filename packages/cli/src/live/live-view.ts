@@ -1,43 +1,43 @@
-import { errorColours, outColours } from '../colour.js'
+import { errorColours, outColours } from '../colours.js'
 import { duration, note, print, printJson } from '../output.js'
-import { type ServiceOptions, urlOf, withLocks } from '../service.js'
-import { cut, harmless, widthOf } from '../text.js'
+import { type ServiceOptions, urlOf, withLocks } from '../service-client.js'
+import { cut, harmless, widthOf } from '../terminal-text.js'
 import { refresh, type Lost, type Picture, type Query } from './refresh.js'
 import { canDraw, Screen, type Size } from './screen.js'
 
-/** Times count down between two readings: drawn this often. */
+/** How often the view is redrawn between two queries, so that times count down. */
 const DRAW_MS = 250
 
 export interface View {
-  /** What is looked at, in the first line. */
+  /** The command, for the first line. */
   readonly title: string
   readonly query: Query
-  /** The lines for people; `agoMs` has passed since the reading. */
+  /** The lines of the view, `agoMs` after the query. */
   readonly lines: (picture: Picture, agoMs: number, width: number) => string[]
-  /** A few words for the first line. */
+  /** The summary in the first line. */
   readonly summary: (picture: Picture) => string
-  /** The whole answer, for programs. */
+  /** The value that `--json` prints. */
   readonly json: (picture: Picture) => unknown
 }
 
-/** Shows a view until it is left. Without a terminal, or with `--json`: once more after every change, one below the other. */
+/** Shows a view until the user quits. Without a terminal, or with `--json`, prints it again after every change. */
 export async function live(options: ServiceOptions, view: View): Promise<void> {
   if (canDraw() && options.json !== true) return await onScreen(options, view)
-  const leaving = new AbortController()
-  const leave = (): void => leaving.abort()
-  process.once('SIGINT', leave).once('SIGTERM', leave)
+  const quitting = new AbortController()
+  const quit = (): void => quitting.abort()
+  process.once('SIGINT', quit).once('SIGTERM', quit)
   try {
     await withLocks(options, (locks) =>
-      refresh(locks, view.query, { show: told(options, view), signal: leaving.signal }),
+      refresh(locks, view.query, { show: printer(options, view), signal: quitting.signal }),
     )
   } finally {
-    process.off('SIGINT', leave).off('SIGTERM', leave)
+    process.off('SIGINT', quit).off('SIGTERM', quit)
   }
 }
 
-/** Says what is new; that times have gone on is nothing new. */
-function told(options: ServiceOptions, view: View): (picture: Picture) => void {
-  let said = ''
+/** Returns a function that prints each change. Times that only count down are no change. */
+function printer(options: ServiceOptions, view: View): (picture: Picture) => void {
+  let printed = ''
   let isLost = false
   return (picture) => {
     if ((picture.lost !== undefined) !== isLost) {
@@ -45,16 +45,16 @@ function told(options: ServiceOptions, view: View): (picture: Picture) => void {
       noteConnection(picture.lost)
     }
     const key = steady(view.json(picture))
-    if (picture.lost !== undefined || key === said) return
+    if (picture.lost !== undefined || key === printed) return
     if (options.json === true) printJson(view.json(picture))
-    else print(`${said === '' ? '' : '\n'}${view.lines(picture, 0, Number.POSITIVE_INFINITY).join('\n')}`)
-    said = key
+    else print(`${printed === '' ? '' : '\n'}${view.lines(picture, 0, Number.POSITIVE_INFINITY).join('\n')}`)
+    printed = key
   }
 }
 
-/** Says on stderr that the connection has gone, or is back. */
+/** Reports on stderr that the connection was lost, or is back. */
 export function noteConnection(lost: Lost | undefined): void {
-  const text = lost === undefined ? 'connected again' : `connection lost: ${lost.why}; trying again`
+  const text = lost === undefined ? 'reconnected' : `connection lost: ${lost.why}; reconnecting`
   note(errorColours.dim(`leasehold: ${harmless(text)}`))
 }
 
@@ -67,7 +67,7 @@ function steady(value: unknown): string {
 
 async function onScreen(options: ServiceOptions, view: View): Promise<void> {
   await withLocks(options, async (locks) => {
-    // Before anything is drawn: a service that is not there is an ordinary failure.
+    // Before drawing: an unreachable service is an ordinary failure.
     await locks.connect()
     let picture: Picture | undefined
     await drawing(
@@ -84,7 +84,7 @@ async function onScreen(options: ServiceOptions, view: View): Promise<void> {
   })
 }
 
-/** Draws `lines` in place, at every `redraw` and as time goes by, while `work` runs; leaving the screen ends the work. */
+/** Draws `lines` in place while `work` runs, at every `redraw` and at an interval. Quitting the screen aborts the work. */
 export async function drawing(
   lines: (size: Size) => string[],
   work: (redraw: () => void, signal: AbortSignal) => Promise<void>,
@@ -120,10 +120,10 @@ export function headLine(title: string, summary: string, url: string, columns: n
 export function statusLine(lost: Lost | undefined, columns: number): string {
   if (lost === undefined) return `${outColours.green('●')} ${outColours.dim(cut('live   q quits', columns - 2))}`
   const since = duration(Math.floor((performance.now() - lost.since) / 1000) * 1000 || 0)
-  return outColours.red(cut(`✗ connection lost ${since} ago, trying again: ${harmless(lost.why)}   q quits`, columns))
+  return outColours.red(cut(`✗ connection lost ${since} ago, reconnecting: ${harmless(lost.why)}   q quits`, columns))
 }
 
-/** As many lines as there is room for; says how many are left out. */
+/** Cuts or pads the lines to the height of the screen, and shows how many are left out. */
 export function clipped(lines: readonly string[], room: number, columns: number): string[] {
   if (lines.length <= room) return [...lines, ...Array<string>(Math.max(0, room - lines.length)).fill('')]
   const shown = lines.slice(0, Math.max(0, room - 1))

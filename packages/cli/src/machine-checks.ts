@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** One finding: what was looked at, whether it is well, and what to do if not. */
+/** The result of one check, with a hint if it failed. */
 export interface Check {
   readonly check: string
   readonly ok: boolean
@@ -10,11 +10,11 @@ export interface Check {
   readonly hint?: string | undefined
 }
 
-/** Types of file systems as `statfs` numbers them, on which data would not be safe. */
+/** File systems on which data is not durable, by their `statfs` type. */
 const UNSAFE_SYSTEMS = new Map([
-  [0x01021994, 'tmpfs: gone with the power'],
-  [0x858458f6, 'ramfs: gone with the power'],
-  [0x6969, 'NFS: a flush may be acknowledged before it is durable, and locks of files lie'],
+  [0x01021994, 'tmpfs: lost at a power failure'],
+  [0x858458f6, 'ramfs: lost at a power failure'],
+  [0x6969, 'NFS: a flush may be acknowledged before it is durable, and file locks are unreliable'],
   [0x517b, 'SMB: a flush may be acknowledged before it is durable'],
   [0xfe534d42, 'SMB: a flush may be acknowledged before it is durable'],
 ])
@@ -25,12 +25,12 @@ const FLUSH_P99_GOOD_MS = 100
 const FILES_GOOD = 8192
 const WATCH_MS = 1500
 const NAP_MS = 5
-/** A pause of a tenth of the default TTL leaves little room. */
+/** The longest acceptable pause: a twentieth of the default TTL. */
 const PAUSE_GOOD_MS = 500
-/** What local deadlines bear. */
+/** The clock rate error that local deadlines tolerate. */
 const RATE_GOOD_PPM = 50_000
 
-/** Whether this machine can keep a member: file system, flushes, open files. */
+/** Checks the file system and the flush latency of a data folder. */
 export function diskChecks(dir: string): Check[] {
   fs.mkdirSync(dir, { recursive: true })
   const type = fs.statfsSync(dir).type
@@ -40,7 +40,7 @@ export function diskChecks(dir: string): Check[] {
       ? {
           check: 'data',
           ok: true,
-          text: `${dir} is on a file system that keeps what is flushed, as far as its type says`,
+          text: `${dir} is on a durable file system, judging by its type`,
         }
       : { check: 'data', ok: false, text: `${dir} is on ${unsafe}`, hint: 'use a folder on a local disk' }
   return [system, flushCheck(dir)]
@@ -68,7 +68,7 @@ function flushCheck(dir: string): Check {
       check: 'flush',
       ok: false,
       text,
-      hint: 'every commit waits for a flush: use a faster disk, or one that is less busy',
+      hint: 'every commit waits for a flush: use a faster or less busy disk',
     }
   } finally {
     fs.closeSync(fd)
@@ -76,7 +76,7 @@ function flushCheck(dir: string): Check {
   }
 }
 
-/** How many files the process may open; undefined where the machine does not tell. */
+/** Checks the limit of open files; undefined where the platform does not report it. */
 export function filesCheck(limits = '/proc/self/limits'): Check | undefined {
   let text: string
   try {
@@ -87,11 +87,11 @@ export function filesCheck(limits = '/proc/self/limits'): Check | undefined {
   const soft = /^Max open files\s+(\S+)/m.exec(text)?.[1]
   if (soft === undefined) return undefined
   const ok = soft === 'unlimited' || Number(soft) >= FILES_GOOD
-  const hint = `each connection is one: raise it to 65536 (ulimit -n, LimitNOFILE)`
-  return { check: 'files', ok, text: `${soft} open files at most`, ...(ok ? {} : { hint }) }
+  const hint = `each connection needs one: raise the limit to 65536 (ulimit -n, LimitNOFILE)`
+  return { check: 'files', ok, text: `at most ${soft} open files`, ...(ok ? {} : { hint }) }
 }
 
-/** Watches this process for a moment: its longest pause, and how far its clocks run apart. */
+/** Measures the longest pause of this process, and the drift between its clocks. */
 export async function clockChecks(): Promise<Check[]> {
   const [from, wallFrom] = [performance.now(), Date.now()]
   let longest = 0
@@ -103,7 +103,7 @@ export async function clockChecks(): Promise<Check[]> {
   }
   const ppm = Math.round(((Date.now() - wallFrom) / (performance.now() - from) - 1) * 1_000_000)
   const pauses = `longest pause ${longest.toFixed(0)} ms in ${WATCH_MS} ms`
-  const rate = `the calendar clock runs ${Math.abs(ppm)} ppm ${ppm < 0 ? 'slower' : 'faster'} than the steady one`
+  const rate = `the wall clock runs ${Math.abs(ppm)} ppm ${ppm < 0 ? 'slower' : 'faster'} than the monotonic clock`
   return [
     longest <= PAUSE_GOOD_MS
       ? { check: 'pauses', ok: true, text: pauses }
@@ -111,7 +111,7 @@ export async function clockChecks(): Promise<Check[]> {
           check: 'pauses',
           ok: false,
           text: pauses,
-          hint: 'this machine is too busy for a short TTL: give it CPU, or take a longer TTL',
+          hint: 'this machine is too busy for a short TTL: give it more CPU, or use a longer TTL',
         },
     Math.abs(ppm) <= RATE_GOOD_PPM
       ? { check: 'clock', ok: true, text: rate }
@@ -119,7 +119,7 @@ export async function clockChecks(): Promise<Check[]> {
           check: 'clock',
           ok: false,
           text: rate,
-          hint: 'local deadlines bear 5 %: is the time being set right now? Look at the time service',
+          hint: 'local deadlines tolerate 5 %: is the time being set right now? Check the time service',
         },
   ]
 }

@@ -1,10 +1,10 @@
 import { type ErrorCode, ERRORS, LeaseholdError } from '@leasehold/core'
-import { errorColours } from './colour.js'
-import { harmless } from './text.js'
+import { errorColours } from './colours.js'
+import { harmless } from './terminal-text.js'
 
 const EXIT_OTHER = 1
 
-/** The exit code of an error, from the error table. */
+/** Returns the exit code of an error, from the error table. */
 export function exitCodeOf(error: unknown): number {
   return error instanceof LeaseholdError ? ERRORS[error.code].exit : EXIT_OTHER
 }
@@ -22,40 +22,40 @@ export function report(error: unknown, json: boolean): void {
   if (process.env.LEASEHOLD_DEBUG !== undefined && error instanceof Error) process.stderr.write(`${error.stack}\n`)
 }
 
-/** How a connection fails, in words. */
+/** Messages for connection failures. */
 const CONNECT_FAILURES = new Map([
-  ['ECONNREFUSED', 'nobody listens there'],
-  ['ENOTFOUND', 'there is no host of this name'],
-  ['EAI_AGAIN', 'the name of the host cannot be looked up now'],
-  ['EHOSTUNREACH', 'there is no way to this host'],
-  ['ENETUNREACH', 'there is no way to this network'],
-  ['ETIMEDOUT', 'no answer'],
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'host not found'],
+  ['EAI_AGAIN', 'the host name cannot be resolved now'],
+  ['EHOSTUNREACH', 'no route to the host'],
+  ['ENETUNREACH', 'no route to the network'],
+  ['ETIMEDOUT', 'no response'],
 ])
 
-/** Programs are told what was tried and how long; a person at a command line wants to know what is the matter. */
+/** Shortens the message of a failed connection to its cause: the client's message lists attempts and times, for logs. */
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)
   if (!(error instanceof LeaseholdError) || error.code !== 'unreachable') return message
   const cause = innermost(error)
-  const words = CONNECT_FAILURES.get((cause as NodeJS.ErrnoException).code ?? '')
+  const reason = CONNECT_FAILURES.get((cause as NodeJS.ErrnoException).code ?? '')
   const place = /https?:\/\/[^\s,]+?(?=[,:]? |,|$)/.exec(message)?.[0]
-  if (words === undefined || place === undefined || message.includes(',')) return message
-  return `cannot reach ${place}: ${words}`
+  if (reason === undefined || place === undefined || message.includes(',')) return message
+  return `cannot reach ${place}: ${reason}`
 }
 
 const CAUSES_MAX = 5
 
-/** Where a failure began. */
+/** Returns the root cause of an error. */
 export function innermost(error: Error): Error {
   let inner = error
   for (let depth = 0; depth < CAUSES_MAX && inner.cause instanceof Error; depth++) inner = inner.cause
   return inner
 }
 
-/** The client's hint for programs that hold locks; somebody at a command line needs another one. */
+/** The client's hint for programs that hold locks. The command line has a better one. */
 const CLIENT_HINT = 'says nothing about the holder of a lock'
 
-/** What to do next where nobody else has said it. */
+/** Hints for errors without one of their own. */
 const HINTS: { readonly [C in ErrorCode]?: string } = {
   busy: 'leasehold inspect NAME shows who holds it and who waits',
   timeout: 'leasehold inspect NAME shows who holds it and who waits',
@@ -63,15 +63,15 @@ const HINTS: { readonly [C in ErrorCode]?: string } = {
   'no-quorum': 'too few members are up, or an election is under way: leasehold cluster status',
   unauthenticated: 'name a key with --api-key-file, or put it into LEASEHOLD_API_KEY',
   'not-holder': 'leasehold ls shows what is held',
-  'version-conflict': 'nothing was written: read it again with leasehold get, and decide anew',
+  'version-conflict': 'nothing was written: read the register with leasehold get, and try again with its version',
 }
 
-/** What to do next, in words of the command line. */
+/** Returns the hint of an error, in terms of the command line. */
 export function hintOf(error: unknown): string | undefined {
   if (!(error instanceof LeaseholdError)) return undefined
   const { code, hint, message } = error
   if (hint !== undefined && hint !== CLIENT_HINT) return hint
-  if (code === 'unreachable' && /^(etcd|postgres)/.test(message)) return 'is it running, and is this its address?'
+  if (code === 'unreachable' && /^(etcd|postgres)/.test(message)) return 'is it running at this address?'
   return HINTS[code] ?? hint
 }
 

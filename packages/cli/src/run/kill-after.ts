@@ -1,9 +1,9 @@
 import { InvalidError, parseDuration } from '@leasehold/core'
 
-/** Longest default grace between SIGTERM and SIGKILL. */
+/** The longest default grace period between SIGTERM and SIGKILL. */
 const KILL_AFTER_MAX_MS = 5_000
 
-/** Grace between SIGTERM and SIGKILL: given, or min(5 s, ttl/6). At most half of the TTL. @throws InvalidError */
+/** Returns the grace period between SIGTERM and SIGKILL: given, or min(5 s, ttl/6); at most half of the TTL. @throws InvalidError */
 export function killAfterOf(ttlMs: number, given: string | undefined): number {
   if (given === undefined) return Math.min(KILL_AFTER_MAX_MS, Math.floor(ttlMs / 6))
   const ms = given === '0' ? 0 : parseDuration(given, '--kill-after')

@@ -13,19 +13,10 @@ import {
   TcpTransport,
   tlsDialer,
 } from '@leasehold/server'
+import type { ClusterOptions } from './options.js'
 
-export interface ClusterOptions {
-  readonly name?: string
-  readonly peerListen?: string
-  readonly cluster?: string
-  readonly repair?: boolean
-  readonly peerTlsCert?: string
-  readonly peerTlsKey?: string
-  readonly peerTlsCa?: string
-}
-
-/** A member's place in its cluster: what its replica is opened with, and the way to the others. */
-export interface ClusterPlace {
+/** A member of a cluster that may start: the options of its replica, and its transport to the peers. */
+export interface JoinedCluster {
   readonly peers: TcpTransport
   readonly replica: {
     readonly name: string
@@ -33,11 +24,11 @@ export interface ClusterPlace {
     readonly cluster: BootstrapCluster
     readonly epoch: number
   }
-  /** The member runs: it answers others that begin. */
-  began(member: Replica): Promise<void>
+  /** Starts to serve requests of peers, once the replica is open. */
+  started(member: Replica): Promise<void>
 }
 
-/** @throws InvalidError for settings with which no member can start */
+/** Checks the settings of a member. @throws InvalidError */
 export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
   if (name === undefined || peerListen === undefined || cluster === undefined) {
     throw new InvalidError('a member of a cluster needs --name, --peer-listen and --cluster')
@@ -47,13 +38,13 @@ export function checkCluster({ name, peerListen, cluster }: ClusterOptions) {
   return { name, peerListen: parseAddress(peerListen, '--peer-listen'), list }
 }
 
-/** Listens for the other members, and waits until this one may begin. */
+/** Listens for the peers, and waits until this member may start. */
 export async function joinCluster(
   options: ClusterOptions & { readonly data: string; readonly epoch?: number; readonly tokenStart?: number },
   url: string,
   log: Logger,
   signal: AbortSignal,
-): Promise<ClusterPlace> {
+): Promise<JoinedCluster> {
   const { name, peerListen, list } = checkCluster(options)
   const peers = await TcpTransport.listen(peerListen, dialerOf(options, log))
   try {
@@ -70,7 +61,7 @@ export async function joinCluster(
       signal,
     })
     peers.introduce({ node: founding.node, address: list.get(name) as string })
-    /** A member that came back is a learner first. */
+    /** Makes a rejoined member a voter: it rejoins as a learner. */
     const vote = async (self: MemberInfo): Promise<void> => {
       const others = [...list].filter(([other]) => other !== name).map(([, address]) => address)
       try {
@@ -79,11 +70,11 @@ export async function joinCluster(
         if (!signal.aborted) log.error(error instanceof Error ? error.message : String(error), { member: name })
       }
     }
-    const began = async (member: Replica): Promise<void> => {
+    const started = async (member: Replica): Promise<void> => {
       peers.onRefused((other) => {
         member.abandon(
           `another process with the node number of ${name} (${founding.node}) runs at ${other}: the other members refuse this one`,
-          `is ${options.data} a copy of a data folder, or mounted twice? A member has one folder and one process; a new one starts with an empty folder, and is added or started with --repair`,
+          `is ${options.data} a copy of a data folder, or mounted twice? A member has one folder and one process; a new member starts with an empty folder, and is added or started with --repair`,
         )
       })
       markBootstrapped(options.data)
@@ -99,7 +90,7 @@ export async function joinCluster(
       servePeerRequests(peers, { name, url, node: founding.node, founding: record, list }, member)
       if (options.repair === true) void vote({ node: founding.node, name, peer: list.get(name) as string, url })
     }
-    return { peers, replica: { name, network: peers, cluster: founding, epoch }, began }
+    return { peers, replica: { name, network: peers, cluster: founding, epoch }, started }
   } catch (error) {
     await peers.close()
     throw error
@@ -109,7 +100,7 @@ export async function joinCluster(
 const ANNOUNCE_ATTEMPTS = 50
 const ANNOUNCE_RETRY_MS = 100
 
-/** A service of one that may get company says where it listens: the members that are added must find it. */
+/** Stores the addresses of a service of one in its membership, so that members that are added later can find it. */
 async function announce(member: Replica, self: MemberInfo): Promise<void> {
   const [known, ...others] = member.members
   if (known === undefined || known.node !== self.node || others.length > 0) return
@@ -120,11 +111,11 @@ async function announce(member: Replica, self: MemberInfo): Promise<void> {
     if (result.kind === 'changed') return
     await sleep(ANNOUNCE_RETRY_MS)
   }
-  const why = result?.kind === 'refused' ? result.message : 'no answer'
-  throw new UnavailableError(`${self.name} could not say where it listens: ${why}`, { code: 'no-quorum' })
+  const why = result?.kind === 'refused' ? result.message : 'no response'
+  throw new UnavailableError(`${self.name} could not publish its addresses: ${why}`, { code: 'no-quorum' })
 }
 
-/** Members prove to each other who they are, or they are in a network of their own. */
+/** Returns a TLS dialer if the TLS options are given, and a plain one for a private network otherwise. */
 function dialerOf({ peerTlsCert: cert, peerTlsKey: key, peerTlsCa: ca }: ClusterOptions, log: Logger): Dialer {
   if (cert === undefined && key === undefined && ca === undefined) return plainDialer
   if (cert === undefined || key === undefined || ca === undefined) {

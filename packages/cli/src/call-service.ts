@@ -9,28 +9,28 @@ import {
   UnavailableError,
   UnknownOutcomeError,
 } from '@leasehold/core'
-import { apiKeyOf, type ClientTls, type ServiceOptions, tlsOf, urlOf } from './service.js'
+import { apiKeyOf, type ClientTls, type ServiceOptions, tlsOf, urlOf } from './service-client.js'
 
-/** Bound on an answer's size; every answer of these commands is far smaller. */
-const ANSWER_BYTES_MAX = 8 * 1024 * 1024
+/** Bound on the size of a response; responses to these commands are far smaller. */
+const RESPONSE_BYTES_MAX = 8 * 1024 * 1024
 
-/** Another member does it, with the same method and body. */
+/** The status of a redirect to the leader, with the same method and body. */
 const REDIRECT = 307
 
-/** Failures to connect: nothing was sent, so the next member may be asked. */
+/** Connection failures: nothing was sent, so the request may go to the next member. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'])
 
-/** Members that have no leader find one well within this; before that nobody is told that there is no quorum. */
+/** Bound on an election. Until then, requests are retried instead of failing with `no-quorum`. */
 const ELECTION_LIMIT_MS = 5000
 const ELECTION_RETRY_MS = 200
-/** A member names the leader; two in a row only while the leader changes. */
+/** Bound on redirects. More than one happens only during a leader change. */
 const REDIRECTS_MAX = 3
 
 export interface CallOptions {
   readonly method?: 'GET' | 'POST'
-  /** The request has the same effect once or twice, so it may be sent again when its answer was lost. Default false. */
+  /** The request is idempotent, so it may be resent when its response was lost. Default false. */
   readonly repeatable?: boolean
-  /** Without an answer after this time the next member is asked, or the outcome is unknown. Default: waits. */
+  /** After this time without a response, the request goes to the next member, or its outcome is unknown. Default: unlimited. */
   readonly timeoutMs?: number
 }
 
@@ -40,8 +40,8 @@ interface Access {
 }
 
 /**
- * One request to the service's HTTP interface, for handles that outlive this process. Several URLs are tried in turn, the
- * leader is followed, and while there is none the request is tried again for a while.
+ * Sends one request to the HTTP interface of the service, for handles that outlive this process. Tries several URLs in turn,
+ * follows redirects to the leader, and retries for the time of an election while there is no leader.
  */
 export async function callService(
   options: ServiceOptions,
@@ -57,11 +57,11 @@ export async function callService(
     let last: unknown
     for (const url of urls) {
       try {
-        return await follow(new URL(path, url), access, body, call)
+        return await sendToLeader(new URL(path, url), access, body, call)
       } catch (error) {
-        if (!mayGoOn(error, call)) throw error
+        if (!mayRetry(error, call)) throw error
         if (error instanceof UnknownOutcomeError) lost = error
-        // A member that answers knows more than one that is away.
+        // A response is more informative than a failed connection.
         if (last === undefined || isNoQuorum(error)) last = error
       }
     }
@@ -72,7 +72,7 @@ export async function callService(
   }
 }
 
-/** Whether the URL is one of a Leasehold service, and not of another engine. */
+/** Whether the URL is that of a Leasehold service, and not of another engine. */
 export function isService(options: ServiceOptions): boolean {
   return /^https?:/i.test(urlOf(options))
 }
@@ -89,7 +89,7 @@ function serviceUrls(options: ServiceOptions): string[] {
   })
 }
 
-function mayGoOn(error: unknown, { repeatable }: CallOptions): boolean {
+function mayRetry(error: unknown, { repeatable }: CallOptions): boolean {
   if (isNotSent(error) || isNoQuorum(error)) return true
   return repeatable === true && error instanceof UnknownOutcomeError && error.cause !== undefined
 }
@@ -106,26 +106,26 @@ function cannotReach(urls: readonly string[], cause: unknown): UnavailableError 
   return new UnavailableError(`cannot reach ${urls.join(', ')}`, { cause })
 }
 
-/** Sends the request, and sends it to the leader when another member names it. */
-async function follow(url: URL, access: Access, body: unknown, call: CallOptions): Promise<unknown> {
+/** Sends the request, and resends it to the leader if the member redirects there. */
+async function sendToLeader(url: URL, access: Access, body: unknown, call: CallOptions): Promise<unknown> {
   let target = url
   for (let hop = 0; hop < REDIRECTS_MAX; hop++) {
-    let answer: { location: string } | { value: unknown }
+    let response: { location: string } | { value: unknown }
     try {
-      answer = await send(target, access, body, call)
+      response = await send(target, access, body, call)
     } catch (error) {
-      // The leader that was named is away: others will soon know.
+      // The leader has just failed: the others will soon elect another one.
       if (hop > 0 && isNotSent(error)) throw noLeaderAt(target, error)
       throw error
     }
-    if ('value' in answer) return answer.value
-    target = new URL(answer.location, target)
+    if ('value' in response) return response.value
+    target = new URL(response.location, target)
   }
   throw noLeaderAt(target)
 }
 
 function noLeaderAt(url: URL, cause?: unknown): UnavailableError {
-  return new UnavailableError(`the leader is not at ${url.origin} any more`, { code: 'no-quorum', cause })
+  return new UnavailableError(`the leader is no longer at ${url.origin}`, { code: 'no-quorum', cause })
 }
 
 function send(
@@ -149,7 +149,7 @@ function send(
       ...(timeoutMs === undefined ? {} : { signal: AbortSignal.timeout(timeoutMs) }),
     })
     const lost = (error: Error): void =>
-      reject(new UnknownOutcomeError(`the answer of ${url.origin} is lost: ${error.message}`, { cause: error }))
+      reject(new UnknownOutcomeError(`the response of ${url.origin} was lost: ${error.message}`, { cause: error }))
     request.on('error', (error) => (isNotSent(error) ? reject(error) : lost(error)))
     request.on('response', (response) => {
       const { location } = response.headers
@@ -158,18 +158,18 @@ function send(
         return resolve({ location })
       }
       response.once('error', lost)
-      readAnswer(response).then((value) => resolve({ value }), reject)
+      readResponse(response).then((value) => resolve({ value }), reject)
     })
     request.end(text)
   })
 }
 
-async function readAnswer(response: IncomingMessage): Promise<unknown> {
+async function readResponse(response: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > ANSWER_BYTES_MAX) throw new UnavailableError(`an answer of more than ${ANSWER_BYTES_MAX} bytes`)
+    if (bytes > RESPONSE_BYTES_MAX) throw new UnavailableError(`the response has more than ${RESPONSE_BYTES_MAX} bytes`)
     chunks.push(chunk)
   }
   const text = Buffer.concat(chunks).toString('utf8')
@@ -195,11 +195,11 @@ function problem(status: number, answer: unknown, body: string): Error {
   const fields = (typeof answer === 'object' && answer !== null ? answer : {}) as Record<string, unknown>
   const { code, message, detail } = fields
   if (isErrorCode(code)) {
-    const words = [message, detail].find((value) => typeof value === 'string') ?? code
+    const given = [message, detail].find((value) => typeof value === 'string') ?? code
     const details: ErrorDetails = { hint: text(fields.hint), reason: text(fields.reason) as ErrorDetails['reason'] }
-    return errorOf(code, String(words), details)
+    return errorOf(code, String(given), details)
   }
-  return new UnavailableError(`the service answered ${status}: ${body.slice(0, 200)}`, {
+  return new UnavailableError(`the service responded with ${status}: ${body.slice(0, 200)}`, {
     hint: 'is this the URL of a Leasehold service?',
   })
 }

@@ -4,13 +4,13 @@ import { DEFAULT_URL, InvalidError } from '@leasehold/core'
 import { type Command, Option } from 'commander'
 import type { Locks, LocksOptions } from 'leasehold'
 
-/** A service that no longer answers does not hold a command up for longer than this at its end. */
+/** How long closing the client may delay the end of a command. */
 const CLOSE_LIMIT_MS = 1_000
 
-/** Somebody sits in front of most commands: the default of programs would be long. `run` waits as long as they do. */
+/** Shorter than the client's default, for interactive use. `run` has its own. */
 const CONNECT_TIMEOUT_MS = 2_000
 
-/** What every command that talks to a service takes. */
+/** Options of every command that talks to a service. */
 export interface ServiceOptions {
   readonly url?: string
   readonly apiKeyFile?: string
@@ -20,31 +20,31 @@ export interface ServiceOptions {
   readonly json?: boolean
 }
 
-/** For `https://`, in PEM form. */
+/** Certificates and key for `https://`, in PEM form. */
 export interface ClientTls {
   readonly ca?: Buffer
   readonly cert?: Buffer
   readonly key?: Buffer
 }
 
-/** Adds `--url`, `--api-key-file` and `--json` to a command. */
+/** Adds the options of {@link ServiceOptions} to a command. */
 export function serviceCommand(command: Command): Command {
   return command
     .option('--url <url>', `the service; several members by comma (env LEASEHOLD_URL, default ${DEFAULT_URL})`)
-    .option('--api-key-file <file>', 'file with the API key (env LEASEHOLD_API_KEY has the key itself)')
+    .option('--api-key-file <file>', 'file that contains the API key (env LEASEHOLD_API_KEY: the key itself)')
     .addOption(
-      new Option('--tls-ca <file>', 'for https: the authority of the service, if it is a private one').env(
+      new Option('--tls-ca <file>', 'for https: the CA certificate of the service, if it is a private CA').env(
         'LEASEHOLD_TLS_CA',
       ),
     )
     .addOption(
       new Option('--tls-cert <file>', 'for https: the certificate of this client').env('LEASEHOLD_CLIENT_TLS_CERT'),
     )
-    .addOption(new Option('--tls-key <file>', 'for https: its key').env('LEASEHOLD_CLIENT_TLS_KEY'))
+    .addOption(new Option('--tls-key <file>', 'for https: the key of this client').env('LEASEHOLD_CLIENT_TLS_KEY'))
     .option('--json', 'print JSON')
 }
 
-/** @throws InvalidError for a file that cannot be read */
+/** Reads the certificates. @throws InvalidError for a file that cannot be read */
 export function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: ServiceOptions): ClientTls {
   const files = { ca, cert, key }
   const given = Object.entries(files).filter((one): one is [string, string] => one[1] !== undefined)
@@ -68,18 +68,18 @@ export function apiKeyOf(options: ServiceOptions): string | undefined {
   try {
     return readFileSync(options.apiKeyFile, 'utf8').trim()
   } catch (cause) {
-    throw new InvalidError(`cannot read the file of the API key: ${(cause as Error).message}`, { cause })
+    throw new InvalidError(`cannot read the API key file: ${(cause as Error).message}`, { cause })
   }
 }
 
-/** Runs `body` with a client of the service that is closed afterwards. */
+/** Runs `body` with a client of the service, and closes the client afterwards. */
 export async function withLocks<T>(
   options: ServiceOptions,
   body: (locks: Locks) => Promise<T>,
   more: LocksOptions = {},
 ): Promise<T> {
   const apiKey = apiKeyOf(options)
-  // Loaded here: half of the commands need no client, and all of them start faster without it.
+  // Loaded here, so that commands without a client start faster.
   const { createLocks } = await import('leasehold')
   const locks = createLocks(urlOf(options), {
     connectTimeout: CONNECT_TIMEOUT_MS,

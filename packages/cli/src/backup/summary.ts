@@ -1,6 +1,6 @@
 import type { KnownEpoch, MovedHold } from '@leasehold/replica/node'
 
-/** Holds that a person is shown; the others are in the JSON. */
+/** Bound on the holds that are printed; `--json` prints all. */
 const HOLDS_SHOWN = 20
 
 const UNITS = ['KiB', 'MiB', 'GiB'] as const
@@ -22,17 +22,17 @@ export function count(number: number, word: string): string {
   return `${number} ${word}${number === 1 ? '' : 's'}`
 }
 
-/** What is known about used epochs, and what cannot be. */
+/** Describes the new epoch and the known ones. */
 export function epochLines(epoch: number, known: readonly KnownEpoch[]): string[] {
   return [
     `the epoch is now ${epoch}; known before: ${known.map((one) => `${one.epoch} (${one.from})`).join(', ')}`,
-    'copies may have been restored elsewhere with an epoch as high: no program can know that',
+    'copies may have been restored elsewhere with an equal or higher epoch: no program can know that',
   ]
 }
 
-/** The persistent holds that went on, under new ids. */
+/** Describes the persistent holds, which have new ids. */
 export function holdLines(holds: readonly MovedHold[]): string[] {
-  if (holds.length === 0) return ['no persistent hold was in it']
+  if (holds.length === 0) return ['it had no persistent holds']
   const shown = holds.slice(0, HOLDS_SHOWN).map(({ from, to, names, client }) => {
     return `  ${names.join(', ')}: ${from} is now ${to}${client === '' ? '' : ` (${client})`}`
   })
