@@ -38,14 +38,14 @@ export function decodeMembers(bytes: Uint8Array): MemberInfo[] {
   return members
 }
 
-/** Returns the members after a configuration entry: `said` replaces or adds members, removed ones are dropped. */
+/** Returns the members after a configuration entry: `changed` replaces or adds members, removed ones are dropped. */
 export function changedMembers(
   members: readonly MemberInfo[],
-  said: readonly MemberInfo[],
+  changed: readonly MemberInfo[],
   configuration: Configuration,
 ): MemberInfo[] {
   const present = new Set(LISTS.flatMap((list) => configuration[list]))
-  const all = new Map([...members, ...said].map((member) => [member.node, member]))
+  const all = new Map([...members, ...changed].map((member) => [member.node, member]))
   return [...all.values()].filter((member) => present.has(member.node)).sort((a, b) => a.node - b.node)
 }
 

@@ -25,8 +25,8 @@ export function planChange(change: MembershipChange, meta: ClusterMeta, isCaught
   const { configuration, members } = meta
   const name = 'member' in change ? change.member.name : change.name
   const known = members.find((member) => member.name === name)
-  const plan = (step: ConfigurationStep, said: readonly MemberInfo[] = []): Plan => ({
-    change: { transition: 'auto', steps: [step], context: encodeMembers(said) },
+  const plan = (step: ConfigurationStep, changed: readonly MemberInfo[] = []): Plan => ({
+    change: { transition: 'auto', steps: [step], context: encodeMembers(changed) },
   })
   if (change.kind === 'add') {
     if (known && known.node !== change.member.node) return { refused: `${name} is a member already; remove it first` }

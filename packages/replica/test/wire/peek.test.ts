@@ -6,10 +6,10 @@ import { PeerFrames } from '../../src/wire/peer-frames.js'
 
 const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 
-describe('a look at a frame', () => {
+describe('peekMessage', () => {
   const frames = new PeerFrames('c1'.repeat(16), 300)
 
-  it('tells what a message of consensus says, of every kind', () => {
+  it('returns the leading fields of every kind of consensus message', () => {
     for (const kind of MESSAGE_KINDS) {
       for (const reject of [false, true]) {
         const snapshot = { index: 4, term: 5, configuration }
@@ -28,7 +28,7 @@ describe('a look at a frame', () => {
     }
   })
 
-  it('finds no message in what is none', () => {
+  it('returns undefined for other frames', () => {
     expect(peekMessage(frames.encode('stateHash', 9, (writer) => writer.string('x')))).toBeUndefined()
     expect(peekMessage(new Uint8Array(0))).toBeUndefined()
   })

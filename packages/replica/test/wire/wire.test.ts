@@ -51,7 +51,7 @@ describe('frames between members', () => {
   const sender = new PeerFrames(CLUSTER, 7)
   const receiver = new PeerFrames(CLUSTER, 9)
 
-  it('bring every message over as it was', () => {
+  it('carry every message unchanged', () => {
     fc.assert(
       fc.property(message, (sent) => {
         const frame = receiver.decode(sender.encode('consensus', 9, (writer) => writeMessage(writer, sent)))
@@ -62,7 +62,7 @@ describe('frames between members', () => {
     )
   })
 
-  it('bring every statement about the common history over as it was', () => {
+  it('carry every statement about the common history unchanged', () => {
     const id = fc.record({ index: nat, term: nat })
     const committed = fc.record({ index: nat, term: nat, checksum: fc.nat({ max: 2 ** 32 - 1 }) })
     const statement = fc.record({
@@ -86,7 +86,7 @@ describe('frames between members', () => {
     )
   })
 
-  it('with any bit changed, or cut anywhere, are refused', () => {
+  it('are rejected when any bit has changed or when truncated anywhere', () => {
     const bytes = sender.encode('stateHash', 9, (writer) => writer.string('hello'))
     for (let at = 0; at < bytes.length; at++) {
       const broken = bytes.slice()
@@ -96,7 +96,7 @@ describe('frames between members', () => {
     }
   })
 
-  it('of another cluster, or for another incarnation, are refused', () => {
+  it('are rejected when they are of another cluster or for another incarnation', () => {
     const nothing = () => {}
     const other = new PeerFrames('d2'.repeat(16), 7)
     expect(receiver.decode(other.encode('consensus', 9, nothing))).toEqual({

@@ -126,7 +126,7 @@ async function checkNoCopy(here: string, number: number, last: OwnerRecord): Pro
     const isSame = (highest === number && owner.nonce === nonce) || isSameMember(here, original)
     if (!isSame || owner.boot !== bootId() || !(await isAlive(original, owner.socket))) return
   } catch (error) {
-    // The original was moved or is unusable: then it has no living owner.
+    // The original was moved or is unusable: then it has no live owner.
     if (typeof (error as NodeJS.ErrnoException).code === 'string') return
     if (error instanceof SyntaxError) return
     throw error
