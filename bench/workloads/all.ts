@@ -35,7 +35,7 @@ export interface AllOptions {
 
 /**
  * Pairs of acquire and release per second of everything that is installed, in turn, some rounds; the median counts. All
- * servers run the whole time, so that what they cost while nobody asks is the same for all.
+ * servers run the whole time, so that their idle cost is the same for all.
  */
 export async function all(options: AllOptions): Promise<AllResults> {
   const { rounds, seconds, only } = options

@@ -99,7 +99,7 @@ export async function stateGrowth(holds: number) {
     bytes = state.snapshot().length
     times.push(performance.now() - start)
   }
-  // Locks from all over the state are given back and taken again, each by the session that had it.
+  // Locks from all over the state are released and acquired again, each by the session that had it.
   let turn = 0
   const numbers = sessions.map(() => acknowledged)
   const passOn = (count: number): void => {
@@ -242,7 +242,7 @@ class Renewer {
     clearInterval(this.timer)
   }
 
-  /** All have the same interval: whoever was renewed first is due first. */
+  /** All have the same interval: the first renewed is the first due. */
   private turn(): void {
     const now = performance.now()
     let due = 0

@@ -42,7 +42,7 @@ interface HotPath {
 /**
  * Nanoseconds of processor time per operation of the hot paths, and each as a multiple of a yardstick (JSON of one acquire and back) in the
  * same run, which makes machines comparable. `change` is that multiple against the one in micro-baseline.json: above 1 is
- * slower. `npm run bench -- micro-baseline` writes that file anew.
+ * slower. `npm run bench -- micro-baseline` rewrites that file.
  */
 export function micro(options: { rounds: number; seconds: number }): Readonly<Record<string, number>> {
   const paths = hotPaths()

@@ -157,7 +157,7 @@ async function backup(leader: Replica, stretches: Stretches): Promise<void> {
 async function until(condition: () => boolean): Promise<void> {
   const end = performance.now() + TIMEOUT_MS
   while (!condition()) {
-    if (performance.now() > end) throw new Error('it did not come about in time')
+    if (performance.now() > end) throw new Error('not reached in time')
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -1,4 +1,4 @@
-// Builds the console as one HTML file for @leasehold/server: everything inline, so that there is nothing else to serve.
+// Builds the console as one HTML file for @leasehold/server: with script and style inline.
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -7,7 +7,7 @@ import { build } from 'vite'
 const here = fileURLToPath(new URL('.', import.meta.url))
 const target = fileURLToPath(new URL('../server/dist/console/', import.meta.url))
 
-// Also when a test builds it: its environment would give the page the slow and talkative parts of its libraries.
+// Set even for a build in a test, whose environment would select the development builds of the libraries.
 process.env.NODE_ENV = 'production'
 
 const { output } = await build({
@@ -27,7 +27,7 @@ const script = scripts[0].code.trim().replaceAll('</script', '<\\/script')
 const style = String(styles[0].source).trim()
 if (style.includes('</style')) throw new Error('the style would end early')
 
-// The page, with what Vite would have loaded put in its place.
+// Replaces the references to script and style by their content.
 const page = readFileSync(`${here}index.html`, 'utf8')
 const html = page
   .replace(/\n\s*<script type="module" src="[^"]*"><\/script>/, () => `\n<script type="module">${script}</script>`)

@@ -60,7 +60,7 @@ describe('actions in an address', () => {
 })
 
 describe('what happens', () => {
-  test('a violation stands at its own time, however late somebody looks', async () => {
+  test('a violation stands at its own time, however late the view is built', async () => {
     const simulation = await Simulation.open({ scene: sceneOf('R1') as never, seed: 1 })
     await simulation.advance(60_000_000)
     simulation.viewModel()

@@ -51,7 +51,7 @@ describeWith('Chromium', 'the page of the lab', () => {
     expect((await server?.finished)?.code).toBe(0)
   })
 
-  /** Another scene, and a speed that waits for nobody. */
+  /** Another scene, at full speed. */
   async function open(scene: string, seed: number, speed = 10): Promise<void> {
     await page.goto('about:blank')
     await page.goto(`${url}#scene=${scene}&seed=${seed}`)
@@ -94,7 +94,7 @@ describeWith('Chromium', 'the page of the lab', () => {
     await page.click('[data-do="pauseInWrite"]')
     await waits('C1', /paused/)
     const token = Number(/token (\d+)/.exec((await box('C1').textContent()) ?? '')?.[1])
-    // Somebody else has the lock by then, and has written.
+    // Another client has the lock by then, and has written.
     await waits('C1', /lease at the service –/)
     await until(
       `Number(/write of C\\d, token (\\d+)/.exec(document.querySelector('[data-who=U]').ariaLabel)?.[1]) > ${token}`,
@@ -125,7 +125,7 @@ describeWith('Chromium', 'the page of the lab', () => {
   test('a link is cut by a click, and healed by the keyboard', async () => {
     await open('free', 3)
     const link = page.locator('[data-link="N1|N2"]')
-    // The line is a few pixels wide: a click misses it when the page is laid out anew at that moment.
+    // The line is a few pixels wide: a click misses it when the layout of the page changes at that moment.
     for (let clicks = 0; (await link.getAttribute('aria-pressed')) !== 'true'; clicks++) {
       expect(clicks).toBeLessThan(CLICKS_MAX)
       await link.locator('.hit').click({ force: true })

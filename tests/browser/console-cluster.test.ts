@@ -78,7 +78,7 @@ describeWith('Chromium', 'the console of a cluster', () => {
     await page.locator('.grants li', { hasText: `${next.name} took over in term` }).waitFor()
     await shoot(page, 'cluster-dead-leader')
 
-    // The page of the dead member goes on with another one: its picture, and its events.
+    // The page of the dead member continues with another one: its picture, and its events.
     await bereft.getByRole('status').getByText('Live via').waitFor()
     const after = await locks.acquire('cluster/after')
     await bereft.getByRole('link', { name: 'cluster/after' }).waitFor()

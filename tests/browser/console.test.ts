@@ -148,7 +148,7 @@ describeWith('Chromium', 'the console', () => {
     service.cli.kill('SIGCONT')
     await banner.waitFor({ state: 'detached' })
     await page.getByRole('status').getByText('Live').waitFor()
-    // Another process on the same address: the lock is still there, the page comes back, and events go on.
+    // Another process on the same address: the lock is still there, the page comes back, and events continue.
     service.cli.kill('SIGKILL')
     await service.cli.finished
     await banner.waitFor()
@@ -183,7 +183,7 @@ describeWith('Chromium', 'the console', () => {
     await press('Escape')
     await page.getByRole('heading', { name: 'Locks' }).waitFor()
     expect(await page.getByRole('searchbox').inputValue()).toBe('kb/')
-    // The list goes on where it was left.
+    // The list continues where it was left.
     await expect.poll(async () => (await focused(page)).text).toBe('kb/b')
     await press('Escape')
     expect(await page.getByRole('searchbox').inputValue()).toBe('')

@@ -67,7 +67,7 @@ describe('the judge of histories', () => {
     returnedAt: 4,
   }
 
-  test('lets a hold whose end nobody saw end when somebody else is granted', () => {
+  test('ends a hold without an observed end at the next grant', () => {
     const history = recorded('fenced-mutex', [grant(1, 1, 2, 'x'), grant(2, 3, 4, 'y')])
     expect(judgeHistories(history)[0]?.problem).toBeUndefined()
     expect(judgeTokens(history)).toEqual([])
@@ -78,7 +78,7 @@ describe('the judge of histories', () => {
     { ...release, owner, process: owner, mode: 'shared', invokedAt: to, returnedAt: to + 1 },
   ]
 
-  test('takes the generation of a grant that nobody saw, because its client was stopped for longer than its session', () => {
+  test('accepts a gap in generations: a grant to a client that was stopped for longer than its session', () => {
     const waiting: Operation = { ...grant(9, 10, 4_000_000, 'w'), mode: 'shared' }
     const readers = [...shared('x', 3, 100, 200), ...shared('y', 3, 300, 400)]
     expect(judgeHistories(recorded('rw', [...readers, waiting]))[0]?.problem).toBeUndefined()
@@ -143,7 +143,7 @@ describe('the judge of holds', () => {
     at: 1,
   })
 
-  test('misses what was acknowledged, and finds what was given back', async () => {
+  test('reports acknowledged holds that are missing, and released holds that are there', async () => {
     const notes = [note('kept', '1'), note('kept', '2'), note('giving', '2'), note('given', '2')]
     expect((await judgeKept(service(1n), recorded('rw', [], notes))).problems).toEqual([])
     expect((await judgeKept(service(2n), recorded('rw', [], notes))).problems).toEqual([

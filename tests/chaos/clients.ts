@@ -10,7 +10,7 @@ const PROGRAM = fileURLToPath(new URL('./work/client.ts', import.meta.url))
 const TSX = import.meta.resolve('tsx')
 const END_LIMIT_MS = 30_000
 
-/** How much longer a run goes on when its clients have done less than they should by then. */
+/** How much longer a run continues when its clients have done less than they should by then. */
 export const PATIENCE_MS = 150_000
 
 interface ClientProcess {
@@ -117,7 +117,7 @@ export class ClientProcesses {
     this.start()
   }
 
-  /** Lets all finish what they do and give back what they have. @returns the names of those that had to be killed */
+  /** Lets all finish their operations and release their holds. @returns the names of those that had to be killed */
   async end(): Promise<string[]> {
     const late: string[] = []
     await Promise.all(

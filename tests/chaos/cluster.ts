@@ -91,7 +91,7 @@ export class ChaosCluster {
     }
   }
 
-  /** Who leads in the highest term, now. */
+  /** The leader of the highest term, now. */
   async leaderNow(): Promise<ClusterMember | undefined> {
     const answers = await Promise.all(this.members.map(async (member) => ({ member, answer: await this.ask(member) })))
     let found: { member: ClusterMember; term: number } | undefined
@@ -101,13 +101,13 @@ export class ChaosCluster {
     return found?.member
   }
 
-  /** @throws Error when nobody leads in time */
+  /** @throws Error when there is no leader in time */
   async leader(limitMs: number): Promise<ClusterMember> {
     const end = performance.now() + limitMs
     for (;;) {
       const leader = await this.leaderNow()
       if (leader !== undefined) return leader
-      if (performance.now() > end) throw new Error(`nobody leads after ${limitMs} ms`)
+      if (performance.now() > end) throw new Error(`no leader after ${limitMs} ms`)
       await sleep(LOOK_EVERY_MS)
     }
   }
@@ -115,7 +115,7 @@ export class ChaosCluster {
   /** An operator's change of the membership, on the leader. Resolves with its refusal, or undefined. */
   async change(kind: 'add' | 'promote' | 'remove' | 'transfer', name: string): Promise<string | undefined> {
     const leader = await this.leaderNow()
-    if (leader === undefined) return 'nobody leads'
+    if (leader === undefined) return 'no leader'
     const body = kind === 'add' ? { name, peer: this.#peerAddresses.get(name) } : { name }
     try {
       const response = await fetch(`${leader.url}/v1/cluster/${kind}`, {

@@ -23,7 +23,7 @@ export interface EngineChaosOptions {
   readonly seed: number
   readonly durationMs: number
   readonly clients: number
-  /** On a busy machine the run goes on until so much has happened, for {@link PATIENCE_MS} at most. */
+  /** On a busy machine the run continues until so much has happened, for {@link PATIENCE_MS} at most. */
   readonly atLeast?: { readonly operations: number; readonly faults: number }
   readonly start: () => Promise<EngineWorld>
   say(line: string): void

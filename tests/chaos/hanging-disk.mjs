@@ -1,4 +1,4 @@
-// Loaded before a member (`node --import`): its disk can be made to hang within a flush. Whoever writes a file `hang` beside
+// Loaded before a member (`node --import`): its disk can be made to hang within a flush. A test that writes a file `hang` beside
 // the data folder says what hangs: with `process` the whole process stands still, as within a call that blocks; with `disk`
 // only the flush does, as on another thread. It is renamed to `hanging` when that begins, and ends when that file is gone.
 import fs from 'node:fs'

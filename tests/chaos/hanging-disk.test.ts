@@ -11,7 +11,7 @@ import type { ClusterMember } from './member.js'
 const HOOK = fileURLToPath(new URL('hanging-disk.mjs', import.meta.url))
 /** `HANG_MS=60000`: the disk hangs for so long at least, not only until the others have gone on. */
 const HANG_MS = Number(process.env.HANG_MS ?? 0)
-/** Everything that is waited for comes about in seconds; how many depends on what else the machine does. */
+/** Everything happens within seconds; how many depends on the load of the machine. */
 const LIMIT_MS = 60_000
 const TEST_LIMIT_MS = 5 * LIMIT_MS + HANG_MS
 const LOOK_EVERY_MS = 20
@@ -44,9 +44,9 @@ describe('when the disk of a leader hangs within a flush', () => {
 
   test.each([
     ['process', 'a blocking one, in which the whole process stands still'],
-    ['disk', 'one on another thread, beside which it goes on to send heartbeats'],
+    ['disk', 'one on another thread, beside which it keeps sending heartbeats'],
   ])(
-    'another leads, clients go on, and it comes back as a follower: %s, %s',
+    'another member leads, clients continue, and it returns as a follower: %s, %s',
     async (what) => {
       await using locks = await connect(cluster.url, { connectTimeout: LIMIT_MS })
       await using kept = await locks.acquire('kept', { ttl: '10m' })
@@ -72,8 +72,8 @@ describe('when the disk of a leader hangs within a flush', () => {
           return answers.some((answer) => answer?.role === 'leader')
         })
         const led = performance.now()
-        await until('clients go on', () => done > led)
-        console.log(`${what}: another leads after ${ms(begun, led)}, clients go on after ${ms(begun, done)}`)
+        await until('clients continue', () => done > led)
+        console.log(`${what}: another leads after ${ms(begun, led)}, clients continue after ${ms(begun, done)}`)
         await sleep(HANG_MS - (performance.now() - begun))
         expect(existsSync(hanging)).toBe(true)
       } finally {

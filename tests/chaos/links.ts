@@ -34,7 +34,7 @@ export class Links {
   readonly #states = new Map<string, State>()
   readonly #nameOf: (node: number) => string | undefined
 
-  /** @param nameOf who has a node number; undefined: nobody any more */
+  /** @param nameOf the member with a node number; undefined: none any more */
   constructor(nameOf: (node: number) => string | undefined) {
     this.#nameOf = nameOf
   }
@@ -102,7 +102,7 @@ export class Links {
     })
   }
 
-  /** Reads from the first frame who sends. */
+  /** Reads the sender from the first frame. */
   #identify(connection: Connection): boolean {
     const bytes = Buffer.concat(connection.held)
     if (bytes.length < NODE_AT + NODE_BYTES) {
@@ -144,7 +144,7 @@ export class Links {
         return
       }
       case 'open':
-        // In the middle of a frame nobody could go on reading; and nothing may overtake what is still on its way.
+        // Frames stay whole, and nothing may overtake what is still on its way.
         if (connection.swallowed || connection.late > 0) {
           inner.destroy()
           return

@@ -25,7 +25,7 @@ export type Fault = { readonly afterMs: number; readonly forMs: number } & (
   | { readonly kind: 'pauseClients' | 'killClient' }
 )
 
-/** Faults that overlap. When all are over, the service must come back by itself. */
+/** Faults that overlap. After the last one the service must recover by itself. */
 export interface Storm {
   readonly faults: readonly Fault[]
   /** Quiet time after the checks at its end. */

@@ -21,7 +21,7 @@ export interface ChaosOptions {
   readonly members: number
   readonly durationMs: number
   readonly clients: number
-  /** On a busy machine the run goes on until so much has happened, for {@link PATIENCE_MS} at most. */
+  /** On a busy machine the run continues until so much has happened, for {@link PATIENCE_MS} at most. */
   readonly atLeast?: { readonly operations: number; readonly faults: number }
   /** Breaks the run off. */
   readonly signal?: AbortSignal
@@ -43,7 +43,7 @@ const HANGING_DISK = fileURLToPath(new URL('hanging-disk.mjs', import.meta.url))
 
 /** Five election timeouts of at most 2 s each. */
 export const RECOVERY_LIMIT_MS = 5 * 2_000
-/** When even this is over, nothing more can be learnt from the run. */
+/** After this limit nothing more can be learnt from the run. */
 const HOPELESS_MS = 90_000
 const BEGIN_LIMIT_MS = 40_000
 const REPAIR_LIMIT_MS = 90_000
@@ -51,7 +51,7 @@ const REPAIR_AGAIN_MS = 200
 const SMALL_DISK_MB = 96
 const PROBLEMS_SHOWN_MAX = 20
 
-/** One run: storms of faults until the time is over, then the verdicts. */
+/** One run: storms of faults until the time is up, then the verdicts. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const folder = mkdtempSync(join(tmpdir(), `leasehold-chaos-${options.seed}-`))
   const run = new ChaosRun(options, folder)
@@ -271,7 +271,7 @@ class ChaosRun {
     )
   }
 
-  /** What everybody must see when all is over. */
+  /** The checks after the last storm. */
   async #lastLook(locks: Locks): Promise<void> {
     const journal = this.#journal as Journal
     for (const key of ['register/a', 'register/b']) {

@@ -105,7 +105,7 @@ describe('the guard of S3, with the SDK, against a fake', () => {
     expect(text(await guard.latest(LOCK))).toBe('later')
   })
 
-  it('says what is wrong for good, each with its type', async () => {
+  it('reports permanent errors, each with its type', async () => {
     fake.bucket = 'another'
     await expect(fence(s3, options).open(holdOf(33n))).rejects.toMatchObject({
       code: 'invalid',

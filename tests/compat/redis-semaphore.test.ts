@@ -49,7 +49,7 @@ describe('the README of redis-semaphore runs with another import and connection'
   const critical = async () => {
     ran += await holders('mutex:lockingResource')
   }
-  /** Once it has run twice, somebody takes the lock away. */
+  /** Once it has run twice, another client steals the lock. */
   const untilStolen = async () => {
     await critical()
     if (ran < 2) return
@@ -172,7 +172,7 @@ describe('redis-semaphore over Leasehold', () => {
     await Promise.all(two.map((semaphore) => semaphore.release()))
   })
 
-  test('a loss that nobody listens for is no unhandled rejection, and one that throws neither', async () => {
+  test('a loss without a listener is no unhandled rejection, nor is a listener that throws', async () => {
     const locks = service.client()
     const quiet = new Mutex(locks, 'quiet')
     await quiet.acquire()

@@ -31,7 +31,7 @@ export function useService(): {
     get url() {
       return service.url
     },
-    /** Waits until nobody holds the lock. */
+    /** Waits until the lock is free. */
     free: (name) => until(async () => (await client().query({ name })).held.length === 0, `${name} is free`),
   }
 }

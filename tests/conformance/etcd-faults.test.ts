@@ -78,7 +78,7 @@ describeWith('etcd', 'faults of an etcd of three members', () => {
     ['while', 1],
     ['while', 2],
     ['while', 3],
-  ])('a waiter whose own lease ends %s the lock is given back is not told that it won (%i)', async (when, round) => {
+  ])('a waiter whose own lease ends %s the release of the lock does not win (%i)', async (when, round) => {
     const engine = etcdEngine(url)
     const name = `dead-waiter-${round}`
     const holder = await engine.openSession({ ttlMs: 10_000, client: 'holder', timeoutMs: 5_000 })
@@ -110,7 +110,7 @@ describeWith('etcd', 'faults of an etcd of three members', () => {
     await engine.close()
   })
 
-  it('what is compacted away during a watch is a gap, and what is not goes on', async () => {
+  it('compaction during a watch is a gap only for events that are gone', async () => {
     const locks = client(url)
     const from = (await locks.query({ name: 'watched' })).at
     const seen: string[] = []
@@ -122,7 +122,7 @@ describeWith('etcd', 'faults of an etcd of three members', () => {
     await until(() => seen.length === 2, 'both events are seen')
     await cluster.compact()
     await locks.request('watched', () => {})
-    await until(() => seen.length === 4, 'the watch goes on')
+    await until(() => seen.length === 4, 'the watch continues')
     stop.abort()
     await live
     await expect(locks.watch({ prefix: 'watched', from }).next()).rejects.toBeInstanceOf(WatchError)
@@ -144,13 +144,13 @@ describeWith('etcd', 'answers of etcd that are lost', () => {
     await using door = await Proxy.start(service.port)
     const name = 'unheard'
     const holder = client(`etcd://127.0.0.1:${service.port}`)
-    // Its clock stands still: that it has met somebody here it does not forget, and its next question queues at once.
+    // Its clock stands still: it remembers the contention, and its next acquire queues at once.
     const platform = { ...defaultPlatform, monotonicMs: () => 0 }
     const engine = etcdEngine(`etcd://127.0.0.1:${door.port}`, { platform })
     const session = await engine.openSession({ ttlMs: 60_000, client: 'waiter', timeoutMs: 30_000 })
     const terms = { lockDelayMs: 0, persistent: false, portable: false, data: new Uint8Array(0), waitMs: 60_000 }
     const wanted = { ...terms, locks: [{ name, mode: 'exclusive' as const }] }
-    // Whoever gives several locks back grants them to those who wait, whether it has met them or not.
+    // A release of several locks grants them to their waiters, whether the client has seen them or not.
     const hold = await holder.acquire([name, 'another'])
     const first = new AbortController()
     const met = rejection(session.acquire({ ...wanted, signal: first.signal }))
@@ -203,7 +203,7 @@ describeWith('etcd', 'a session of etcd whose closer has died before it ended th
   }
 
   it.each([
-    ['by whoever gives the lock back', ['both/1', 'both/2']],
+    ['by the client that releases the lock', ['both/1', 'both/2']],
     ['by the next one in the queue', ['alone']],
   ])('does not hold up those behind it: it is ended %s', async (_, names) => {
     // Looks that a waiter makes every 20 s come twenty times as often, and the leases last for an hour.

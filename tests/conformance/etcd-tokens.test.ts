@@ -197,7 +197,7 @@ describeWith('etcd', 'the tokens of an etcd that lost something', () => {
     expect(error).toBeInstanceOf(StaleTokenError)
   })
 
-  it('grow over a raised base while holds, registers and sessions go on', async () => {
+  it('grow over a raised base while holds, registers and sessions stay', async () => {
     const etcd = await start()
     let now = Date.now()
     const one = clientAt(etcd.url, () => now)

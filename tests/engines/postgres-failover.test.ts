@@ -119,7 +119,7 @@ describeWith('PostgreSQL', 'PostgreSQL after a failover', () => {
     expectGrowing(before, lost, onFirst, [next.token])
     await write(next, 1)
 
-    // The old primary goes on, and grants the lock to a client that knows of nothing. Its hold is worth nothing at the guard.
+    // The old primary keeps running, and grants the lock to a client that knows of nothing. The guard refuses its hold.
     const stale = await unaware.acquire(LOCK, { wait: '30s' })
     expect(epochOf(stale.token)).toBe(1)
     await expect(write(stale, 2)).rejects.toBeInstanceOf(StaleTokenError)

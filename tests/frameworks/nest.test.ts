@@ -26,7 +26,7 @@ class RolesGuard {
   }
 }
 
-/** A decorator of somebody else's, which wraps the method as well. */
+/** A decorator of another library, which wraps the method as well. */
 function Shouted(_target: object, _key: string, descriptor: PropertyDescriptor): PropertyDescriptor {
   const method = descriptor.value as (...args: unknown[]) => Promise<{ name: string }>
   async function shouted(this: unknown, ...args: unknown[]) {

@@ -151,7 +151,7 @@ const framed = [encodeSender({ node: 3, address: '127.0.0.1:1' }), utf8.encode('
 )
 
 function peerStream(random: SeededRandom): void {
-  // A stream would keep what it has put off until the loop is over.
+  // A stream would keep what it has put off until the end of the loop.
   const socket = Object.assign(new EventEmitter(), {
     destroyed: false,
     destroy() {

@@ -23,7 +23,7 @@ afterAll(async () => {
   await workshop.close()
 })
 
-/** A program of a user who has nothing but the document. */
+/** A program that a user writes from the document alone. */
 const PROGRAM = `
 import createClient from 'openapi-fetch'
 import type { paths } from './api.js'

@@ -42,7 +42,7 @@ function secrets() {
 
 function checkConfig(env: Record<string, string>): void {
   const { status, stdout, stderr } = leasehold(['serve', '--check-config'], env)
-  expect([stderr, stdout, status]).toEqual(['', 'the settings can be used\n', 0])
+  expect([stderr, stdout, status]).toEqual(['', 'the settings are valid\n', 0])
 }
 
 const files = secrets()

@@ -1,7 +1,17 @@
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { pages } from '../../scripts/docs.mjs'
-import { HOUSE, imports, judge, problemOf, shrink, structureProblems } from '../../scripts/structure.mjs'
+import {
+  HOUSE,
+  imports,
+  judge,
+  problemOf,
+  shrink,
+  staleExceptions,
+  structureProblems,
+} from '../../scripts/structure.mjs'
+import { SLOW_TESTS } from '../../scripts/slow-tests.mjs'
 import { cyclesOf, importGraph, loopOf } from '../../scripts/structure/cycles.mjs'
 import { confusableNames } from '../../scripts/structure/names.mjs'
 import { lineCount, longFunctions } from '../../scripts/structure/sizes.mjs'
@@ -179,6 +189,14 @@ describe('exceptions', () => {
 describe('this repository', () => {
   test('keeps the rules of the structure', async () => {
     expect(await structureProblems(root)).toEqual([])
+  })
+
+  test('has no stale exception (node scripts/structure.mjs --shrink lowers them)', async () => {
+    expect(await staleExceptions(root)).toEqual([])
+  })
+
+  test('has the slow test files that start first', () => {
+    expect(SLOW_TESTS.filter((file) => !existsSync(root + file))).toEqual([])
   })
 })
 

@@ -1,6 +1,6 @@
 import { findExecutable } from './process.js'
 
-/** Arguments for a headless Chromium that talks to nobody but the page under test. */
+/** Arguments for a headless Chromium that connects to the page under test only. */
 export const CHROMIUM_ARGS = [
   '--no-sandbox',
   '--disable-gpu',

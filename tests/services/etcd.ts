@@ -95,7 +95,7 @@ export class EtcdMember {
     })
   }
 
-  /** `SIGSTOP` and `SIGCONT` hold it back and let it go on; every other signal ends it. */
+  /** `SIGSTOP` and `SIGCONT` pause and resume it; every other signal ends it. */
   async signal(signal: NodeJS.Signals): Promise<void> {
     this.#child?.kill(signal)
     if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await this.#exited

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that the system gives to outgoing connections and to whoever asks for any port: what is free stays free
+ * Below the ports that the system gives to outgoing connections and to sockets that bind any port: what is free stays free
  * while the server that it is for has not begun, or is down for a while.
  */
 const PORT_LEAST = 20_000
@@ -14,7 +14,7 @@ const LOOKS_MAX = 1_000
 const lane = Number(process.env.VITEST_POOL_ID ?? process.pid) % LANES
 const given = new Set<number>()
 
-/** A port of 127.0.0.1 that nobody listens on, and that nobody else is given. */
+/** A port of 127.0.0.1 without a listener, reserved for this caller. */
 export async function freePort(): Promise<number> {
   for (let look = 0; look < LOOKS_MAX; look++) {
     const port = PORT_LEAST + LANES * Math.floor((Math.random() * (PORT_MOST - PORT_LEAST)) / LANES) + lane

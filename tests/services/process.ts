@@ -10,7 +10,7 @@ const START_TIMEOUT_MS = 60_000
 /** How long the last gentle signal may take before the server is killed, and how long each one before it. */
 const STOP_TIMEOUT_MS = 10_000
 const STOP_NEXT_MS = 1_000
-/** A free port may be taken by somebody else before the server binds it: so many attempts. */
+/** Another process may take a free port before the server binds it: so many attempts. */
 const START_ATTEMPTS_MAX = 5
 /** Parts of a server that was killed (the other processes of PostgreSQL) may hold its folder for a while. */
 const RESTART_ATTEMPTS_MAX = 20

@@ -1,6 +1,6 @@
 import { existsSync, rmSync } from 'node:fs'
 
-/** Removes a folder in which somebody else may be making files; Node's own repeats do not look at what is new. */
+/** Removes a folder in which another process may still create files; Node's own retries do not see new ones. */
 export function removeFolder(folder: string): void {
   for (let left = 100; existsSync(folder); left--) {
     try {

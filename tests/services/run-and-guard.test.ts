@@ -72,7 +72,7 @@ describeWith('PostgreSQL', 'leasehold run with a guard in PostgreSQL', () => {
   }
   const total = async () => Number((await db.query("SELECT total FROM invoice WHERE id = 'a'")).rows[0].total)
 
-  test('a stopped holder is refused by the guard when it goes on, and the record is right', async () => {
+  test('the guard refuses a stopped holder that resumes, and the record is right', async () => {
     await db.query("INSERT INTO invoice VALUES ('a', 100) ON CONFLICT (id) DO UPDATE SET total = 100")
     const gateA = join(folder, 'go-a')
     const open = join(folder, 'open')

@@ -65,7 +65,7 @@ function resources(): Record<string, number> {
 }
 
 /**
- * Many clients take and give back locks of one service while their connections are cut at random; then everything must be
+ * Many clients acquire and release locks of one service while their connections are cut at random; then everything must be
  * gone: holds, waiters, sessions, timers, sockets and listeners.
  */
 export async function soak(options: SoakOptions): Promise<SoakResult> {

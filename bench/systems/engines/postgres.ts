@@ -38,7 +38,7 @@ export async function postgresSystems(): Promise<readonly System[]> {
   ]
 }
 
-/** A task that gets the lock again and again while others wait goes on no longer than this before it counts all the same. */
+/** A task that gets the lock again and again while others wait keeps it no longer than this before it counts all the same. */
 const ALONE_MS = 200
 
 /** `take` acquires and resolves with the release. On one name an operation is a hand-off from one task to another. */

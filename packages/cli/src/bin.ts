@@ -1,4 +1,4 @@
 import { run } from './main.js'
 
-// The file that this package starts in processes of its own.
+// The file that commands of this package start as a child process.
 void run(process.argv.slice(2))

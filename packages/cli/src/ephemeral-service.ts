@@ -8,22 +8,22 @@ import { UnavailableError } from '@leasehold/core'
 
 const BIN = fileURLToPath(new URL('./bin.js', import.meta.url))
 
-/** A durable service in a process and a folder of its own, on a free port of this machine. `stop` takes both away. */
+/** Starts a durable service in a child process, on a free port and in a temporary folder. `stop` ends and deletes both. */
 export async function startService(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'leasehold-'))
   const args = ['serve', '--data', folder, '--listen', '127.0.0.1:0', '--json', '--log-level', 'error']
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('LEASEHOLD_')))
   const child = spawn(process.execPath, [BIN, ...args], { stdio: ['ignore', 'pipe', 'inherit'], env })
-  const gone = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM')
-    await gone
+    await closed
     rmSync(folder, { recursive: true, force: true })
   }
   const ready = new Promise<string>((resolve, reject) => {
     createInterface({ input: child.stdout }).once('line', (line) => resolve((JSON.parse(line) as { url: string }).url))
     child.once('error', reject)
-    void gone.then(() => reject(new UnavailableError('the service did not start')))
+    void closed.then(() => reject(new UnavailableError('the service did not start')))
   })
   try {
     return { url: await ready, stop }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { basename, extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { StorageError, UnavailableError } from '@leasehold/core'
-import type { Listen } from './serve/serve.js'
+import type { Listen } from './serve/options.js'
 
 const TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -13,7 +13,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** The page needs nothing from anywhere else, and says so. */
+/** The page loads nothing from other origins. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'self'; img-src data:; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
@@ -23,11 +23,11 @@ const HEADERS = {
 }
 
 /**
- * The folder of the page. In a clone of the repository it is built if it is not there, or older than its sources; an
- * installed package has it.
- * @throws StorageError when it is not there and cannot be built
+ * Returns the folder of the page. In a clone of the repository, it is built if it is missing or older than its sources; an
+ * installed package contains it.
+ * @throws StorageError if it is missing and cannot be built
  */
-export async function preparePage(say: (line: string) => void): Promise<string> {
+export async function preparePage(log: (line: string) => void): Promise<string> {
   const lab = import.meta.resolve('@leasehold/lab')
   const folder = fileURLToPath(new URL('page/', lab))
   const builder = new URL('../page/build.mjs', lab)
@@ -36,29 +36,29 @@ export async function preparePage(say: (line: string) => void): Promise<string> 
       const { ensurePage } = (await import(builder.href)) as {
         ensurePage: (options: { log: (line: string) => void }) => Promise<void>
       }
-      await ensurePage({ log: say })
+      await ensurePage({ log })
     } catch (cause) {
       throw new StorageError('the page of the lab cannot be built', {
         cause,
-        hint: 'run `npm ci` and `npm run build` in the repository, and look at what they say',
+        hint: 'run `npm ci` and `npm run build` in the repository, and read their output',
       })
     }
   }
   if (existsSync(join(folder, 'index.html'))) return folder
-  throw new StorageError(`the page of the lab is not in ${folder}`, { hint: 'install the package again' })
+  throw new StorageError(`the page of the lab is missing in ${folder}`, { hint: 'reinstall the package' })
 }
 
-/** Serves the files of a folder, and nothing else. */
+/** Serves the files of a folder over HTTP. */
 export async function servePage(
   folder: string,
   { host, port }: Listen,
 ): Promise<{ readonly url: string; close(): Promise<void> }> {
   const server = createServer((request, response) => {
-    answer(folder, request, response).catch(() => response.destroy())
+    respond(folder, request, response).catch(() => response.destroy())
   })
   await new Promise<void>((listening, failed) => {
     server.once('error', (cause) => {
-      failed(new UnavailableError(`cannot listen on ${host}:${port}`, { cause, hint: 'take another --listen' }))
+      failed(new UnavailableError(`cannot listen on ${host}:${port}`, { cause, hint: 'choose another --listen' }))
     })
     server.listen(port, host, listening)
   })
@@ -73,7 +73,7 @@ export async function servePage(
   }
 }
 
-async function answer(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method !== 'GET' && request.method !== 'HEAD') return end(response, 405)
   const { pathname } = new URL(request.url ?? '/', 'http://page')
   const match = /^\/(?:(assets\/)?([A-Za-z0-9_-]+\.(?:js|css|html)))?$/.exec(pathname)

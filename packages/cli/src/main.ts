@@ -1,18 +1,18 @@
 import { InvalidError } from '@leasehold/core'
 import { type Command, CommanderError } from 'commander'
-import { exitCodeOf, report } from './failure.js'
+import { exitCodeOf, report } from './error-report.js'
 import { createProgram } from './program.js'
 
-/** Exit code of wrong usage, as in sysexits.h. */
+/** The exit code of a usage error, as in sysexits.h. */
 const EXIT_USAGE = 64
 
 /** Runs the command line; never rejects. Returns the exit code. */
 async function main(args: readonly string[]): Promise<number> {
   process.stdout.on('error', onPipeError)
   const outcome = { code: 0 }
-  const json = asksForJson(args)
+  const json = hasJsonFlag(args)
   const program = createProgram(outcome)
-  // What commander would say for people, a program gets as the one JSON line of any failure.
+  // With --json, a usage error is one JSON line, like any other failure.
   if (json) silence(program)
   try {
     await program.parseAsync(args, { from: 'user' })
@@ -31,12 +31,12 @@ async function main(args: readonly string[]): Promise<number> {
 /** Runs the command line, and ends the process with its exit code. */
 export async function run(args: readonly string[]): Promise<void> {
   const code = await main(args)
-  // All output is written: a connection to a service that no longer answers must not keep this process alive.
+  // A connection to a service that no longer responds must not keep this process alive.
   process.stdout.write('', () => process.exit(code))
 }
 
-/** What stands behind `--` is for the command that is run. */
-function asksForJson(args: readonly string[]): boolean {
+/** Whether `--json` is given before `--`; the arguments behind it belong to the command of `run`. */
+function hasJsonFlag(args: readonly string[]): boolean {
   const end = args.indexOf('--')
   return (end < 0 ? args : args.slice(0, end)).includes('--json')
 }
@@ -46,7 +46,7 @@ function silence(command: Command): void {
   for (const child of command.commands) silence(child)
 }
 
-/** The reader of our output has gone (`leasehold ls | head -1`): nobody is left to tell. */
+/** Exits silently when the reader of the output has closed the pipe (`leasehold ls | head -1`). */
 function onPipeError(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

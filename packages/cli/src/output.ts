@@ -1,6 +1,6 @@
 import { type Cell, type Heading, tableLines } from './table.js'
 
-/** Writes one JSON document as a line; bigints become decimal strings. */
+/** Prints one JSON document as a line; bigints become decimal strings. */
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value, (_key, part) => (typeof part === 'bigint' ? String(part) : part))}\n`)
 }
@@ -9,20 +9,20 @@ export function print(text: string): void {
   process.stdout.write(`${text}\n`)
 }
 
-/** Writes a note for people to stderr, so that stdout stays what scripts read. */
+/** Prints a note to stderr: stdout is for output that scripts read. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Rows under headings; on a terminal with colour, and cut to its width. */
+/** Formats rows under headings; on a terminal in colour, and cut to its width. */
 export function table(headings: readonly Heading[], rows: readonly (readonly Cell[])[]): string {
   return tableLines(headings, rows, process.stdout.isTTY ? process.stdout.columns : undefined).join('\n')
 }
 
-/** A length of time for people: `850ms`, `9.5s`, `4m 05s`, `3h 12m`, `2d 04h`. */
+/** Formats a length of time: `850ms`, `9.5s`, `4m 05s`, `3h 12m`, `2d 04h`. */
 export function duration(ms: number | undefined): string {
   if (ms === undefined) return '-'
-  if (!Number.isFinite(ms)) return 'no end'
+  if (!Number.isFinite(ms)) return 'unlimited'
   if (ms < 1000) return `${Math.round(ms)}ms`
   const seconds = ms / 1000
   if (seconds < 60) return `${seconds.toFixed(1)}s`

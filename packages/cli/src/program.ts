@@ -25,11 +25,7 @@ import { sessionCommand } from './commands/session.js'
 import { stealCommand } from './commands/steal.js'
 import { verifyCommand } from './commands/verify.js'
 import { watchCommand } from './commands/watch.js'
-
-/** Where a command leaves its exit code when it is not 0 and nothing was thrown. */
-export interface Outcome {
-  code: number
-}
+import type { Outcome } from './outcome.js'
 
 const EXIT_CODES = `
 Exit codes:
@@ -43,7 +39,7 @@ Examples:
   $ leasehold ls
 `
 
-/** The whole command line. Commands throw typed errors; usage errors are CommanderErrors. */
+/** Creates the command line. Commands throw typed errors; usage errors are `CommanderError`s. */
 export function createProgram(outcome: Outcome): Command {
   const program = new Command('leasehold')
     .description('Distributed locks with fencing tokens')
@@ -83,7 +79,7 @@ export function createProgram(outcome: Outcome): Command {
   return program
 }
 
-/** `addCommand` does not inherit settings: every level reports wrong usage by exception, never by ending the process. */
+/** Makes all levels throw on a usage error instead of exiting: `addCommand` does not inherit settings. */
 function exitByException(command: Command): void {
   command.exitOverride()
   for (const child of command.commands) {

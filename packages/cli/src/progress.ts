@@ -1,18 +1,18 @@
-import { errorColours, isTerminal } from './colour.js'
+import { errorColours, isTerminal } from './colours.js'
 import { duration } from './output.js'
-import { cut, harmless } from './text.js'
+import { cut, harmless } from './terminal-text.js'
 
 const LINE = '\r\x1b[K'
-/** The line is drawn no more often than this. */
+/** Shortest time between two drawings of the line. */
 const DRAW_MS = 100
-/** Waiting is told this often, and not at all when it is shorter. */
+/** How often a wait is shown. A shorter wait is not shown at all. */
 const WAIT_MS = 500
 const BAR = 24
 const COLUMNS = 80
 
 /**
- * One line on stderr that says how far long work is, and goes away with its end. Only for people: nothing is written when
- * stderr is no terminal, or when the answer is JSON.
+ * A progress line on stderr for long work, cleared at its end. Nothing is written if stderr is not a terminal, or if the output
+ * is JSON.
  */
 export class Progress {
   readonly #isOn: boolean
@@ -25,7 +25,7 @@ export class Progress {
     this.#isOn = json !== true && isTerminal(process.stderr)
   }
 
-  /** What is being done, and how much of it is done where that is known. */
+  /** Shows the current step, and its progress if that is known. */
   readonly step = (what: string, done?: number, total?: number): void => {
     const now = performance.now()
     if (!this.#isOn || now - this.#drawnAt < DRAW_MS) return
@@ -37,7 +37,7 @@ export class Progress {
     process.stderr.write(LINE + errorColours.dim(cut(text.trimEnd(), (process.stderr.columns || COLUMNS) - 1)))
   }
 
-  /** For waiting, in which nothing is done: says again and again for how long. */
+  /** Shows how long a wait has taken, until `end`. */
   wait(what: string): void {
     if (this.#isOn) this.#timer = setInterval(() => this.step(what), WAIT_MS).unref()
   }
@@ -49,7 +49,7 @@ export class Progress {
   }
 }
 
-/** Runs long work with a line that says how far it is. */
+/** Runs long work with a progress line. */
 export async function withProgress<T>(
   options: { readonly json?: boolean | undefined },
   work: (progress: Progress) => T | Promise<T>,

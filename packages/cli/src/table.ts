@@ -1,7 +1,7 @@
-import { outColours } from './colour.js'
-import { cut, fit, harmless, widthOf } from './text.js'
+import { outColours } from './colours.js'
+import { cut, fit, harmless, widthOf } from './terminal-text.js'
 
-/** A cell with a colour of its own. */
+/** A cell with a colour. */
 export interface Painted {
   readonly text: string
   readonly paint: (text: string) => string
@@ -9,16 +9,16 @@ export interface Painted {
 
 export type Cell = string | Painted
 
-/** The heading of a column. `whole`: its cells are never cut to make room; a part of a token is a wrong token. */
+/** The heading of a column. `whole`: its cells are never cut to make room, because a part of a token is a wrong token. */
 export type Heading = string | { readonly title: string; readonly whole: true }
 
-/** No column gets narrower than this, to fit the others in. */
+/** The least width to which a column is cut to make room for others. */
 const NARROWEST = 6
 const GAP = '  '
 
 /**
- * Lays rows out under headings, as lines. With `width` the widest columns are cut until a line fits, and what is still too
- * long is cut at its end.
+ * Formats rows under headings, one line each. With `width`, the widest columns are cut until a line fits; a line that is still
+ * too long is cut at its end.
  */
 export function tableLines(
   headings: readonly Heading[],
@@ -55,7 +55,7 @@ function cellOf(cell: Cell | undefined): Painted {
   return { text: harmless(text), paint }
 }
 
-/** The widest of those that may be cut give way until all fit. */
+/** Narrows the widest columns that may be cut until all fit. */
 function narrowed(natural: readonly number[], mayBeCut: readonly boolean[], width: number): number[] {
   const widths = [...natural]
   const room = width - GAP.length * (widths.length - 1)

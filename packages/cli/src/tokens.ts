@@ -1,24 +1,24 @@
 import { commonPrefix } from '@leasehold/core'
-import { outColours } from './colour.js'
+import { outColours } from './colours.js'
 import type { Cell } from './table.js'
 
-/** `token N` in a line for people. */
+/** `token N` in a line of text. */
 const NAMED = /\btoken (\d+)/g
 
-/** Tokens of one column: all digits are printed, and with colours those that all have in common are dim. */
+/** Returns a formatter for the tokens of one column: it prints all digits, and dims the prefix that all tokens share. */
 export function tokenCells(tokens: readonly bigint[]): (token: bigint) => Cell {
   const shared = commonPrefix(tokens).length
   return (token) => ({ text: String(token), paint: (text) => dimmed(text, shared) })
 }
 
-/** Dims what the tokens that lines name (`token N`) have in common. */
+/** Dims the common prefix of all tokens in the lines (`token N`). */
 export function dimTokens(lines: readonly string[]): string[] {
   const tokens = lines.flatMap((line) => [...line.matchAll(NAMED)].map(([, digits]) => digits as string))
   const shared = commonPrefix(tokens.map(BigInt)).length
   return lines.map((line) => dimNamed(line, shared))
 }
 
-/** The same for lines that come one after another: dims what a line's tokens have in common with those of the line before. */
+/** Dims tokens in a sequence of lines: the prefix that a line's tokens share with those of the line before. */
 export class TokenTrail {
   #last: readonly string[] = []
 

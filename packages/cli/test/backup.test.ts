@@ -58,7 +58,7 @@ function load(locks: Locks, name: string): { readonly tokens: bigint[]; stop(): 
 }
 
 describe('promise 2, rule T: ordered tokens over a restore', () => {
-  test('after a backup under load and a restore, every token is greater than any token ever given before', async () => {
+  test('gives greater tokens than ever before after a backup under load and a restore', async () => {
     const first = await workshop.serve(workshop.folder())
     const file = join(workshop.folder(), 'locks.backup')
     const locks = await client(first)
@@ -88,7 +88,7 @@ describe('promise 2, rule T: ordered tokens over a restore', () => {
     }
   })
 
-  test('a restore with an epoch that is not greater than every known one is refused, and the next is suggested', async () => {
+  test('refuses a restore whose epoch is not above all known ones, and suggests the next', async () => {
     const service = await workshop.serve(workshop.folder(), ['--epoch', '7'])
     const file = join(workshop.folder(), 'locks.backup')
     await ok('backup', file, '--url', service.url)
@@ -108,7 +108,7 @@ describe('promise 2, rule T: ordered tokens over a restore', () => {
     expect(again.stderr).toContain('--epoch 9')
   })
 
-  test('serve --epoch N on a used state with a higher N is refused with a clear message', async () => {
+  test('refuses serve --epoch N on a folder with data', async () => {
     const service = await workshop.serve(workshop.folder())
     const file = join(workshop.folder(), 'locks.backup')
     await ok('backup', file, '--url', service.url)
@@ -123,7 +123,7 @@ describe('promise 2, rule T: ordered tokens over a restore', () => {
 })
 
 describe('promise 11 and reason epoch-changed: clients of a service that was restored', () => {
-  test('holds are lost with epoch-changed, watches end with EpochChangedError, and the same client acquires again', async () => {
+  test('holds are lost with epoch-changed, watches end with EpochChangedError, and the client can acquire again', async () => {
     const first = await workshop.serve(workshop.folder())
     const file = join(workshop.folder(), 'locks.backup')
     const locks = await client(first)
@@ -168,7 +168,7 @@ describe('promise 11 and reason epoch-changed: clients of a service that was res
     await next.release()
   })
 
-  test('a client that has seen the new epoch refuses a member of the old one that comes back', async () => {
+  test('a client that has seen the new epoch rejects a member of the old one', async () => {
     const oldData = workshop.folder()
     const first = await workshop.serve(oldData)
     const file = join(workshop.folder(), 'locks.backup')
@@ -196,7 +196,7 @@ async function locksOf(service: Service): Promise<{ held: unknown[] }> {
 }
 
 describe('promise 3: a service that came back without a raised epoch', () => {
-  test('a guard refuses its tokens, and says that the lock service has lower tokens than before', async () => {
+  test('a guard rejects its tokens, and reports that the tokens of the lock service have decreased', async () => {
     const raised = await workshop.serve(workshop.folder(), ['--epoch', '9'])
     const database = new Database(join(workshop.folder(), 'resource.db'))
     database.exec(guardSql('sqlite'))
@@ -218,7 +218,7 @@ describe('promise 3: a service that came back without a raised epoch', () => {
 })
 
 describe('leasehold backup', () => {
-  test('does not replace a file without --force, and leaves nothing half written', async () => {
+  test('does not replace a file without --force, and leaves no partial file', async () => {
     const service = await workshop.serve(workshop.folder())
     const folder = workshop.folder()
     const file = join(folder, 'locks.backup')
@@ -236,7 +236,7 @@ describe('leasehold backup', () => {
     expect(readdirSync(folder)).toEqual(['locks.backup'])
   })
 
-  test('a large state goes into a file and back; nothing is told where nobody looks', async () => {
+  test('backs up and restores a large state, without progress output off a terminal', async () => {
     const service = await workshop.serve(workshop.folder())
     const value = Buffer.alloc(65_000, 1)
     for (let i = 0; i < 700; i += 20) {
@@ -286,7 +286,7 @@ describe('leasehold backup', () => {
 })
 
 describe('leasehold verify', () => {
-  test('prints what a folder holds; damage and a living owner end it with 74', async () => {
+  test('prints the content of a folder, and exits with 74 on damage or a running owner', async () => {
     const data = workshop.folder()
     const service = await workshop.serve(data)
     const locks = await client(service)

@@ -52,7 +52,7 @@ async function leader(): Promise<Member> {
 }
 
 describe('a handle', () => {
-  test('is taken, renewed and released through any member', async () => {
+  test('is acquired, renewed and released through any member', async () => {
     for (const [i, { url }] of members.entries()) {
       const next = members[(i + 1) % members.length] as Member
       const handle = (await ok('acquire', 'deploy', '--ttl', '60s', '--wait', '5s', '--url', url)).stdout.trim()
@@ -61,7 +61,7 @@ describe('a handle', () => {
     }
   })
 
-  test('is taken while the members elect a leader', async () => {
+  test('is acquired during an election', async () => {
     const dead = await leader()
     dead.cli.kill('SIGKILL')
     await dead.cli.finished
@@ -73,7 +73,7 @@ describe('a handle', () => {
 })
 
 describe('cluster', () => {
-  test('status is that of the leader, whoever is asked', async () => {
+  test('prints the status of the leader, through any member', async () => {
     for (const { url } of members) {
       // On a busy machine another one may come to lead between two questions.
       await until(async () => {
@@ -84,7 +84,7 @@ describe('cluster', () => {
     }
   })
 
-  test('what cannot be done is refused, and says what to do', async () => {
+  test('refuses an impossible change, with a hint', async () => {
     const [first] = members as [Member]
     const again = await workshop.run(['cluster', 'add', `${first.name}=${first.peer}`, '--url', all])
     expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('n1 is a voter already')])
@@ -94,7 +94,7 @@ describe('cluster', () => {
     expect([away.code, away.stderr]).toEqual([69, expect.stringContaining('--peer-listen')])
   })
 
-  test('a member cannot be served alone', async () => {
+  test('refuses to serve a member alone', async () => {
     const [first] = members as [Member]
     first.cli.kill('SIGTERM')
     await first.cli.finished
@@ -104,7 +104,7 @@ describe('cluster', () => {
     await first.cli.printed('"url"')
   })
 
-  test('without a quorum everybody is told so', async () => {
+  test('reports a missing quorum through every member', async () => {
     const [, second, third] = members as [Member, Member, Member]
     for (const { cli } of [second, third]) {
       cli.kill('SIGKILL')
@@ -119,6 +119,6 @@ describe('cluster', () => {
     const { stdout } = await ok('cluster', 'status', '--url', all)
     expect(stdout).toContain('leader none')
     expect(stdout).toMatch(/^n1 +voter +no leader is known/m)
-    expect(stdout).toMatch(/^n2 +voter +no answer/m)
+    expect(stdout).toMatch(/^n2 +voter +no response/m)
   })
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ERRORS, type ErrorCode, errorOf } from '@leasehold/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { exitCodeOf } from '../src/failure.js'
+import { exitCodeOf } from '../src/error-report.js'
 import { createProgram } from '../src/program.js'
 import { VERSION } from '../src/version.js'
 import { type Finished, type Service, until, Workshop } from './support/cli.js'
@@ -26,7 +26,7 @@ async function json(...args: string[]): Promise<Record<string, unknown>> {
 }
 
 describe('acquire, renew, release', () => {
-  test('a handle can be renewed and released by other processes', async () => {
+  test('other processes can renew and release a handle', async () => {
     const got = await leasehold('acquire', 'script/a', '--ttl', '240s', '--data', 'nightly')
     expect(got.code).toBe(0)
     const handle = got.stdout.trim()
@@ -41,21 +41,21 @@ describe('acquire, renew, release', () => {
     expect((await leasehold('acquire', 'script/a', '--wait', '0')).code).toBe(0)
   })
 
-  test('--json shows handle and token; modes are passed on', async () => {
+  test('--json prints handle and token, and acquires in the given mode', async () => {
     const shared = await json('acquire', 'script/b', '--shared', '--ttl', '120s')
     expect(await json('acquire', 'script/b', '--shared')).toMatchObject({ token: shared.token })
     const permit = await json('acquire', 'script/c', '--permits', '2')
     expect(permit).toMatchObject({ slot: 0 })
   })
 
-  test('a text that is no handle is refused with 64', async () => {
+  test('exits with 64 for an invalid handle', async () => {
     expect((await leasehold('release', 'nonsense')).code).toBe(64)
     expect((await leasehold('acquire', 'x', '--ttl', '30')).code).toBe(64)
   })
 })
 
 describe('ls, inspect, steal, session', () => {
-  test('show holders and queues, by whole path segments', async () => {
+  test('show holders and queues below a prefix of whole path segments', async () => {
     const { token } = await json('acquire', 'list/1', '--ttl', '240s')
     await json('acquire', 'list/10', '--ttl', '60s')
     const waiter = workshop.start(['acquire', 'list/1', '--url', service.url])
@@ -79,7 +79,7 @@ describe('ls, inspect, steal, session', () => {
     expect((await leasehold('steal', 'list/1')).code).toBe(64)
   })
 
-  test('session end frees what the session holds', async () => {
+  test('session end releases the holds of the session', async () => {
     await json('acquire', 'session/a', '--ttl', '240s')
     const held = (await json('inspect', 'session/a')).held as { session: string }[]
     const id = held[0]?.session as string
@@ -89,15 +89,15 @@ describe('ls, inspect, steal, session', () => {
     expect((await json('inspect', 'session/a')).held).toEqual([])
   })
 
-  test.each(['1', '0', 'abc', '9223372036854775807'])('what is no session id is called so: %s', async (text) => {
+  test.each(['1', '0', 'abc', '9223372036854775807'])('rejects an invalid session id: %s', async (text) => {
     const end = await leasehold('session', 'end', text)
-    expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`${text} is no id of a session`)])
+    expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`${text} is not the id of a session`)])
     expect(end.stderr).toContain('leasehold session ls')
   })
 })
 
 describe('get, put, watch', () => {
-  test('registers keep bytes and compare versions', async () => {
+  test('registers store bytes, and compare versions', async () => {
     expect((await leasehold('get', 'reg/a')).code).toBe(1)
     const { version } = await json('put', 'reg/a', 'one', '--if-version', '0')
     expect((await leasehold('put', 'reg/a', 'two', '--if-version', '0')).code).toBe(1)
@@ -142,13 +142,13 @@ describe('guard sql', () => {
     expect((await leasehold('guard', 'sql', 'mysql', ...trigger)).code).toBe(64)
   })
 
-  test('an unknown kind is refused with 64', async () => {
+  test('exits with 64 for an unknown kind', async () => {
     expect((await leasehold('guard', 'sql', 'abacus')).code).toBe(64)
   })
 })
 
 describe('bench', () => {
-  test('prints one JSON object per workload, for a service and for one of its own', async () => {
+  test('prints one JSON object per workload, for a given service and for its own', async () => {
     const given = await leasehold('bench', '--seconds', '1')
     const own = await workshop.run(['bench', '--seconds', '1'])
     for (const { code, stdout } of [given, own]) {
@@ -174,7 +174,7 @@ describe('doctor', () => {
     return JSON.parse(stdout) as { checks: { check: string; ok: boolean; text: string }[] }
   }
 
-  test('looks at the machine: disk, open files, pauses and clocks', async () => {
+  test('checks the machine: disk, open files, pauses and clocks', async () => {
     const { checks } = await doctor('--data', workshop.folder())
     const seen = new Map(checks.map((one) => [one.check, one.text]))
     for (const check of ['version', 'data', 'flush', 'pauses', 'clock', 'reachable', 'quorum', 'locks', 'ttl']) {
@@ -184,12 +184,12 @@ describe('doctor', () => {
   })
 
   const hasTmpfs = existsSync('/dev/shm') && statfsSync('/dev/shm').type === 0x01021994
-  test.skipIf(!hasTmpfs)('calls a memory file system none for data (needs a tmpfs at /dev/shm)', async () => {
+  test.skipIf(!hasTmpfs)('rejects a memory file system for data (needs a tmpfs at /dev/shm)', async () => {
     const { code, stdout } = await workshop.run(['doctor', '--data', '/dev/shm', '--url', service.url])
-    expect([code, stdout]).toEqual([1, expect.stringContaining('gone with the power')])
+    expect([code, stdout]).toEqual([1, expect.stringContaining('lost at a power failure')])
   })
 
-  test('tells that all is well, or what is not', async () => {
+  test('reports all checks, and a hint for a failed one', async () => {
     const { checks } = await doctor()
     for (const name of ['reachable', 'quorum', 'locks', 'ttl']) {
       expect(checks.find(({ check }) => check === name)).toMatchObject({ check: name, ok: true })
@@ -223,7 +223,7 @@ describe('every command', () => {
     expect((await leasehold('--version')).stdout).toBe(`${VERSION}\n`)
   })
 
-  test('has a help text with an example, and --json where it prints', () => {
+  test('has a help text with an example, and --json', () => {
     const program = createProgram({ code: 0 })
     const leaves = program.commands.flatMap((command) => (command.commands.length > 0 ? command.commands : [command]))
     expect(leaves.length).toBeGreaterThan(12)
@@ -236,7 +236,7 @@ describe('every command', () => {
     }
   })
 
-  test('the exit codes of all errors are documented, in the guide and in the help, and no others', async () => {
+  test('documents exactly the exit codes of all errors, in the guide and in the help', async () => {
     const exits = [...new Set([0, 1, ...Object.values(ERRORS).map(({ exit }) => exit as number)])].sort((a, b) => a - b)
     const guide = readFileSync(fileURLToPath(new URL('../../../docs/cli.md', import.meta.url)), 'utf8')
     const table = guide.slice(guide.indexOf('| exit code |'), guide.indexOf('Most commands give up'))
@@ -246,7 +246,7 @@ describe('every command', () => {
     expect([...help.matchAll(/(?:^|· |  )(\d+) /gm)].map((row) => Number(row[1]))).toEqual(exits)
   })
 
-  test('every error ends the command line with the exit code of its row', () => {
+  test('exits with the code of the error table', () => {
     for (const [code, { exit }] of Object.entries(ERRORS)) {
       expect([code, exitCodeOf(errorOf(code as ErrorCode, 'x'))]).toEqual([code, exit])
     }
@@ -257,12 +257,12 @@ describe('every command', () => {
     ['clutser status', 'cluster'],
     ['cluster stats', 'status'],
     ['ls --jso', '--json'],
-  ])('a slip is refused with what was meant: %s', async (line, meant) => {
+  ])('suggests the correct word for a typo: %s', async (line, meant) => {
     const end = await leasehold(...line.split(' '))
     expect([end.code, end.stderr]).toEqual([64, expect.stringContaining(`Did you mean ${meant}?`)])
   })
 
-  test('the commands that scripts call most load no client and no server', async () => {
+  test('loads only the packages it needs', async () => {
     expect(await loadedBy('acquire', 'loaded', '--ttl', '1s')).toEqual([
       'cli',
       'commander',
@@ -273,7 +273,7 @@ describe('every command', () => {
     expect(await loadedBy('ls')).toEqual(['cli', 'client', 'commander', 'core', 'leasehold', 'picocolors', 'ws'])
   })
 
-  test('wrong usage is 64, also for an unknown command; a service that is away is 69', async () => {
+  test('exits with 64 for wrong usage, and with 69 for an unreachable service', async () => {
     const wrong = await Promise.all([
       leasehold('bogus'),
       leasehold('ls', '--bogus'),
@@ -286,7 +286,7 @@ describe('every command', () => {
     for (const end of away) expect(end.stderr).toContain('is the service running? try: leasehold serve')
   })
 
-  test('what is refused says what to do next', async () => {
+  test('prints a hint with an error', async () => {
     await leasehold('put', 'hint/a', 'one')
     const ends = await Promise.all([
       leasehold('put', 'hint/a', 'two', '--if-version', '0'),
@@ -302,7 +302,7 @@ describe('every command', () => {
     expect(key).toContain('ENOENT')
   })
 
-  test('with --json an error is one JSON line on stderr', async () => {
+  test('prints an error as one JSON line on stderr with --json', async () => {
     const end = await workshop.run(['ls', '--json', '--url', 'http://127.0.0.1:1'])
     expect(JSON.parse(end.stderr)).toMatchObject({ error: { code: 'unreachable', retryable: true } })
     for (const args of [

@@ -78,7 +78,7 @@ describe.each(['bash', 'zsh', 'fish'])('completion in %s', (shell) => {
 })
 
 describe('completion', () => {
-  test.skipIf(!hasShell('bash'))('knows every command and every option of the program (needs bash)', () => {
+  test.skipIf(!hasShell('bash'))('completes every command and every option of the program (needs bash)', () => {
     const file = scripts.get('bash') as string
     const complete = (...words: string[]): string[] => {
       const list = ['leasehold', ...words].map((word) => `'${word}'`).join(' ')
@@ -96,7 +96,7 @@ describe('completion', () => {
     expect(visit(createProgram({ code: 0 }), [])).toBeGreaterThan(25)
   })
 
-  test('a name that is a command too is no command where a lock is named', () => {
+  test('treats a lock with the name of a command as a lock', () => {
     const script = scripts.get('bash') as string
     const { stdout } = spawnSync(
       'bash',
@@ -109,7 +109,7 @@ describe('completion', () => {
     expect(stdout).toBe('\n')
   })
 
-  test('another shell is refused with 64, with those that there are', async () => {
+  test('exits with 64 for another shell, and lists the supported ones', async () => {
     const { code, stderr } = await workshop.run(['completion', 'tcsh'])
     expect([code, stderr]).toEqual([64, expect.stringContaining('bash, zsh, fish')])
   })

@@ -18,7 +18,7 @@ interface Facts {
 }
 
 describe('leasehold demo', () => {
-  test('loses an update without a guard, refuses the stale write with one, and ends by itself', async () => {
+  test('loses an update without a guard, and refuses the stale write with one', async () => {
     const start = performance.now()
     const end = await workshop.run(['demo', '--json'])
     expect(performance.now() - start).toBeLessThan(50_000)
@@ -38,7 +38,7 @@ describe('leasehold demo', () => {
     expect(guarded?.[1]).toBeLessThan(50)
   })
 
-  test('draws both halves for people', async () => {
+  test('draws a timeline of both halves', async () => {
     const { code, stdout } = await workshop.run(['demo'])
     expect(code).toBe(0)
     expect(stdout).toMatch(/Without a guard[\s\S]*░░░[\s\S]*Lost:[\s\S]*With a guard[\s\S]*Right:/)

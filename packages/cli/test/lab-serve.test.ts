@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { Cli } from './support/cli.js'
 
 describe('leasehold lab serve', () => {
-  test('serves the page and nothing else, and stops at a signal', async () => {
+  test('serves only the files of the page, and stops at a signal', async () => {
     const cli = new Cli(['lab', 'serve'])
     await cli.printed('the lab is at ')
     const url = /http:\S+/.exec(cli.stdout)?.[0] as string
@@ -21,7 +21,7 @@ describe('leasehold lab serve', () => {
     expect(await cli.finished).toMatchObject({ code: 0 })
   })
 
-  test('an address that cannot be taken is an error with a hint', async () => {
+  test('reports an address in use with a hint', async () => {
     const { code, stderr } = await new Cli(['lab', 'serve', '--listen', '192.0.2.1:1']).finished
     expect(code).toBe(69)
     expect(stderr).toMatch(/cannot listen on 192\.0\.2\.1:1[\s\S]*--listen/)

@@ -9,7 +9,7 @@ afterAll(() => workshop.close())
 const lab = (...args: string[]) => new Cli(['lab', ...args]).finished
 
 describe('leasehold lab', () => {
-  test('list: every scenario with what is expected of it', async () => {
+  test('list: prints every scenario with its expectation', async () => {
     const { code, stdout } = await lab('list')
     expect(code).toBe(0)
     expect(stdout).toMatch(/^R1 +lost-update, overlap +Redlock: the clock of one node jumps forward$/m)
@@ -18,14 +18,14 @@ describe('leasehold lab', () => {
     expect(rows.map(({ id }) => id)).toContain('A4g')
   })
 
-  test('run: the picture of a violation that was expected is a success', async () => {
+  test('run: an expected violation is a success', async () => {
     const { code, stdout } = await lab('run', 'r1')
     expect(code).toBe(0)
     expect(stdout).toContain('overlap: C2 got L while C1 still had a valid hold of it')
     expect(stdout).toContain('violation shown, as expected')
   })
 
-  test('run --json: what programs need, and the same run for the same seed', async () => {
+  test('run --json: prints the same result for the same seed', async () => {
     const [first, again, other] = await Promise.all([
       lab('run', 'A1g', '--json', '--seed', '7'),
       lab('run', 'A1g', '--json', '--seed', '7'),
@@ -41,7 +41,7 @@ describe('leasehold lab', () => {
     expect((JSON.parse(other.stdout) as Record<string, unknown>).traceHash).not.toBe(result.traceHash)
   })
 
-  test('run FILE: a scenario from outside; 1 when it does not end as expected', async () => {
+  test('run FILE: runs a scenario file, and exits with 1 if it does not end as expected', async () => {
     const file = join(workshop.folder(), 'mine.json')
     const scenario = {
       id: 'mine',
@@ -64,14 +64,14 @@ describe('leasehold lab', () => {
     expect((await lab('run', file)).code).toBe(0)
   })
 
-  test('run --html: a page', async () => {
+  test('run --html: writes a page', async () => {
     const file = join(workshop.folder(), 'r1.html')
     const { code, stdout } = await lab('run', 'R1', '--html', file)
-    expect([code, stdout.trim()]).toEqual([0, `R1: lost-update, overlap, as expected; the picture is in ${file}`])
+    expect([code, stdout.trim()]).toEqual([0, `R1: lost-update, overlap, as expected; the diagram is in ${file}`])
     expect(readFileSync(file, 'utf8')).toMatch(/^<!doctype html>/)
   })
 
-  test('wrong usage says what is wrong', async () => {
+  test('explains wrong usage', async () => {
     const unknown = await lab('run', 'R99')
     expect(unknown.code).toBe(64)
     expect(unknown.stderr).toContain('leasehold lab list')

@@ -72,7 +72,7 @@ describe('a member stops', () => {
     await stops(service, `the data folder ${data} is gone`)
   })
 
-  test('when its data folder is renamed and another one put in its place, which stays as it is', async () => {
+  test('when its data folder is replaced by another one, which it leaves unchanged', async () => {
     const data = place()
     await serve(`${data}-other`).then(({ cli }) => {
       cli.kill('SIGTERM')
@@ -94,7 +94,7 @@ describe('a member stops', () => {
     cli.kill('SIGKILL')
   })
 
-  test('when an empty folder is put in the place of its own', async () => {
+  test('when its data folder is replaced by an empty one', async () => {
     const data = place()
     const service = await serve(data)
     renameSync(data, `${data}-away`)
@@ -190,7 +190,7 @@ describe('a copy of a data folder', () => {
     cpSync(from, to, { recursive: true, filter: (name) => !name.endsWith('.sock') })
   }
 
-  test('does not start while its original is served, and does when that one is dead', async () => {
+  test('does not start while its original is served, and starts once the original has ended', async () => {
     const data = place()
     const service = await serve(data)
     await copy(data, `${data}-copy`)
@@ -202,7 +202,7 @@ describe('a copy of a data folder', () => {
     expect(await put(url, 2)).toBe(200)
   })
 
-  test('does not start either when its original was started again since, nor after somebody looked at it', async () => {
+  test('does not start if its original was restarted or verified since', async () => {
     const data = place()
     const first = await serve(data)
     await copy(data, `${data}-copy`)
@@ -214,7 +214,7 @@ describe('a copy of a data folder', () => {
     expect(await put(second.url, 1)).toBe(200)
   })
 
-  test('is told from a folder that was moved, and from one that replaces it', async () => {
+  test('is distinguished from a moved folder, and from its replacement', async () => {
     const data = place()
     const first = await serve(data)
     first.cli.kill('SIGKILL')

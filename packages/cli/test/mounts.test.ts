@@ -48,7 +48,7 @@ async function put(url: string, value: unknown): Promise<number> {
 const TMPFS = 'mount -t tmpfs none /tmp'
 
 describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs root and mount)', () => {
-  test('that is unmounted under the member stops it', async () => {
+  test('stops the member when it is unmounted', async () => {
     const mount = workshop.folder()
     const service = await serve(`mount -t tmpfs none '${mount}'`, join(mount, 'data'))
     expect(await put(service.url, 1)).toBe(200)
@@ -59,7 +59,7 @@ describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs ro
     expect(service.stderr()).toContain(`the data folder ${join(mount, 'data')} is gone (deleted, renamed or unmounted)`)
   })
 
-  test('that is the mount itself stops it, too, and so does a mount over it', async () => {
+  test('stops the member when the folder is the mount itself, or is mounted over', async () => {
     for (const command of [
       ['umount', '-l'],
       ['mount', '-t', 'tmpfs', 'none'],
@@ -74,7 +74,7 @@ describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs ro
     }
   })
 
-  test('that comes back is served again, with what was acknowledged', async () => {
+  test('is served again after a remount, with everything that was acknowledged', async () => {
     const [mount, elsewhere] = [workshop.folder(), workshop.folder()]
     const script = `mount --bind '${elsewhere}' '${mount}'`
     const service = await serve(script, join(mount, 'data'))
@@ -90,7 +90,7 @@ describe.skipIf(!canMount(TMPFS))('a data folder on a mount of its own (needs ro
 const OVERLAY = [TMPFS, 'cd /tmp', 'mkdir l u w m', 'mount -t overlay none -o lowerdir=l,upperdir=u,workdir=w m']
 
 describe.skipIf(!canMount(...OVERLAY))('a data folder on an overlay file system (needs root and overlay)', () => {
-  test('is served as any other: device and inode change there without any reason', async () => {
+  test('is served, although its device and inode change', async () => {
     const lower = join(workshop.folder(), 'lower')
     mkdirSync(join(lower, 'data'), { recursive: true })
     // What was founded below is copied up by the first write.

@@ -111,7 +111,7 @@ async function grow(one: Member, others: readonly Member[]): Promise<void> {
 }
 
 describe('promise 2, rule T: a restored service grows into a cluster', () => {
-  test('restore, serve as a member, add two empty members, promote them, lose the first: tokens only grow', async () => {
+  test('restore, serve as a member, add and promote two empty members, lose the first: tokens only increase', async () => {
     const folder = workshop.folder()
     const single = await workshop.serve(join(folder, 'single'))
     const old = await connect(single.url, { clientName: 'test' })
@@ -166,7 +166,7 @@ describe('promise 2, rule T: a restored service grows into a cluster', () => {
 })
 
 describe('promise 8: a cluster that has lost its majority for good', () => {
-  test('recover makes a service of one of a survivor, and the old survivors are not listened to any more', async () => {
+  test('recover makes a service of one of a survivor, and the other survivors are rejected', async () => {
     const folder = workshop.folder()
     const all = (await places(['n1', 'n2', 'n3'], folder)) as [Member, Member, Member]
     const [n1, n2, n3] = all
@@ -180,7 +180,7 @@ describe('promise 8: a cluster that has lost its majority for good', () => {
     await kill(n2)
     rmSync(n1.data, { recursive: true })
 
-    // What is left serves nothing; a backup of it says what it is.
+    // Without a quorum, only a stale backup is possible, which is marked as such.
     const file = join(folder, 'stale.backup')
     const refused = await workshop.run(['backup', file, '--url', n3.url])
     expect([refused.code, refused.stderr]).toEqual([69, expect.stringContaining('--stale')])
@@ -195,8 +195,8 @@ describe('promise 8: a cluster that has lost its majority for good', () => {
     const low = await workshop.run(['recover', '--force-single', '--data', n3.data, '--epoch', '1'])
     expect([low.code, low.stderr]).toEqual([64, expect.stringContaining('--epoch 2')])
     const done = await ok('recover', '--force-single', '--data', n3.data, '--epoch', '2')
-    expect(done.stdout).toContain(`everything up to entry ${before.index} of term ${before.term}`)
-    expect(done.stdout).toContain('what others had beyond that is lost')
+    expect(done.stdout).toContain(`all entries up to ${before.index} of term ${before.term}`)
+    expect(done.stdout).toContain('later entries of other members are lost')
     expect(done.stdout).toContain('kept: ')
     expect(existsSync(join(n3.data, 'before-epoch-2', 'identity'))).toBe(true)
     const after = await verify(n3)
@@ -210,23 +210,23 @@ describe('promise 8: a cluster that has lost its majority for good', () => {
     expect(next.token >> 48n).toBe(2n)
     expect((await locks.query({ name: 'kept' })).held[0]?.id).not.toBe(kept.id)
 
-    // Somebody starts an old survivor: it finds nobody who answers it, and nobody follows it.
+    // An old survivor is started: it gets no votes, and does not disturb the new cluster.
     start(n2, all)
-    await until(async () => (await standing(n2)) !== undefined, 'the old survivor runs')
-    // It would call an election every second or two. On a busy machine the others may hold one of their own.
+    await until(async () => (await statusOf(n2)) !== undefined, 'the old survivor runs')
+    // It starts an election every second or two. On a busy machine, the others may have one of their own.
     await until(async () => {
-      const term = (await standing(n3))?.term
+      const term = (await statusOf(n3))?.term
       await sleep(4000)
-      return (await standing(n3))?.term === term
-    }, 'nobody disturbs the term of the others')
-    expect(await standing(n2)).toMatchObject({ epoch: 1, leader: '' })
-    expect(await standing(n3)).toMatchObject({ epoch: 2 })
+      return (await statusOf(n3))?.term === term
+    }, 'the term of the others is stable')
+    expect(await statusOf(n2)).toMatchObject({ epoch: 1, leader: '' })
+    expect(await statusOf(n3)).toMatchObject({ epoch: 2 })
     expect(next.state).toBe('held')
     await next.release()
   })
 })
 
-async function standing(member: Member): Promise<{ epoch: number; leader: string; term: number } | undefined> {
+async function statusOf(member: Member): Promise<{ epoch: number; leader: string; term: number } | undefined> {
   try {
     return (await (await fetch(`${member.url}/v1/cluster`)).json()) as { epoch: number; leader: string; term: number }
   } catch {

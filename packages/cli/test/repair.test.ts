@@ -95,7 +95,7 @@ async function isVoter(member: Member): Promise<boolean> {
 }
 
 describe('a member that lost its data', () => {
-  test('refuses to start, and comes back by itself with --repair', async () => {
+  test('refuses to start, and rejoins with --repair', async () => {
     const [, second] = members as [Member, Member]
     await ok('put', 'kept', 'here')
     await kill(second)
@@ -116,7 +116,7 @@ describe('a member that lost its data', () => {
     await (members[0] as Member).cli.printed('"url"')
   })
 
-  test('so does one whose disk was wiped', async () => {
+  test('rejoins with a wiped disk', async () => {
     const [, , third] = members as [Member, Member, Member]
     await kill(third)
     rmSync(third.data, { recursive: true })
@@ -125,7 +125,7 @@ describe('a member that lost its data', () => {
     expect(aside(third)).toEqual([])
   })
 
-  test('so does one whose folder was emptied but for the record of its founding, as a new member', async () => {
+  test('rejoins as a new member with a folder that only has the record of its bootstrap', async () => {
     const [, second] = members as [Member, Member]
     const record = join(second.data, 'muster.json')
     const numberOf = () => (JSON.parse(readFileSync(record, 'utf8')) as { node: number }).node
@@ -140,7 +140,7 @@ describe('a member that lost its data', () => {
     expect(numberOf()).not.toBe(before)
   })
 
-  test('does not give up a folder that is not damaged, only of a later version', async () => {
+  test('does not discard a folder of a later version', async () => {
     const [, second] = members as [Member, Member]
     await kill(second)
     const before = aside(second)
@@ -158,7 +158,7 @@ describe('a member that lost its data', () => {
     expect(aside(second)).toEqual(before)
   })
 
-  test('does not take the place of a living member', async () => {
+  test('does not replace a running member', async () => {
     const [first] = members as [Member]
     const twin = { ...first, data: workshop.folder(), url: `http://127.0.0.1:${await freePort()}` }
     const peer = `127.0.0.1:${await freePort()}`
@@ -171,7 +171,7 @@ describe('a member that lost its data', () => {
     expect(await isVoter(first)).toBe(true)
   })
 
-  test('goes on giving its folder up when it was killed half way, and never begins with what was left', async () => {
+  test('continues to quarantine its folder after a kill in between, and never starts with the rest', async () => {
     const [url, peer] = [`http://127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`]
     const data = workshop.folder()
     const alone = ['serve', '--data', data, '--listen', new URL(url).host, '--json']
@@ -203,7 +203,7 @@ describe('a member that lost its data', () => {
     expect(readdirSync(data)).not.toContain('identity')
   })
 
-  test('never begins an empty service, not even with others that lost theirs', async () => {
+  test('never bootstraps an empty service, not even with other members that lost their data', async () => {
     for (const member of members) await kill(member)
     for (const member of members) damage(member)
     for (const member of members) start(member, '--repair')

@@ -22,7 +22,7 @@ function lines(file: string): string[] {
 }
 
 describe('leasehold run', () => {
-  test('two shells on one name exclude each other, and the later one sees a greater token', async () => {
+  test('two runs on one name exclude each other, and the later one gets a greater token', async () => {
     const name = freshName()
     const file = join(workshop.folder(), 'log')
     writeFileSync(file, '')
@@ -41,7 +41,7 @@ describe('leasehold run', () => {
     expect([...tokens].sort((a, b) => (a < b ? -1 : 1))).toEqual(tokens)
   })
 
-  test('the child sees the lock, the token as a decimal number, the url and its slot', async () => {
+  test('the command gets the lock, the token as a decimal number, the url and its slot', async () => {
     const name = freshName()
     const script = 'echo "$LEASEHOLD_LOCK|$LEASEHOLD_FENCING_TOKEN|$LEASEHOLD_URL|$LEASEHOLD_SLOT"'
     const { stdout } = await workshop.run(['run', name, '--permits', '2', '--', 'sh', '-c', script], {
@@ -52,7 +52,7 @@ describe('leasehold run', () => {
     expect(token).toMatch(/^[1-9][0-9]{0,18}$/)
   })
 
-  test('killing run with SIGKILL ends the whole group of its child and passes the lock on after the ttl', async () => {
+  test('ends the whole process group when run is killed, and frees the lock after the ttl', async () => {
     const name = freshName()
     const script = 'sleep 60 & echo "pids $$ $!"; wait'
     const first = workshop.start(['run', name, '--url', url, '--ttl', '4s', '--', 'sh', '-c', script])
@@ -67,7 +67,7 @@ describe('leasehold run', () => {
     expect(performance.now() - killedAt).toBeGreaterThan(1_000)
   })
 
-  test('exits as the child does: its code, 128 + n for a signal, 127 not found, 126 not executable', async () => {
+  test('exits like the command: its code, 128 + n for a signal, 127 not found, 126 not executable', async () => {
     const folder = workshop.folder()
     const plain = join(folder, 'plain')
     writeFileSync(plain, 'no program')
@@ -80,7 +80,7 @@ describe('leasehold run', () => {
     expect(await code(plain)).toBe(126)
   })
 
-  test('75 when the lock was not acquired in time, or the code of -E', async () => {
+  test('exits with 75, or the code of -E, if the lock was not acquired in time', async () => {
     const name = freshName()
     const holder = workshop.start(['run', name, '--url', url, '--', 'sh', '-c', 'echo in; sleep 30'])
     await holder.printed('in')
@@ -92,7 +92,7 @@ describe('leasehold run', () => {
     expect((await holder.finished).code).toBe(143)
   })
 
-  test('69 when nobody listens, 64 for wrong usage', async () => {
+  test('exits with 69 for an unreachable service, and with 64 for wrong usage', async () => {
     const away = await workshop.run(['run', 'x', '--url', 'http://127.0.0.1:1', '--', 'echo', 'never'])
     expect([away.code, away.stdout]).toEqual([69, ''])
     expect(away.stderr).toContain('is the service running? try: leasehold serve')
@@ -111,7 +111,7 @@ describe('leasehold run', () => {
     expect(codes).toEqual(wrong.map((args) => [args, 64]))
   })
 
-  test('a signal while waiting ends the waiting and leaves no waiter behind', async () => {
+  test('a signal aborts the wait, and leaves no waiter in the queue', async () => {
     const name = freshName()
     const holder = workshop.start(['run', name, '--url', url, '--', 'sh', '-c', 'echo in; sleep 30'])
     await holder.printed('in')
@@ -128,7 +128,7 @@ describe('leasehold run', () => {
     holder.kill('SIGKILL')
   })
 
-  test('signals are forwarded to the group of the child', async () => {
+  test('forwards signals to the process group of the command', async () => {
     const script = 'trap "echo usr1" USR1; trap "echo int; exit 9" INT; echo ready; while :; do sleep 0.05; done'
     const cli = workshop.start(['run', freshName(), '--url', url, '--', 'bash', '-c', script])
     await cli.printed('ready')
@@ -137,7 +137,7 @@ describe('leasehold run', () => {
     expect([end.code, end.stdout]).toEqual([9, 'ready\nint\n'])
   })
 
-  test('76 when the hold is stolen: SIGTERM at once, SIGKILL after the grace', async () => {
+  test('exits with 76 when the hold is stolen: SIGTERM at once, SIGKILL after the grace period', async () => {
     const name = freshName()
     const script = 'trap "echo term" TERM; echo "pid $$"; while :; do sleep 0.05; done'
     const cli = workshop.start([
@@ -163,7 +163,7 @@ describe('leasehold run', () => {
     expect(alive(Number(/pid (\d+)/.exec(end.stdout)?.[1]))).toBe(false)
   })
 
-  test('what the child leaves in its group is gone before the lock passes on', async () => {
+  test('ends processes that the command leaves in its group before the lock is released', async () => {
     const name = freshName()
     const script = '(trap "" TERM; sleep 60) & echo "pid $!"'
     const cli = workshop.start(['run', name, '--url', url, '--kill-after', '100ms', '--', 'sh', '-c', script])
@@ -172,7 +172,7 @@ describe('leasehold run', () => {
     expect(alive(Number(/pid (\d+)/.exec(end.stdout)?.[1]))).toBe(false)
   })
 
-  test('a shared run goes together with another shared one', async () => {
+  test('shared runs hold the lock together', async () => {
     const name = freshName()
     const holder = workshop.start(['run', name, '--shared', '--url', url, '--', 'sh', '-c', 'echo in; sleep 30'])
     await holder.printed('in')
@@ -193,7 +193,7 @@ describe.concurrent('leasehold run when the lease runs out', () => {
   /** The local deadline lies this much before the end of the lease. */
   const marginMs = ttlMs / 10
 
-  test('SIGTERM at deadline - kill-after and SIGKILL at the deadline when the service is away', async () => {
+  test('sends SIGTERM at deadline - kill-after and SIGKILL at the deadline when the service is down', async () => {
     const own = await workshop.serve(workshop.folder())
     const script = 'trap "date +%s%3N" TERM; echo "pid $$"; while :; do sleep 0.02; done'
     const ttl = ['--ttl', `${ttlMs}ms`, '--kill-after', `${killAfterMs}ms`]
@@ -216,7 +216,7 @@ describe.concurrent('leasehold run when the lease runs out', () => {
     expect(diedAt - termAt).toBeLessThan(killAfterMs + SLACK_MS)
   })
 
-  test('the supervisor ends the group in time although run itself is stopped', async () => {
+  test('ends the group in time even while run itself is stopped', async () => {
     const cli = workshop.start([
       'run',
       freshName(),
@@ -239,7 +239,7 @@ describe.concurrent('leasehold run when the lease runs out', () => {
     expect((await cli.finished).code).toBe(76)
   })
 
-  test('a child that is stopped is ended, too', async () => {
+  test('ends a stopped command, too', async () => {
     const script = 'echo "pid $$"; kill -STOP $$; sleep 60'
     const cli = workshop.start(['run', freshName(), '--url', url, '--ttl', '3s', '--', 'sh', '-c', script])
     await cli.printed('pid')

@@ -57,7 +57,7 @@ async function leader(): Promise<Member> {
 }
 
 describe('a member of a cluster whose data folder is deleted', () => {
-  test('stops, the others serve, and it comes back with --repair', async () => {
+  test('stops, the others serve, and it rejoins with --repair', async () => {
     const lost = await leader()
     await ok('put', 'kept', 'here')
     removeFolder(lost.data)
@@ -95,7 +95,7 @@ describe('a second process with the node number of a member', () => {
     for (const { cli } of members) expect(cli.stderr).not.toContain('another process')
   })
 
-  test('is told from a restart of the member, which is let in at once', async () => {
+  test('is distinguished from a restart of the member, which may rejoin at once', async () => {
     for (const member of members) {
       member.cli.kill('SIGKILL')
       await member.cli.finished

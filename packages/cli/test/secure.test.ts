@@ -63,13 +63,13 @@ function run(key: string, ...args: string[]) {
 }
 
 describe('a cluster with TLS and keys', () => {
-  test('is one cluster, and serves who has a key', async () => {
+  test('has a leader, and serves a client with a key', async () => {
     const status = await run(admin, 'cluster', 'status')
     expect(status.stdout.match(/ ready /g)).toHaveLength(3)
     expect(status.stdout).toContain('https://127.0.0.1:')
   })
 
-  test('takes a key that was made meanwhile, and lets it do what its rules say', async () => {
+  test('accepts a new key without a restart, and applies its rules', async () => {
     const billing = await create('--rule', 'billing:acquire,read', '--name', 'billing worker')
     await until(async () => (await run(billing, 'ls', 'billing')).code === 0, 'the key is known')
     const taken = await run(billing, 'acquire', 'billing/1')
@@ -86,7 +86,7 @@ describe('a cluster with TLS and keys', () => {
     expect((await run(billing, 'cluster', 'transfer', 'n1')).code).toBe(77)
   })
 
-  test('is used by the client with a key, which it tells when it is refused', async () => {
+  test('reports a refused key to the client', async () => {
     const tls = { ca: readFileSync(authority.ca) }
     await using locks = createLocks(urls, { apiKey: admin, tls })
     expect(await locks.request('job', (hold) => hold.token > 0n)).toBe(true)
@@ -94,12 +94,12 @@ describe('a cluster with TLS and keys', () => {
     await expect(wrong.acquire('job')).rejects.toMatchObject({ code: 'unauthenticated' })
   })
 
-  test('is not reached by who does not trust its authority', async () => {
+  test('is rejected by a client that does not trust its CA', async () => {
     const refused = await workshop.run(['ls', '--url', urls], { env: { LEASEHOLD_API_KEY: admin } })
     expect(refused.code).toBe(69)
   })
 
-  test('loses a key within seconds after it was revoked', async () => {
+  test('rejects a revoked key within seconds', async () => {
     const key = await create('--rule', '*:read')
     await until(async () => (await run(key, 'ls')).code === 0, 'the key is known')
     const listed = JSON.parse((await workshop.run(['key', 'ls', '--keys', keys, '--json'])).stdout) as {
@@ -111,7 +111,7 @@ describe('a cluster with TLS and keys', () => {
 })
 
 describe('settings', () => {
-  test('that are wrong are refused by name', async () => {
+  test('are rejected by name if they are wrong', async () => {
     const config = join(workshop.folder(), 'config.json')
     for (const [content, why] of [
       ['{', 'cannot read the config file'],
@@ -124,7 +124,7 @@ describe('settings', () => {
       ['{"keys":"none.json"}', 'cannot read the keys'],
       ['{"listen":"0.0.0.0:4100"}', 'refusing to listen'],
       ['{"cluster":"n1=a:1"}', 'needs --name'],
-      ['{"allowOrigins":"https://a.example,https://*.example"}', '"https://*.example" is no origin'],
+      ['{"allowOrigins":"https://a.example,https://*.example"}', '"https://*.example" is not an origin'],
     ] as const) {
       writeFileSync(config, content)
       const { code, stderr } = await workshop.run(['serve', '--config', config, '--check-config'])
@@ -136,7 +136,7 @@ describe('settings', () => {
     }
   })
 
-  test('come from options before the environment before the file', async () => {
+  test('come from options, then the environment, then the file', async () => {
     const folder = workshop.folder()
     const config = join(folder, 'config.json')
     writeFileSync(config, JSON.stringify({ data: join(folder, 'a'), listen: '127.0.0.1:1', logLevel: 'error' }))

@@ -27,7 +27,7 @@ async function ls(service: Service): Promise<Listing> {
 }
 
 describe('leasehold serve', () => {
-  test('a second server on the same data folder is refused with a clear message, and the first goes on', async () => {
+  test('refuses a second server on the same data folder, and the first one continues', async () => {
     const data = workshop.folder()
     const first = await workshop.serve(data)
     const second = await workshop.run(['serve', '--data', data, '--listen', '127.0.0.1:0'])
@@ -37,7 +37,7 @@ describe('leasehold serve', () => {
     expect((await post(first, '/v1/acquire', { name: 'still-here' })).token).toMatch(/^\d+$/)
   })
 
-  test('a port that is taken is refused with a clear message, and no data folder is made', async () => {
+  test('reports a port in use, and creates no data folder', async () => {
     const first = await workshop.serve(workshop.folder())
     const data = join(workshop.folder(), 'new')
     const listen = new URL(first.url).host
@@ -48,7 +48,7 @@ describe('leasehold serve', () => {
     await workshop.serve(data)
   })
 
-  test('kill -9 right after an acknowledgement: hold, token, queue and registers are there, and tokens grow', async () => {
+  test('keeps hold, token, queue and registers after kill -9 right after an acknowledgement, and tokens increase', async () => {
     const data = workshop.folder()
     let service = await workshop.serve(data)
     const listen = ['--listen', new URL(service.url).host]
@@ -101,7 +101,7 @@ describe('leasehold serve', () => {
     }
   })
 
-  test('SIGTERM stops it gracefully with exit code 0; what was acknowledged is there afterwards', async () => {
+  test('stops at SIGTERM with exit code 0, and keeps everything that was acknowledged', async () => {
     const data = workshop.folder()
     const first = await workshop.serve(data)
     const held = await post(first, '/v1/acquire', { name: 'kept', ttl: '240s' })
@@ -115,7 +115,7 @@ describe('leasehold serve', () => {
     expect((await ls(second)).held[0]?.locks).toMatchObject([{ name: 'kept', token: held.token }])
   })
 
-  test('--epoch founds an empty service, and is refused on a used one', async () => {
+  test('accepts --epoch for an empty service only', async () => {
     const data = workshop.folder()
     const first = await workshop.serve(data, ['--epoch', '5'])
     expect(first.epoch).toBe(5)
@@ -128,14 +128,14 @@ describe('leasehold serve', () => {
     expect(refused.stderr).toContain('epoch 5')
   })
 
-  test('listening beyond this machine needs --allow-anonymous', async () => {
+  test('requires --allow-anonymous for a non-loopback address', async () => {
     const data = workshop.folder()
     const refused = await workshop.run(['serve', '--data', data, '--listen', '0.0.0.0:0'])
     expect(refused.code).toBe(77)
     expect(refused.stderr).toContain('--allow-anonymous')
   })
 
-  test('--allow-origins lets pages of these origins in, and of no others', async () => {
+  test('accepts pages of --allow-origins only', async () => {
     const env = { LEASEHOLD_ALLOW_ORIGINS: 'https://tools.example, HTTPS://App.example:8443/' }
     const cli = workshop.start(['serve', '--data', workshop.folder(), '--listen', '127.0.0.1:0', '--json'], { env })
     await cli.printed('"url"')
@@ -150,7 +150,7 @@ describe('leasehold serve', () => {
     expect(await ask('http://tools.example')).toEqual([403, null])
   })
 
-  test('wrong options are refused with 64 before a folder is made', async () => {
+  test('exits with 64 for wrong options, and creates no folder', async () => {
     const folder = workshop.folder()
     const data = join(folder, 'data')
     const wrong = [['--listen', 'nowhere'], ['--listen', '127.0.0.1:99999'], ['--epoch', '0'], ['--bogus']]
@@ -159,7 +159,7 @@ describe('leasehold serve', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  test('without --json says once that it founded a service, and each time that it is ready', async () => {
+  test('prints without --json once that it founded a service, and at every start that it is ready', async () => {
     const args = ['serve', '--data', workshop.folder(), '--listen', '127.0.0.1:0']
     const ready = 'leasehold is ready on http:\\/\\/127\\.0\\.0\\.1:\\d+ .*\\n'
     const first = workshop.start(args)
@@ -172,7 +172,7 @@ describe('leasehold serve', () => {
     expect(second.stdout).toMatch(new RegExp(`^${ready}$`))
   })
 
-  test('an emptied folder starts above the tokens of the lost service', async () => {
+  test('starts above the tokens of the lost service in an emptied folder', async () => {
     const data = join(workshop.folder(), 'data')
     const args = ['serve', '--data', data, '--listen', '127.0.0.1:0', '--json']
     const tokens: bigint[] = []

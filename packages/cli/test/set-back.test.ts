@@ -91,7 +91,7 @@ async function comesBackByRepair(member: Member): Promise<void> {
 }
 
 describe('a member that gets an old copy of its data folder', () => {
-  test('stops when another member remembers more, and comes back with --repair', async () => {
+  test('stops when another member has newer entries, and rejoins with --repair', async () => {
     const [, second] = members as [Member, Member]
     await ok('put', 'kept', 'early')
     await kill(second)
@@ -113,7 +113,7 @@ describe('a member that gets an old copy of its data folder', () => {
     await comesBackByRepair(second)
   })
 
-  test('cannot know it when those who remember are down: the one that returns says so, and the others serve', async () => {
+  test('goes undetected while the members with newer entries are down; a returning member reports it, and the others serve', async () => {
     const [first, second, third] = members as [Member, Member, Member]
     await kill(third)
     await ok('put', 'kept', 'before')

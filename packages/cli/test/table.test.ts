@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { tableLines } from '../src/table.js'
-import { cut, fit, harmless, widthOf } from '../src/text.js'
+import { cut, fit, harmless, widthOf } from '../src/terminal-text.js'
 
 describe('texts on a terminal', () => {
-  test('nothing in the text of somebody else is obeyed by the terminal', () => {
+  test('replaces control characters in texts of other clients', () => {
     expect(harmless('a\x1b[2Jb\r\nc\u202ed\u009bx')).toBe('a�[2Jb��c�d�x')
     expect(tableLines(['NAME'], [['\x1b[1A\x1b[2Kfree']])).toEqual(['NAME', '�[1A�[2Kfree'])
   })
 
-  test('width is counted in columns: wide characters are two, marks none', () => {
+  test('counts width in columns: two for wide characters, none for marks', () => {
     expect([widthOf('abc'), widthOf('錠前'), widthOf('e\u0301'), widthOf('🔒')]).toEqual([3, 4, 1, 2])
     expect([cut('abcdef', 4), cut('錠前錠前', 6), cut('abc', 3), cut('abc', 0)]).toEqual(['abc…', '錠前…', 'abc', ''])
     expect([fit('錠', 4), fit('abcdef', 4)]).toEqual(['錠  ', 'abc…'])
@@ -22,7 +22,7 @@ describe('a table', () => {
   ]
   const headings = ['LOCK', 'HOLDER', { title: 'TOKEN', whole: true as const }, 'LEFT']
 
-  test('without a width nothing is cut, and nothing trails', () => {
+  test('cuts nothing and leaves no trailing spaces without a width', () => {
     expect(tableLines(headings, rows)).toEqual([
       'LOCK                HOLDER                  TOKEN            LEFT',
       'billing/invoice-42  leasehold acquire 4711  281474976710666  9.5s',

@@ -19,7 +19,7 @@ afterEach(() => {
 })
 
 describe('tokens for people', () => {
-  test('without colours, all digits are printed and nothing else', async () => {
+  test('prints all digits, and only digits, without colours', async () => {
     const { tokenCells, tableLines, dimTokens, TokenTrail } = await load(false)
     const cell = tokenCells([A, B])
     expect(tableLines(['TOKEN'], [[cell(A)], [cell(B)]])).toEqual(['TOKEN', String(A), String(B)])
@@ -27,7 +27,7 @@ describe('tokens for people', () => {
     expect(new TokenTrail().dim(`token ${A}`)).toBe(`token ${A}`)
   })
 
-  test('a column dims the digits that all its tokens share', async () => {
+  test('dims the digits that all tokens of a column share', async () => {
     const { tokenCells, tableLines } = await load(true)
     const cell = tokenCells([A, B])
     const lines = tableLines(
@@ -40,12 +40,12 @@ describe('tokens for people', () => {
     expect(lines.slice(1)).toEqual([`${DIM}293253841305${END}472  1s`, `${DIM}293253841305${END}600  2s`])
   })
 
-  test('a column with one token dims nothing', async () => {
+  test('dims nothing in a column with one token', async () => {
     const { tokenCells, tableLines } = await load(true)
     expect(tableLines(['TOKEN'], [[tokenCells([A])(A)]])[1]).toBe(String(A))
   })
 
-  test('lines dim the digits that the tokens they name share', async () => {
+  test('dims the digits that the tokens of several lines share', async () => {
     const { dimTokens } = await load(true)
     expect(dimTokens([`  held, token ${A}, slot 0`, 'by C1', `token ${B}`])).toEqual([
       `  held, token ${DIM}293253841305${END}472, slot 0`,
@@ -54,7 +54,7 @@ describe('tokens for people', () => {
     ])
   })
 
-  test('events dim the digits that a token shares with the one before it', async () => {
+  test('dims the digits that the token of an event shares with the previous one', async () => {
     const { TokenTrail } = await load(true)
     const trail = new TokenTrail()
     expect(trail.dim(`token ${A}`)).toBe(`token ${A}`)

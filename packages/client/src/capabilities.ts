@@ -1,7 +1,7 @@
 import { InvalidError } from '@leasehold/core'
 import type { AcquireOptions, Capabilities, Engine } from './engine.js'
 
-/** What a Leasehold service and an embedded replica can do: everything. */
+/** The capabilities of a Leasehold service and of an embedded replica. */
 export const ALL_CAPABILITIES: Capabilities = {
   modes: ['exclusive', 'shared', 'permits'],
   severalLocks: true,
@@ -13,7 +13,7 @@ export const ALL_CAPABILITIES: Capabilities = {
   fencedRegisters: true,
 }
 
-/** Every single ability, by the word that messages and tables use for it. */
+/** Every ability, by its name in messages and tables. */
 export const ABILITIES = {
   exclusive: (able: Capabilities) => able.modes.includes('exclusive'),
   shared: (able: Capabilities) => able.modes.includes('shared'),
@@ -29,7 +29,7 @@ export const ABILITIES = {
 
 export type Ability = keyof typeof ABILITIES
 
-/** Engines that can do all of it: where an ability that another engine lacks is to be had. */
+/** Engines with all abilities, for hints when another engine lacks one. */
 export const COMPLETE_ENGINES = ['http(s)://', 'file:', 'memory:', 'etcd://', 'postgres://'] as const
 
 /** @throws InvalidError that names engines with the ability */
@@ -40,7 +40,7 @@ export function requireAbility(engine: Pick<Engine, 'name' | 'capabilities'>, ab
   })
 }
 
-/** Checks all that an acquire asks for. @throws InvalidError */
+/** Checks that the engine supports an acquire. @throws InvalidError */
 export function requireAcquire(
   engine: Pick<Engine, 'name' | 'capabilities'>,
   asked: Pick<AcquireOptions, 'locks' | 'lockDelayMs' | 'persistent' | 'portable'>,

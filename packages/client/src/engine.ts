@@ -12,9 +12,9 @@ import type {
 import type { SessionEndReason } from './end-reasons.js'
 
 /**
- * What keeps the lock state, as the client sees it: a Leasehold server or cluster, an embedded replica, etcd, PostgreSQL.
- * An engine speaks full 63-bit ids. It never decides by itself that a hold is lost because time has passed: deadlines
- * are the client's. All failures are `LeaseholdError`s.
+ * A keeper of lock state, as the client sees it: a Leasehold server or cluster, an embedded replica, etcd, PostgreSQL.
+ * An engine uses full 63-bit ids. It never decides by itself that a hold is lost because time has passed: deadlines
+ * belong to the client. All failures are `LeaseholdError`s.
  */
 export interface Engine {
   /** For messages: `http://127.0.0.1:4100`, `memory:test`, … */
@@ -25,7 +25,7 @@ export interface Engine {
   readonly status: EngineStatus
   onStatus(listener: (status: EngineStatus) => void): () => void
 
-  /** Opens a session. The caller takes its send time before this call, so a slow connect only shortens the lease. */
+  /** Opens a session. The lease counts from before this call, so a slow connect only shortens it. */
   openSession(options: OpenSessionOptions): Promise<EngineSession>
 
   query(query: Query, options: { stale: boolean; timeoutMs: number }): Promise<QueryResult & { epoch: number }>
@@ -96,18 +96,18 @@ export interface AcquireOptions {
   readonly persistent: boolean
   readonly portable: boolean
   readonly data: Uint8Array
-  /** Ends the waiting: the engine cancels the request, and releases exactly this grant if it won the race. */
+  /** Ends the waiting: the engine cancels the request, and releases exactly its grant if that came first. */
   readonly signal?: AbortSignal | undefined
 }
 
 /**
- * A session at the engine. Requests are numbered and repeated by the engine after a reconnect, so that a lost reply never
- * makes a second effect. `renew` is one attempt: it resolves when the service has acknowledged *this* attempt.
+ * A session of the engine, which numbers requests and repeats them after a reconnect, so that a lost reply never
+ * causes a second effect. `renew` is one attempt: it resolves when the service has acknowledged *this* attempt.
  */
 export interface EngineSession {
   readonly id: bigint
   readonly ttlMs: number
-  /** Too many requests are open for another acquire or put: the client takes another session until this is over. */
+  /** No room for another acquire or put because too many requests are open: the client uses another session meanwhile. */
   readonly congested: boolean
   /** The engine renews this session by itself; the client never calls `renew` for the lease's sake. */
   readonly lease?: EngineLease
@@ -119,7 +119,7 @@ export interface EngineSession {
   acquire(options: AcquireOptions): Promise<EngineGrant>
   /** Ends all waiting at once: open acquires are cancelled as by their signal, and reject with AbortedError. */
   cancelAcquires(why: string): void
-  /** Takes a hold over. */
+  /** Moves a hold to this session. */
   adopt(options: { id: bigint; secret: string; timeoutMs: number }): Promise<EngineGrant>
   /** `released: false`: the hold was gone already. */
   release(hold: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }>
@@ -138,21 +138,21 @@ export interface EngineSession {
   }): Promise<void>
   /** A clean end: holds are released without lock delay. */
   close(timeoutMs: number): Promise<void>
-  /** Forgets the session without a word to the service: no renewal, no release. It ends there by its TTL. */
+  /** Stops using the session without a message to the service: no renewal, no release. It expires there. */
   abandon(): void
 }
 
 /**
- * A lease that is renewed beside this thread. Every member answers at once, from memory that the other thread writes.
+ * A lease that another thread renews. Every member reads shared memory that the other thread writes.
  */
 export interface EngineLease {
-  /** Another one for every acknowledged renewal. */
+  /** Changes with every acknowledged renewal. */
   readonly renewals: bigint
   /** Milliseconds since the sending of the last acknowledged renewal (or of the opening). */
   sinceAcknowledgedMs(): number
-  /** Why the session is over, if it is. */
+  /** Why the session ended, if it has. */
   readonly ended: LostReason | undefined
-  /** No renewal later than this from now. */
+  /** Stops renewing `limitMs` from now at the latest. */
   limit(limitMs: number): void
   stopRenewing(): void
 }
@@ -162,5 +162,5 @@ export interface EngineSessionListener {
   sessionEnded(reason: SessionEndReason): void
 }
 
-/** A listener for sessions that have none, or none any more. */
+/** The listener of a session before and after its use. */
 export const NO_LISTENER: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }

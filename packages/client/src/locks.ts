@@ -61,7 +61,7 @@ export interface WatchOptions {
   readonly signal?: AbortSignal
 }
 
-/** A warning of a hold, for those who look after the whole client. */
+/** A warning of any hold of the client. */
 export type LocksWarning = HoldWarning & { readonly hold: Hold }
 
 type Body<H, T> = (hold: H) => T | Promise<T>
@@ -113,7 +113,7 @@ export class Locks implements AsyncDisposable {
     return this
   }
 
-  /** The state of the connection. Says nothing about any hold. */
+  /** The state of the connection. It does not tell whether any hold is held. */
   get status(): EngineStatus {
     return this.#engine.status
   }
@@ -127,7 +127,7 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Waits for the locks and resolves with a hold of all of them, or of none.
+   * Waits for the locks and resolves with a hold of all of them. All or nothing.
    * @throws BusyError (`wait: 0`), AcquireTimeoutError, AbortedError, UnavailableError, InvalidError, LimitError
    */
   acquire(names: LockNames, options: AcquireOptions = NO_OPTIONS): Promise<Hold> {
@@ -138,7 +138,7 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Takes the locks if they are free now, and resolves with null otherwise. An unreachable service is an error. */
+  /** Acquires the locks if they are free now, and resolves with null otherwise. An unreachable service is an error. */
   async tryAcquire(names: LockNames, options: Omit<AcquireOptions, 'wait'> = {}): Promise<Hold | null> {
     const given: AcquireOptions = options
     if (given.wait !== undefined) throw new InvalidError('tryAcquire never waits', { hint: 'use acquire with wait' })
@@ -146,7 +146,7 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Runs `body` under a hold of the locks, and resolves with its value when the locks are given back.
+   * Runs `body` under a hold of the locks, and resolves with its value after the release.
    * Rejects with the body's own error; with `HoldLostError` (value in `.result`) if the hold was lost meanwhile.
    */
   request<T>(names: LockNames, body: Body<Hold, T>): Promise<T>
@@ -168,9 +168,9 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Takes over a hold that another process has handed out with `hold.serialize()`, under a new id and a new, greater
+   * Adopts a hold that another process has handed over with `hold.serialize()`, under a new id and a new, greater
    * token; the other process's handle is lost (`moved`).
-   * @throws NotHolderError: the hold is gone, or was taken over already
+   * @throws NotHolderError: the hold has ended, or was adopted already
    */
   async adopt(text: string, options: AdoptOptions = {}): Promise<Hold> {
     checkKeys(options, ['ttl', 'margin', 'signal', 'renew', 'maxHold'], 'adopt')
@@ -183,7 +183,7 @@ export class Locks implements AsyncDisposable {
     for (;;) {
       const opening = dedicated ? this.#pool.dedicated(ttlMs, marginMs) : this.#pool.get(ttlMs, marginMs)
       const keeper = await bounded(this.#platform, opening, { what: 'adopt', signal })
-      // Meanwhile others may have taken its last request numbers.
+      // Other requests may have taken its last request numbers meanwhile.
       if (keeper.session.congested && keeper.live) continue
       const timeoutMs = Math.max(1, keeper.remaining())
       try {
@@ -197,7 +197,7 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Who holds, who waits: one consistent picture, linearizable unless `stale`. */
+  /** Holds, waiters and sessions: one consistent picture, linearizable unless `stale`. */
   async query(options: QueryOptions = {}): Promise<LocksView> {
     checkQuery(options)
     const { stale, prefix, name, ...page } = options
@@ -246,7 +246,7 @@ export class Locks implements AsyncDisposable {
     checkName(name)
     checkKeys(options ?? {}, ['reason'], 'steal')
     if (typeof options?.reason !== 'string' || options.reason === '') {
-      throw new InvalidError('steal needs a reason, which the holder and the log will see', {
+      throw new InvalidError('steal needs a reason, for the holder and the log', {
         hint: "locks.steal('name', { reason: 'stuck since 3 h' })",
       })
     }
@@ -263,12 +263,12 @@ export class Locks implements AsyncDisposable {
   /**
    * Ends a session (its id is in the rows of `query`) against its owner's will: its holds are lost, its waits end, and lock
    * delays count.
-   * @throws SessionEndedError: there is no such session (any more)
+   * @throws SessionEndedError: the session does not exist (any more)
    */
   async endSession(session: bigint, options: { reason: string }): Promise<void> {
     checkKeys(options ?? {}, ['reason'], 'endSession')
     const { reason } = options ?? {}
-    if (typeof reason !== 'string') throw new InvalidError('endSession needs a reason, which its client will see')
+    if (typeof reason !== 'string') throw new InvalidError('endSession needs a reason, for the client of the session')
     if (this.#closing) throw closedError()
     await this.#engine.endSession(parseToken(session), { reason, timeoutMs: this.#timeoutMs })
   }
@@ -312,7 +312,7 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Runs `run` once per slot over all instances; `{ ran: false }` if this slot has run, or is so old that it was forgotten. */
+  /** Runs `run` once per slot over all instances; `{ ran: false }` if this slot has run, or is older than the remembered ones. */
   once<T>(name: string, options: OnceOptions, run: Body<Hold, T>): Promise<{ ran: false } | { ran: true; value: T }> {
     const context = {
       request: <R>(lock: string, acquire: AcquireOptions, body: (hold: Hold) => Promise<R>) =>
@@ -323,8 +323,8 @@ export class Locks implements AsyncDisposable {
   }
 
   /**
-   * Refuses new requests, waits up to `drain` until all holds are released, then ends the sessions cleanly (holds that
-   * are left are lost, `closed`) and the connection. Persistent holds stay.
+   * Rejects new requests, waits up to `drain` until all holds are released, then ends the sessions cleanly (remaining
+   * holds are lost, `closed`) and the connection. Persistent holds stay.
    */
   async close(options: { drain?: Duration } = {}): Promise<void> {
     checkKeys(options, ['drain'], 'close')

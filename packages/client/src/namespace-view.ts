@@ -19,7 +19,7 @@ import {
 import type { HeldLock } from './hold/hold.js'
 import { checkKeys, describe } from './options.js'
 
-/** A hold as others see it. */
+/** A hold, as other clients see it. */
 export interface HeldRow {
   readonly id: bigint
   readonly locks: readonly HeldLock[]
@@ -56,7 +56,7 @@ export interface DelayRow {
   readonly remainingMs: number
 }
 
-/** What `locks.query` answers: one consistent picture. */
+/** The result of `locks.query`: one consistent picture. */
 export interface LocksView {
   readonly held: readonly HeldRow[]
   readonly pending: readonly PendingRow[]
@@ -73,7 +73,7 @@ export type QueryOptions = Query & {
   readonly stale?: boolean
 }
 
-/** What a watch shows. `cursor` continues the watch after this event. */
+/** An event of a watch. `cursor` continues the watch after this event. */
 export type WatchEvent = { readonly cursor: string } & (
   | {
       readonly kind: 'held'
@@ -113,10 +113,12 @@ export function checkQuery(options: QueryOptions): void {
     throw new InvalidError('a query has a name or a prefix, not both', { hint: "write prefix: 'billing'" })
   }
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
-    throw new InvalidError(`limit is a whole number from 1 on, not ${describe(limit)}`, { hint: 'write limit: 100' })
+    throw new InvalidError(`limit is a whole number of at least 1, not ${describe(limit)}`, {
+      hint: 'write limit: 100',
+    })
   }
   if (cursor !== undefined && typeof cursor !== 'string') {
-    throw new InvalidError(`cursor is the text next of the page before, not ${describe(cursor)}`, {
+    throw new InvalidError(`cursor is the next of the previous page, not ${describe(cursor)}`, {
       hint: 'write cursor: page.next',
     })
   }
@@ -128,7 +130,7 @@ export function checkPrefix(prefix: unknown): void {
   if (problem !== undefined) throw new InvalidError(`prefix: ${problem}`, { hint: "write prefix: 'billing'" })
 }
 
-/** Makes users' views of the service's: full ids, and names without the client's namespace. */
+/** Translates the service's views for the user: full ids, and names without the client's namespace. */
 export class NamespaceView {
   readonly #prefix: string
 

@@ -23,7 +23,7 @@ export type Begun =
   /** `lagMs`: how much later than planned the attempt is sent. `holds`: how many live in the session. */
   | { readonly kind: 'renew'; readonly session: bigint; readonly holds: number; readonly lagMs: number }
   | { readonly kind: 'release'; readonly hold: Hold }
-  /** `hold` is whatever was handed to the guard, which may be no `Hold` of this client. */
+  /** `hold` is what the guard was given, which need not be a `Hold` of this client. */
   | { readonly kind: 'guard'; readonly names: readonly string[]; readonly hold: object }
 
 /** How it ended. */
@@ -41,11 +41,11 @@ export interface Ended {
   readonly overlapMaxMs?: number
 }
 
-/** Sees what a client does. It must be quick, and is never awaited; what it throws is reported and changes nothing. */
+/** Observes what a client does. It must be quick and is never awaited; its errors are reported and change nothing. */
 export interface Observer {
-  /** Asked before every `begin`, so that an observer without an audience costs nothing. */
+  /** Called before every `begin`, so that an observer without an audience costs nothing. */
   wants(kind: ObservedKind): boolean
-  /** Something begins; what is returned is called once, when it has ended. Runs in the async context of the caller. */
+  /** Called at a beginning; the returned function is called once, at the end. Runs in the async context of the caller. */
   begin(begun: Begun): (ended: Ended) => void
 }
 
@@ -54,21 +54,21 @@ export type End = (ended: Ended) => void
 /** The key of the process-wide list, for packages that may not import this one. */
 const OBSERVERS = Symbol.for('leasehold.observers')
 
-/** Observers at once; more means that somebody adds them in a loop. */
+/** Registered observers at the same time; more means that a caller adds them in a loop. */
 const OBSERVERS_MAX = 16
 
 const observers = (processWide[OBSERVERS] as Observer[] | undefined) ?? []
 processWide[OBSERVERS] = observers
 
 /**
- * From now on `observer` sees what all clients and guards of this process do. Returns a function that takes it back.
+ * Adds an observer of all clients and guards of this process. Returns a function that removes it.
  * @throws RangeError when there are too many
  * @example
  * const off = addObserver({ wants: (kind) => kind === 'hold', begin: ({ kind }) => ({ error }) => console.log(kind, error) })
  */
 export function addObserver(observer: Observer): () => void {
   if (observers.length >= OBSERVERS_MAX) {
-    throw new RangeError(`there are ${OBSERVERS_MAX} observers already: take those back that are no longer needed`)
+    throw new RangeError(`there are ${OBSERVERS_MAX} observers already: remove those that are no longer needed`)
   }
   observers.push(observer)
   return () => {
@@ -77,7 +77,7 @@ export function addObserver(observer: Observer): () => void {
   }
 }
 
-/** Whether somebody wants to know of this: whoever would have to prepare what it tells asks this first. */
+/** Whether any observer wants this kind. Callers that must prepare what they report check this first. */
 export function isObserved(kind: ObservedKind): boolean {
   for (const observer of observers) {
     try {
@@ -89,7 +89,7 @@ export function isObserved(kind: ObservedKind): boolean {
   return false
 }
 
-/** Tells the observers that something begins. Undefined when nobody wants to know: the price of that is one comparison. */
+/** Reports a beginning to the observers. Undefined without observers of it, at the cost of one comparison. */
 export function begin(kind: ObservedKind, describe: () => Begun): End | undefined {
   return observers.length === 0 ? undefined : told(kind, describe)
 }

@@ -15,7 +15,7 @@ import {
 export interface LocksOptions {
   /** Credential for the service. Not a fencing token. */
   readonly apiKey?: string
-  /** Lease time of sessions: how long a lock stays taken after its holder is gone. Default 10 s; 100 ms … 24 h. */
+  /** Lease time of sessions: how long a lock stays held after its holder has died. Default 10 s; 100 ms … 24 h. */
   readonly ttl?: Duration
   /** How long `acquire` and `request` wait for a lock. Default 30 s; `Infinity` is allowed. */
   readonly wait?: Duration
@@ -25,11 +25,11 @@ export interface LocksOptions {
   readonly connectTimeout?: Duration
   /** A prefix for all names of this client: `team-a` makes `x` the lock `team-a/x`. */
   readonly namespace?: string
-  /** Shown to people who look at a lock: who holds it? At most 256 bytes. */
+  /** Shown as the holder of a lock. At most 256 bytes. */
   readonly clientName?: string
 }
 
-/** How locks are asked for. */
+/** Options of an acquire. */
 export interface AcquireOptions {
   /** Lease time of the hold's session. Default: the client's. */
   readonly ttl?: Duration
@@ -37,7 +37,7 @@ export interface AcquireOptions {
   readonly wait?: Duration
   /** See {@link LocksOptions.margin}. */
   readonly margin?: Duration
-  /** `'exclusive'` (default) or `'shared'`, for the names that say nothing of their own. */
+  /** `'exclusive'` (default) or `'shared'`, for names without a mode of their own. */
   readonly mode?: 'exclusive' | 'shared'
   /** Takes one of this many permits instead. All users of the name must give the same number. */
   readonly permits?: number
@@ -49,7 +49,7 @@ export interface AcquireOptions {
   readonly persistent?: boolean
   /** The hold can be handed over with `hold.serialize()`. */
   readonly portable?: boolean
-  /** Shown to people and programs that look at the lock. At most 4 KiB. */
+  /** Shown with the lock by queries. At most 4 KiB. */
   readonly data?: string | Uint8Array
   /** `false`: the lease is not renewed and ends one TTL after the grant. Default `true`. */
   readonly renew?: boolean
@@ -94,7 +94,7 @@ export const TTL_DEFAULT_MS = 10_000
 export const WAIT_DEFAULT_MS = 30_000
 export const CONNECT_TIMEOUT_DEFAULT_MS = 5_000
 export const MARGIN_MIN_MS = 20
-/** What a service allows unless an operator has set other limits: what is beyond it is refused without asking. */
+/** The default limits of a service: the client rejects what is beyond them without a request. */
 const { ttlMinMs, ttlMaxMs, lockDelayMaxMs, locksPerAcquire, dataBytes } = DEFAULT_LIMITS
 
 const LOCKS_KEYS: readonly string[] = ['apiKey', 'ttl', 'wait', 'margin', 'connectTimeout', 'namespace', 'clientName']
@@ -112,11 +112,11 @@ const ACQUIRE_KEYS: readonly string[] = [
   'renew',
   'maxHold',
 ]
-/** Nothing was asked for but the locks. */
+/** The options of a call without options. */
 export const NO_OPTIONS: RequestOptions = Object.freeze({})
 const REQUEST_KEYS: readonly string[] = [...ACQUIRE_KEYS, 'ifAvailable']
 
-/** Refuses options that nobody reads: a misspelt one would be ignored in silence. @throws InvalidError */
+/** Rejects unknown options, since a misspelt one would be ignored silently. @throws InvalidError */
 export function checkKeys(options: object, known: readonly string[], what: string): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new InvalidError(`${what}: options are an object, such as { ${known[0]}: … }, not ${describe(options)}`)
@@ -137,7 +137,7 @@ export function checkFlag(value: unknown, what: string): boolean {
   return value
 }
 
-/** The text of a wrong value for a message: short, and never an object's insides. */
+/** Describes a wrong value for a message: short, without the contents of objects. */
 export function describe(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40))
   return typeof value === 'number' || typeof value === 'boolean' || value === null ? String(value) : `a ${typeof value}`
@@ -156,7 +156,7 @@ export function marginOf(ttlMs: number, givenMs: number | undefined): number {
   if (givenMs === undefined) return Math.max(Math.ceil(ttlMs / 10), MARGIN_MIN_MS)
   if (givenMs * 10 < ttlMs) {
     throw new InvalidError(`margin: ${givenMs} ms is less than a tenth of the ttl of ${ttlMs} ms`, {
-      hint: `clocks may differ by 5 %, and a smaller margin could call a lock held that has passed on; write margin: '${Math.ceil(ttlMs / 10)}ms' or more`,
+      hint: `clocks may differ by 5 %, and with a smaller margin a lock that has passed on could still count as held; write margin: '${Math.ceil(ttlMs / 10)}ms' or more`,
     })
   }
   if (givenMs >= ttlMs) {
@@ -167,7 +167,7 @@ export function marginOf(ttlMs: number, givenMs: number | undefined): number {
   return givenMs
 }
 
-/** The client's margin where it suits a TTL of the call's own, otherwise the default. */
+/** The client's margin where it fits the TTL of the call; undefined: the default. */
 function marginFor(ttlMs: number, settings: ClientSettings): number | undefined {
   const margin = settings.marginMs
   return margin !== undefined && margin * 10 >= ttlMs && margin < ttlMs ? margin : undefined
@@ -294,7 +294,7 @@ export function signalOf(signal: unknown): AbortSignal | undefined {
   return signal as AbortSignal
 }
 
-/** Checks the options of an acquire and fills in what was left out. @throws InvalidError */
+/** Checks the options of an acquire and adds the defaults. @throws InvalidError */
 export function acquirePlan(
   names: LockNames,
   options: RequestOptions,
@@ -338,7 +338,7 @@ export function acquirePlan(
   }
 }
 
-/** One exclusive lock with the client's settings: what most calls ask for. */
+/** One exclusive lock with the client's settings: the most frequent call. */
 function simplePlan(given: string, settings: ClientSettings): AcquirePlan {
   const { prefix, ttlMs, marginMs, waitMs } = settings
   const name = prefix === '' ? checkName(given) : checkName(prefix + checkName(given))

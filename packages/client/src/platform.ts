@@ -10,23 +10,23 @@ export interface ClientPlatform {
   wallMs(): number
   /**
    * Runs `callback` once, not before `delayMs` (at most {@link TIMER_MAX_MS}) have passed. Keeps the process alive only
-   * with `keepAlive`: for timers on which a caller waits. Returns a function that takes it back.
+   * with `keepAlive`: for timers on which a caller waits. Returns a function that cancels it.
    */
   after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
-  /** Runs `callback` soon: after everything that goes on at once, so that what belongs together is sent together. */
+  /** Runs `callback` at the end of this turn of the event loop, so that the messages of one turn are sent together. */
   soon(callback: () => void): void
-  /** Random bytes that nobody can guess. */
+  /** Unpredictable random bytes. */
   randomBytes(length: number): Uint8Array
   /** 0 ≤ x < 1, for jitter. */
   random(): number
   abortController(): AbortController
   /** A point of the calendar clock, for logs. */
   date(wallMs: number): Date
-  /** Tells of an error that has no caller: a listener of the application has thrown. */
+  /** Reports an error that has no caller, such as one thrown by a listener of the application. */
   report(message: string, error: unknown): void
 }
 
-/** What timers of JavaScript can wait for at most. Longer waits are chained. */
+/** The longest delay of a JavaScript timer. Longer waits are chained. */
 export const TIMER_MAX_MS = 2 ** 31 - 1
 
 const globalSetTimeout = globalThis.setTimeout

@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 
 describe('close', () => {
-  it('ends waiting, holds and sessions at once, and then everything is refused', async () => {
+  it('ends waits, holds and sessions at once, and rejects everything afterwards', async () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire('a'))
     const waiting = locks.acquire('a').catch((error: unknown) => error)
@@ -44,7 +44,7 @@ describe('close', () => {
     expect(hold.state).toBe('lost')
   })
 
-  it('drain waits for the holds, and lets nobody new in', async () => {
+  it('drain waits for the holds, and admits no new acquires', async () => {
     const locks = service.client()
     let finish: () => void = () => {}
     const work = locks.request('a', () => new Promise<number>((resolve) => (finish = () => resolve(7))))
@@ -61,7 +61,7 @@ describe('close', () => {
     await service.during(closing)
   })
 
-  it('drain has an end', async () => {
+  it('drain ends after its time', async () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire('a'))
     const start = service.platform.mono
@@ -76,7 +76,7 @@ describe('close', () => {
     expect(service.network.connects).toEqual([])
   })
 
-  it('while the service is away does not hang', async () => {
+  it('does not hang while the service is unreachable', async () => {
     const locks = service.client({ connectTimeout: '2s' })
     await service.during(locks.acquire('a'))
     service.network.down.add(service.url)
@@ -86,7 +86,7 @@ describe('close', () => {
     expect(service.platform.mono - start).toBeLessThan(2_500)
   })
 
-  it('while a session is being opened leaves none behind', async () => {
+  it('leaves no session behind that was being opened', async () => {
     const locks = service.client()
     const waiting = locks.acquire('a').catch((error: unknown) => error)
     await service.during(locks.close())

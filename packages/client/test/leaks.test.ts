@@ -16,7 +16,7 @@ interface Way {
   readonly abort: () => void
 }
 
-/** Every way to an error, by its code. What it leaves behind is counted afterwards. */
+/** Every path to an error, by its code. What it leaves behind is counted afterwards. */
 const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Promise<unknown>])[] = [
   [
     'busy',
@@ -68,7 +68,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'unreachable',
-    'nobody listens',
+    'no listener',
     ({ locks, service, signal }) => {
       service.network.down.add(service.url)
       return service.during(locks.acquire('a', { signal }))
@@ -76,7 +76,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'unreachable',
-    'nobody answers',
+    'no answer',
     ({ locks, service, signal }) => {
       service.network.blackHole = true
       return service.during(locks.acquire('a', { signal }))
@@ -84,7 +84,7 @@ const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Pr
   ],
   [
     'no-quorum',
-    'nobody leads',
+    'no leader',
     ({ locks, service, signal }) => {
       service.member.refuse = 'no-quorum'
       return service.during(locks.acquire('a', { signal }))
@@ -242,7 +242,7 @@ it.each(WAYS)('%s, %s: nothing is left over', async (code, _, go) => {
   expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
 })
 
-it('a session of one acquire that is being closed when its client is closed leaves no timer', async () => {
+it('a dedicated session that is closing when its client closes leaves no timer', async () => {
   const { service } = at
   const [network, other] = [service.line(), service.client()]
   const locks = service.client({ ttl: '30s' }, { network })

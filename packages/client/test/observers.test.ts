@@ -71,7 +71,7 @@ describe('an observer', () => {
     expect(of('hold')[0]?.ended).not.toHaveProperty('overlapMaxMs')
   })
 
-  it('sees how long at most a stolen hold was believed', async () => {
+  it('sees for how long a stolen hold may have been used', async () => {
     look('hold')
     const locks = service.client()
     await service.during(locks.acquire('a', { ttl: '10s' }), 1)
@@ -97,7 +97,7 @@ describe('an observer', () => {
     complaints.mockRestore()
   })
 
-  it('is no longer told once it was taken back, and there are not endlessly many', async () => {
+  it('is not called after its removal, and their number is limited', async () => {
     look()
     off()
     await service.during(service.client().acquire('a'))

@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 
 describe('status', () => {
-  it('is told as it changes', async () => {
+  it('is reported as it changes', async () => {
     const locks = service.client()
     const seen: string[] = []
     const off = locks.on('status', (status) => seen.push(status.state))

@@ -1,6 +1,6 @@
 declare const brand: unique symbol
 
-/** A value of type `T` that may not be mixed up with other values of the same shape. */
+/** A `T` that the compiler keeps apart from other values of the same shape. */
 export type Brand<T, Name extends string> = T & { readonly [brand]: Name }
 
 /** Milliseconds: a length of time, or a point of cluster time. A safe integer, never negative. */
@@ -12,7 +12,7 @@ export type Index = Brand<number, 'Index'>
 /**
  * A value of the replicated counter within the current epoch: 1 … 2^48 − 1.
  * Sessions, holds and register versions draw from the one counter, so none is ever reused.
- * The epoch cannot change while a data folder is in use, so inside the service a serial stands for the full id.
+ * The epoch cannot change while a data folder is in use, so inside the service a serial identifies what the full id does.
  */
 export type Serial = Brand<number, 'Serial'>
 

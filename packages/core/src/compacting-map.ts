@@ -1,18 +1,18 @@
 /**
- * After so many deletions, and no fewer than there are entries left, the contents move into a new table.
+ * The contents move into a new table after more deletions than this, and than there are entries left.
  *
- * Why: a `Map` that grows, shrinks or cleans itself up makes a new table and leaves the old one pointing to it. Once one of
- * these has grown old, it is dead and nevertheless keeps all later ones alive, with everything that was ever in them, until
- * the next full collection. A long-lived `Map` through which short-lived entries pass thus turns all of them into old
- * garbage: five times the cost of the map itself. A new `Map` breaks that chain.
+ * Why: a `Map` that grows, shrinks or compacts itself makes a new table, and the old one keeps a reference to it. Once an
+ * old table is in the old generation, it is garbage that keeps all later tables alive, with everything that was ever in
+ * them, until the next full collection. A long-lived `Map` of short-lived entries thus turns all of them into old garbage,
+ * at five times the cost of the map itself. A new `Map` breaks that chain.
  */
 const DELETIONS_MAX = 64
-/** Tables with more entries are left alone: they are made anew rarely, and moving them would take a while. */
+/** Larger tables are not moved: they are replaced rarely, and a move would take too long. */
 const SIZE_MAX = 16_384
 
 /**
- * A `Map`, in the order of insertion, for a long life and short-lived entries. An iterator that is used on after a change may
- * go on through the table that was left: with entries that have been deleted since, and without new ones.
+ * A `Map` in the order of insertion, for a long life and short-lived entries. An iterator that outlives a change may continue
+ * through the previous table: it then returns entries that have been deleted since, and no new ones.
  */
 export class CompactingMap<K, V> {
   #map = new Map<K, V>()
@@ -66,7 +66,7 @@ export class CompactingMap<K, V> {
   }
 }
 
-/** A `Set`, in the order of insertion, for a long life and short-lived elements. Iterators are as those of {@link CompactingMap}. */
+/** A `Set` in the order of insertion, for a long life and short-lived elements. See {@link CompactingMap} for its iterators. */
 export class CompactingSet<T> {
   #set = new Set<T>()
   #deletions = 0

@@ -9,8 +9,8 @@ const HINT = "write '250ms', '10s', '5m', '2h' or '1d'"
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**
- * Reads a duration as whole milliseconds. `Infinity` passes only where `infinite` is set.
- * A bare number between 1 and 999 is refused for `ttl` and `wait` (`noSmallNumbers`): 30 is almost always meant as seconds.
+ * Parses a duration into whole milliseconds. `Infinity` is accepted only with `infinite`.
+ * With `noSmallNumbers` (`ttl` and `wait`), a bare number from 1 to 999 is rejected: 30 almost always means seconds.
  * @throws InvalidError
  */
 export function parseDuration(

@@ -13,14 +13,14 @@ export interface ErrorOptions {
 
 const marker = (name: string) => Symbol.for(`leasehold.error.${name}`)
 
-/** Lets `instanceof` recognise an error of another copy of this package by a shared symbol. */
+/** Makes `instanceof` work across copies of this package, by a shared symbol. */
 function recognise(constructor: { readonly errorClass: string }, value: unknown): boolean {
   return typeof value === 'object' && value !== null && marker(constructor.errorClass) in value
 }
 
 /**
- * The base of every error that Leasehold throws.
- * `code` says what happened, `retryable` whether the same call may succeed later, `hint` what to do next.
+ * The base class of every error that Leasehold throws. `code` names what happened, `retryable` is true if the same call may
+ * succeed later, and `hint` names what to do next.
  */
 export class LeaseholdError extends Error {
   static readonly errorClass: string = 'LeaseholdError'
@@ -50,7 +50,7 @@ export class LeaseholdError extends Error {
   }
 }
 
-/** The lock is held, or somebody waits in front, and the caller did not want to wait. */
+/** The lock is held or has waiters, and the caller did not want to wait. */
 export class BusyError extends LeaseholdError {
   static override readonly errorClass: string = 'BusyError'
   constructor(message: string, options?: ErrorOptions) {
@@ -58,7 +58,7 @@ export class BusyError extends LeaseholdError {
   }
 }
 
-/** The lock was not granted within `wait`. Never means that a hold was lost. */
+/** The lock was not granted within `wait`. It never means that a hold was lost. */
 export class AcquireTimeoutError extends LeaseholdError {
   static override readonly errorClass: string = 'AcquireTimeoutError'
   constructor(message: string, options?: ErrorOptions) {
@@ -75,7 +75,7 @@ export class AbortedError extends LeaseholdError {
   }
 }
 
-/** The hold is over without a release of its owner. `result` has the value of a callback that had already returned. */
+/** The hold ended without a release by its owner. `result` is the value of a callback that had already returned. */
 export class HoldLostError extends LeaseholdError {
   static override readonly errorClass: string = 'HoldLostError'
   readonly reason: LostReason
@@ -89,7 +89,7 @@ export class HoldLostError extends LeaseholdError {
   }
 }
 
-/** The session has expired or was closed; nothing that belonged to it exists any more. */
+/** The session has expired or was closed, and nothing that belonged to it exists any more. */
 export class SessionEndedError extends LeaseholdError {
   static override readonly errorClass: string = 'SessionEndedError'
   constructor(message: string, options?: ErrorOptions) {
@@ -106,8 +106,8 @@ export class NotHolderError extends LeaseholdError {
 }
 
 /**
- * The token is below the mark of the resource, and nothing was written. Either the hold is over and a later holder has
- * opened the resource, or the service has lower tokens than before: the hint names both, the likely one first.
+ * The token is below the mark of the resource, and nothing was written. Either the hold has ended and a later holder has
+ * opened the resource, or the service has lower tokens than before. The hint names both, the likelier one first.
  */
 export class StaleTokenError extends LeaseholdError {
   static override readonly errorClass: string = 'StaleTokenError'
@@ -135,7 +135,7 @@ export class VersionConflictError extends LeaseholdError {
   /** The register's version at that moment; 0 when it does not exist. */
   readonly version: bigint
   constructor(message: string, version: bigint, options?: ErrorOptions) {
-    super('version-conflict', message, { hint: 'read the register again and decide anew', ...options })
+    super('version-conflict', message, { hint: 'read the register again, then decide', ...options })
     this.version = version
   }
   override toJSON(): Record<string, unknown> {
@@ -143,7 +143,7 @@ export class VersionConflictError extends LeaseholdError {
   }
 }
 
-/** The call itself is wrong (`invalid`), or contradicts what exists (`mismatch`). */
+/** The call itself is wrong (`invalid`) or contradicts what exists (`mismatch`). */
 export class InvalidError extends LeaseholdError {
   static override readonly errorClass: string = 'InvalidError'
   constructor(message: string, options: ErrorOptions & { code?: 'invalid' | 'mismatch' } = {}) {
@@ -159,7 +159,7 @@ export class LimitError extends LeaseholdError {
   }
 }
 
-/** No or wrong credentials (`unauthenticated`), or not enough rights (`forbidden`). */
+/** The credentials are missing or wrong (`unauthenticated`) or lack the right (`forbidden`). */
 export class AccessError extends LeaseholdError {
   static override readonly errorClass: string = 'AccessError'
   constructor(message: string, options: ErrorOptions & { code?: 'unauthenticated' | 'forbidden' } = {}) {
@@ -167,7 +167,7 @@ export class AccessError extends LeaseholdError {
   }
 }
 
-/** The service cannot be reached, or has no quorum. Says nothing about any hold. */
+/** The service cannot be reached or has no quorum. This does not affect any hold. */
 export class UnavailableError extends LeaseholdError {
   static override readonly errorClass: string = 'UnavailableError'
   constructor(message: string, options: ErrorOptions & { code?: 'unreachable' | 'no-quorum' } = {}) {
@@ -175,7 +175,7 @@ export class UnavailableError extends LeaseholdError {
   }
 }
 
-/** The request was sent and its answer is lost: it may or may not have taken effect. */
+/** The request was sent and its answer was lost: it may or may not have taken effect. */
 export class UnknownOutcomeError extends LeaseholdError {
   static override readonly errorClass: string = 'UnknownOutcomeError'
   constructor(message: string, options?: ErrorOptions) {
@@ -183,7 +183,7 @@ export class UnknownOutcomeError extends LeaseholdError {
   }
 }
 
-/** The answer to this request number was acknowledged before; the service no longer has it. */
+/** The answer to this request number was acknowledged, and the service no longer has it. */
 export class ExpiredRequestError extends LeaseholdError {
   static override readonly errorClass: string = 'ExpiredRequestError'
   constructor(message: string, options?: ErrorOptions) {
@@ -191,7 +191,7 @@ export class ExpiredRequestError extends LeaseholdError {
   }
 }
 
-/** Events were missed: read the state again and watch from its cursor. */
+/** Events were missed. Read the state again and watch from its cursor. */
 export class WatchError extends LeaseholdError {
   static override readonly errorClass: string = 'WatchError'
   constructor(message: string, options?: ErrorOptions) {
@@ -199,7 +199,7 @@ export class WatchError extends LeaseholdError {
   }
 }
 
-/** The service was restored from a backup: nothing from before still counts. */
+/** The service was restored from a backup, and earlier sessions, holds and cursors are invalid. */
 export class EpochChangedError extends LeaseholdError {
   static override readonly errorClass: string = 'EpochChangedError'
   constructor(message: string, options?: ErrorOptions) {
@@ -215,7 +215,7 @@ export class StorageError extends LeaseholdError {
   }
 }
 
-/** What an error needs beyond code and text when it crosses a wire. */
+/** Fields that an error has beside code and message when it crosses a wire. */
 export interface ErrorDetails {
   hint?: string | undefined
   reason?: LostReason | undefined
@@ -245,7 +245,7 @@ const CLASSES = {
   StorageError,
 } satisfies Record<(typeof ERRORS)[ErrorCode]['class'], unknown>
 
-/** Makes the typed error of a code, as a client does with an answer of the service. */
+/** Creates the typed error of a code, as a client does for an answer of the service. */
 export function errorOf(code: ErrorCode, message: string, details: ErrorDetails = {}): LeaseholdError {
   const options = { hint: details.hint }
   switch (code) {

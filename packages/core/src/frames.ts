@@ -13,8 +13,8 @@ import type {
 } from './operations.js'
 
 /**
- * The messages of the stream between client and server. A WebSocket binary message is one frame: any number of messages,
- * back to back. `correlation` is a number of the client's choice (1 … 2^32 − 1) that the answer repeats.
+ * Version of the stream between client and server. A binary WebSocket message is one frame, which contains any number of
+ * messages back to back. The client chooses `correlation` (1 … 2^32 − 1), and the answer repeats it.
  */
 export const STREAM_VERSION = 1
 
@@ -24,7 +24,7 @@ export interface Hello {
   readonly version: number
   readonly apiKey: string
   readonly client: string
-  /** Highest epoch that the client has seen; 0: none. */
+  /** The highest epoch that the client has seen; 0: none. */
   readonly epoch: number
 }
 
@@ -90,9 +90,9 @@ export interface Welcome {
   readonly epoch: number
   /** This member's name. */
   readonly member: string
-  /** Where the leader takes clients, '' when unknown or when it is this member. */
+  /** The leader's URL for clients; '' if unknown or if this member leads. */
   readonly leaderUrl: string
-  /** URLs of all members that take clients. */
+  /** The client URLs of all members that have one. */
   readonly urls: readonly string[]
 }
 
@@ -124,7 +124,7 @@ export interface PushMessage {
   readonly push: Push
 }
 
-/** Events of a watch: those of one entry, in order; the n-th one here has ordinal `first + n`. */
+/** Events of a watch: those of one entry that it matches, in order, each with its ordinal in that entry. */
 export interface EventsMessage {
   readonly kind: 'events'
   readonly correlation: number
@@ -137,12 +137,12 @@ export interface PongMessage {
   readonly correlation: number
 }
 
-/** Answer to any message that failed before it became a command; with correlation 0 it is about the connection. */
+/** The answer to a message that failed before it became a command. With correlation 0 it concerns the connection. */
 export interface ErrorMessage {
   readonly kind: 'error'
   readonly correlation: number
   readonly refused: Refused
-  /** Where to go instead, '' when unknown. */
+  /** The URL to use instead; '' if unknown. */
   readonly leaderUrl: string
 }
 

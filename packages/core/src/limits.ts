@@ -1,26 +1,26 @@
 import type { Limits } from './operations.js'
 
-/** Numbers of a session's requests that may be open at once (W). Acquires and writes get `limit` from half of it on. */
+/** Requests of a session that may be open at once. Acquires and writes may use half of them, the rest is for releases. */
 export const REQUEST_WINDOW = 1024
 
-/** Changes that are kept for a session which does not say what it has seen. */
+/** Unseen changes of a session, from which on it is granted nothing more. */
 export const CHANGES_MAX = 2 * REQUEST_WINDOW
 
-/** Bytes of a session's free text, and of the actor and reason of a steal. */
+/** Bytes of a session's client text, and of the actor and reason of a steal. */
 export const TEXT_BYTES_MAX = 256
 
 /** Permits of a semaphore. */
 export const PERMITS_MAX = 65_536
 
 /**
- * The highest feature level that this code knows. Encoding and behaviour belong to the level in the state.
- * Level 2 adds floors of the counter, and writes ids in snapshots as differences.
+ * The highest feature level of this code. Encoding and behaviour follow the level in the state, so that all members behave
+ * alike. Level 2 adds floors of the counter, and writes ids in snapshots as differences.
  */
 export const LEVEL_MAX = 2
-/** From this level on, `configure` takes a floor. */
+/** The level from which on `configure` accepts a floor. */
 export const LEVEL_FLOOR = 2
 
-/** Limits are part of the replicated state; these hold until `configure` changes them. */
+/** The limits of a new state, until `configure` changes them. They are part of the replicated state. */
 export const DEFAULT_LIMITS: Limits = {
   sessions: 200_000,
   holds: 2_000_000,

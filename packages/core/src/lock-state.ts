@@ -6,12 +6,13 @@ import { apply, nextDeadline } from './state/apply.js'
 import { assert } from './assert.js'
 import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
-import { decodeSnapshot, SnapshotReader } from './state/snapshot.js'
+import { decodeSnapshot, SnapshotReader } from './state/snapshot-reader.js'
 import { SnapshotWriter } from './state/snapshot-writer.js'
 import { EPOCH_MAX } from './tokens.js'
 
 /**
- * The replicated lock state: pure and deterministic. Two states that were fed the same entries are equal, on every machine.
+ * The replicated lock state: pure and deterministic. Two states that have applied the same entries are equal, on every
+ * machine.
  *
  * @example
  * const state = LockState.create({ epoch: 1 })
@@ -19,13 +20,13 @@ import { EPOCH_MAX } from './tokens.js'
  */
 export class LockState {
   private constructor(
-    /** For the queries beside this file; nobody else may touch it. */
+    /** Only for the queries of this package. */
     readonly machine: Machine,
   ) {}
 
   /**
-   * An empty state. `level`: its feature level, the highest by default. `floor`: no counter value up to it is granted;
-   * default 0, so that ids start at 1.
+   * Creates an empty state. `level` is its feature level, by default the highest. No counter value up to `floor` is granted;
+   * the default is 0, so that ids start at 1.
    */
   static create(options: { epoch: number; limits?: Partial<Limits>; level?: number; floor?: Serial }): LockState {
     const { epoch, limits, level = LEVEL_MAX, floor = 0 } = options
@@ -44,14 +45,17 @@ export class LockState {
     return new LockState(machine)
   }
 
-  /** Reads what {@link LockState.snapshot} wrote. Throws on anything else. */
+  /**
+   * Restores the state from a snapshot.
+   * @throws CodecError, InvariantError for bytes that are not a snapshot
+   */
   static restore(bytes: Uint8Array): LockState {
     return new LockState(decodeSnapshot(bytes))
   }
 
   /**
-   * Reads the same step by step: each call of `step` reads about so many bytes, and the last one gives the state. Throws
-   * like {@link LockState.restore}.
+   * Restores the state in steps: each call of `step` reads about the given number of bytes, and the last one returns the
+   * state. Throws like {@link LockState.restore}.
    */
   static beginRestore(bytes: Uint8Array): { step(bytes: number): LockState | undefined } {
     const reading = new SnapshotReader(bytes)
@@ -67,7 +71,7 @@ export class LockState {
     return this.machine.epoch
   }
 
-  /** Index of the last applied entry; 0 before the first. */
+  /** The index of the last applied entry; 0 before the first. */
   get index(): Index {
     return this.machine.index
   }
@@ -77,7 +81,7 @@ export class LockState {
     return this.machine.now as Millis
   }
 
-  /** The last value drawn from the replicated counter, or the floor below which none is drawn. */
+  /** The last value drawn from the replicated counter, or the floor if that is higher. */
   get counter(): Serial {
     return this.machine.counter as Serial
   }
@@ -90,47 +94,47 @@ export class LockState {
     return this.machine.level
   }
 
-  /** Whether anything exists that time can end: a session, a wait or a delay. */
+  /** Whether anything can expire: a session, a wait or a lock delay. */
   get hasDeadlines(): boolean {
     return this.machine.deadlines.size > 0
   }
 
-  /** Cluster time of the next thing that is due; undefined when nothing is. */
+  /** The cluster time of the next expiry; undefined if nothing can expire. */
   nextDeadline(): Millis | undefined {
     return nextDeadline(this.machine)?.dueAt as Millis | undefined
   }
 
-  /** Sessions that live in the service's own process, in the order of their ids. */
+  /** The sessions in the service's own process, by ascending id. */
   localSessions(): SessionId[] {
     return [...this.machine.sessions.values()].filter((session) => session.local).map((session) => session.id)
   }
 
-  /** Applies an entry. Indexes grow; an index without a lock entry may be left out. */
+  /** Applies an entry. Indexes increase; those without a lock entry may be skipped. */
   apply(entry: Entry, index: Index): Applied {
     return apply(this.machine, entry, index)
   }
 
-  /** The whole state as bytes, the same for equal states. */
+  /** Returns the whole state as bytes, the same for equal states. */
   snapshot(): Uint8Array {
     return SnapshotWriter.whole(this.machine)
   }
 
   /**
-   * Begins a snapshot of the state as it is now, which is made in steps while entries go on being applied. One at a time;
-   * its bytes are those that {@link LockState.snapshot} would give now.
+   * Begins a snapshot of the current state, which is written in steps while more entries are applied. Its bytes are those that
+   * {@link LockState.snapshot} would return now. There may be one at a time.
    */
   beginSnapshot(): SnapshotWriter {
     return SnapshotWriter.open(this.machine)
   }
 
-  /** 16 hex digits over the whole state: equal for equal states. Costs nothing that grows with the state. */
+  /** 16 hex digits over the whole state: equal for equal states. Takes constant time. */
   hash(): string {
     return this.machine.digest()
   }
 
   /**
-   * A copy in a later epoch, as after a restore from a backup: without sessions, waiters, delays and ordinary holds;
-   * persistent holds stay under new ids. `moved` lists them.
+   * Returns a copy in a later epoch, as for a restore from a backup: without sessions, waiters, delays and ordinary holds.
+   * Persistent holds remain under new ids, which `moved` lists.
    */
   withEpoch(epoch: number, options?: RaiseOptions): { state: LockState; moved: { from: HoldId; to: HoldId }[] } {
     const { machine, moved } = raiseEpoch(this.machine, epoch, options)

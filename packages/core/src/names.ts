@@ -2,7 +2,7 @@ import { InvalidError } from './errors.js'
 
 export const NAME_BYTES_MAX = 512
 
-/** The length of a string in UTF-8 bytes, or −1 when it has a lone surrogate. */
+/** Returns the length of a string in UTF-8 bytes, or −1 if it has a lone surrogate. */
 export function utf8Length(text: string): number {
   let bytes = 0
   for (let i = 0; i < text.length; i++) {
@@ -19,7 +19,7 @@ export function utf8Length(text: string): number {
   return bytes
 }
 
-/** Why `name` cannot name a lock or a register, or undefined when it can. */
+/** Returns why `name` cannot name a lock or a register, or undefined if it can. */
 export function nameProblem(name: unknown): string | undefined {
   if (typeof name !== 'string') return `a name is a string, not a ${typeof name}`
   if (name.length === 0) return 'a name has at least one character'
@@ -45,8 +45,8 @@ export function checkName(name: unknown): string {
 }
 
 /**
- * Whether `name` is covered by `prefix`, by whole path segments: `account/1` covers `account/1` and `account/1/x`,
- * not `account/10`. The empty prefix covers every name; a trailing slash covers only what is below.
+ * Whether `prefix` covers `name`, by whole path segments: `account/1` covers `account/1` and `account/1/x`, but not
+ * `account/10`. The empty prefix covers every name; one with a trailing slash covers only names below it.
  */
 export function covers(prefix: string, name: string): boolean {
   if (prefix === '') return true

@@ -1,7 +1,7 @@
 import type { HoldId, Index, Millis, Serial, SessionId } from './brand.js'
 import type { ErrorCode } from './error-table.js'
 
-/** How a lock is asked for: alone, with other readers, or one of `permits` permits. */
+/** The mode of a lock: exclusive, shared with other readers, or one of `permits` permits. */
 export type Mode = 'exclusive' | 'shared' | { readonly permits: number }
 
 export interface LockRequest {
@@ -10,8 +10,8 @@ export interface LockRequest {
 }
 
 /**
- * What a session acknowledges with each numbered request: every answer below `lowest` has arrived,
- * and so have the answers of `also` (numbers ≥ `lowest`). Acknowledged answers are forgotten.
+ * The answers that a session has received: all below `lowest`, and those of `also` (numbers ≥ `lowest`). The service
+ * discards them.
  */
 export interface Ack {
   readonly lowest: number
@@ -28,7 +28,7 @@ export interface Numbered {
 /** 16 bytes as 32 lower-case hex digits. */
 export type Hex128 = string
 
-/** `wait` without an end. */
+/** The `waitMs` of a wait without end. */
 export const WAIT_FOREVER = -1
 
 export interface OpenSession {
@@ -38,17 +38,17 @@ export interface OpenSession {
   /** Minted by the leader; needed to use the session from another connection. */
   readonly secret: Hex128
   readonly ttlMs: Millis
-  /** Free text for people: who is this? At most 256 bytes. */
+  /** The client's name for people, at most 256 bytes. */
   readonly client: string
-  /** The session lives in the service's own process, and ends at once when that process is known dead. */
+  /** Whether the session is in the service's own process: it ends as soon as that process is known to be dead. */
   readonly local: boolean
 }
 
-/** Keeps a session alive. Every attempt is a new one; nothing is remembered of it. */
+/** Renews a session. It is not deduplicated: every attempt counts. */
 export interface Renew {
   readonly kind: 'renew'
   readonly session: SessionId
-  /** Highest change number that the client has seen. */
+  /** The highest change number that the client has seen. */
   readonly seen?: number
   readonly ack?: Ack
 }
@@ -64,24 +64,24 @@ export interface CloseSession {
 export interface Acquire extends Numbered {
   readonly kind: 'acquire'
   readonly locks: readonly LockRequest[]
-  /** 0: answer at once. {@link WAIT_FOREVER}: no end. Otherwise milliseconds of cluster time. */
+  /** Milliseconds of cluster time; 0: answer at once; {@link WAIT_FOREVER}: no end. */
   readonly waitMs: number
   readonly lockDelayMs: Millis
   readonly persistent: boolean
   readonly portable: boolean
   /** Minted by the leader for persistent and portable holds. */
   readonly secret?: Hex128
-  /** Owner data, shown to people and programs that look at the lock. */
+  /** The owner's data, which queries show. */
   readonly data: Uint8Array
 }
 
-/** Undoes the acquire `target`: leaves the queue, releases its hold, or makes sure that it never takes effect. */
+/** Undoes the acquire `target`: it leaves the queue, its hold is released, or it never takes effect if it arrives later. */
 export interface Cancel extends Numbered {
   readonly kind: 'cancel'
   readonly target: number
 }
 
-/** Ends a hold. May go without a session (then without a number): repeating it has no second effect. */
+/** Ends a hold. It may have no session and no number, because a repeat has no second effect. */
 export interface Release extends Partial<Numbered> {
   readonly kind: 'release'
   readonly hold: HoldId
@@ -98,7 +98,7 @@ export interface Adopt extends Numbered {
   readonly newSecret: Hex128
 }
 
-/** Ends a hold against its owner's will. */
+/** Ends a hold without its owner's consent. */
 export interface Steal {
   readonly kind: 'steal'
   readonly hold: HoldId
@@ -106,7 +106,7 @@ export interface Steal {
   readonly reason: string
 }
 
-/** Proof of the right to write a fenced register: an exclusive hold of `lock`. */
+/** The right to write a fenced register: an exclusive hold of `lock`. */
 export interface Fence {
   readonly hold: HoldId
   readonly lock: string
@@ -116,7 +116,7 @@ export interface Put extends Partial<Numbered> {
   readonly kind: 'put'
   readonly key: string
   readonly value: Uint8Array
-  /** Full 63-bit version; 0n: must not exist. */
+  /** The expected 63-bit version; 0n: the register must not exist. */
   readonly ifVersion?: bigint
   readonly fence?: Fence
 }
@@ -143,7 +143,7 @@ export interface Limits {
 }
 
 /**
- * Settings. A new `level` is set by the leader when all members know it; `permits` resizes a semaphore in use; `floor`
+ * Changes settings. The leader raises `level` once all members support it. `permits` resizes a semaphore in use, and `floor`
  * raises the counter to at least this value (see {@link floorAt}).
  */
 export interface Configure {
@@ -167,7 +167,7 @@ export type Command =
   | Delete
   | Configure
 
-/** What the log holds: a time stamp of the leader and a batch of commands. Without commands it only moves time. */
+/** A log entry: the leader's timestamp and a batch of commands. Without commands it only advances cluster time. */
 export interface Entry {
   readonly at: Millis
   readonly commands: readonly Command[]
@@ -189,7 +189,7 @@ export interface Grant {
   readonly secret?: Hex128
 }
 
-/** Why a hold came to its end, as the service knows it. */
+/** Why a hold or session ended. */
 export type EndReason = 'released' | 'expired' | 'closed' | 'operator' | 'death' | 'stolen' | 'moved'
 
 /** Why a command had no effect. */
@@ -208,7 +208,7 @@ export type Result =
   | { readonly kind: 'closed' }
   | { readonly kind: 'granted'; readonly grant: Grant }
   | { readonly kind: 'queued'; readonly position: number }
-  /** The repeated acquire had been granted, and that hold has ended since. */
+  /** The answer to a repeated acquire whose hold has ended. */
   | { readonly kind: 'ended'; readonly hold: HoldId; readonly reason: EndReason }
   | { readonly kind: 'cancelled'; readonly was: 'queued' | 'granted' | 'ended' | 'unknown' }
   | { readonly kind: 'released' }
@@ -219,8 +219,8 @@ export type Result =
   | Refused
 
 /**
- * Something that a session must hear of without having asked: numbered per session, kept and repeated in the answer of
- * every renewal until the client has seen it, and pushed to the session's connection when it happens.
+ * A notification for a session, numbered per session. It is pushed to the session's connection, and repeated in the answer to
+ * every renewal until the client has seen it.
  */
 export type Change =
   | { readonly kind: 'granted'; readonly number: number; readonly request: number; readonly grant: Grant }
@@ -233,14 +233,14 @@ export type Change =
       readonly text: string
     }
 
-/** A push: `change` for `session`. `change` undefined: the session itself has ended. */
+/** A push for `session`: a `change`, or `ended` if the session itself has ended. */
 export interface Push {
   readonly session: SessionId
   readonly change?: Change
   readonly ended?: EndReason
 }
 
-/** What watchers see. `names` are locks, `key` is a register. */
+/** An event of a watch. `names` are locks, `key` is a register. */
 export type Event =
   | { readonly kind: 'held'; readonly grant: Grant; readonly session: SessionId; readonly client: string }
   | {
@@ -269,21 +269,21 @@ export type Event =
   | { readonly kind: 'put'; readonly key: string; readonly version: bigint }
   | { readonly kind: 'deleted'; readonly key: string; readonly version: bigint }
 
-/** A point in the stream of events: after the `ordinal`-th event of the entry at `index`. */
+/** A position in the stream of events: after the `ordinal`-th event of the entry at `index`. */
 export interface Cursor {
   readonly epoch: number
   readonly index: Index
   readonly ordinal: number
 }
 
-/** What one applied entry did. `results[i]` answers `entry.commands[i]`. */
+/** The effects of one applied entry. `results[i]` answers `entry.commands[i]`. */
 export interface Applied {
   readonly results: readonly Result[]
   readonly pushes: readonly Push[]
   readonly events: readonly Event[]
 }
 
-// --- Views: what queries show ---
+// --- Queries and their results ---
 
 export interface HoldView {
   readonly id: HoldId
@@ -293,7 +293,7 @@ export interface HoldView {
   readonly data: Uint8Array
   readonly persistent: boolean
   readonly ageMs: Millis
-  /** Until its session ends if nothing renews it; undefined for a persistent hold that has left its session. */
+  /** Until its session expires without a renewal; undefined for a persistent hold that has left its session. */
   readonly remainingMs: Millis | undefined
 }
 
@@ -303,7 +303,7 @@ export interface WaiterView {
   readonly client: string
   readonly locks: readonly LockRequest[]
   readonly waitingMs: Millis
-  /** Until the wait ends; undefined: no end. */
+  /** Until the wait times out; undefined: no end. */
   readonly remainingMs: Millis | undefined
 }
 

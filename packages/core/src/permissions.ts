@@ -6,32 +6,32 @@ import type { Command } from './operations.js'
 /** The verbs of access rules. */
 export type AccessVerb = 'acquire' | 'read' | 'steal' | 'admin'
 
-/** What a message of a client needs. */
+/** The right that a client's message needs. */
 export interface Permission {
   readonly verb: AccessVerb
   /** Locks, registers or prefixes that a rule must cover; `''` is the whole service. Empty: the verb for any name at all. */
   readonly names: readonly string[]
-  /** Which request budget it uses. */
+  /** The request budget that it uses. */
   readonly cost: 'request' | 'renewal'
 }
 
-/** Why a connection may not send a command, whatever its caller may do. */
+/** Why a connection may not send a command, whatever the caller's rights. */
 export interface Misuse {
   readonly code: ErrorCode
   readonly message: string
 }
 
 /**
- * Which session a command must belong to: `own`, one that this connection opened or attached to; `none`, it has no session,
- * or names that of another client on purpose.
+ * The session that a command must belong to. `own`: one that this connection opened or attached to. `none`: it has no session
+ * or deliberately names that of another client.
  */
 export type SessionRule = 'own' | 'none' | Misuse
 
 export interface CommandRule<C extends Command> {
-  /** Undefined: the session that the command belongs to is proof enough. `namesOf`: locks of a hold, none when it is gone. */
+  /** Returns undefined if the command's session is sufficient. `namesOf` returns the locks of a hold, none if it is gone. */
   readonly permission: (command: C, namesOf: (hold: HoldId) => readonly string[]) => Permission | undefined
   readonly session: (command: C) => SessionRule
-  /** An operator's command is written to the audit log before it is proposed. */
+  /** Whether the command is an operator's, which is written to the audit log before it is proposed. */
   readonly audited: (command: C) => boolean
 }
 
@@ -52,8 +52,8 @@ function writeSession({ kind, session, ifVersion }: Extract<Command, { kind: 'pu
 }
 
 /**
- * The one table of what each command of the state machine needs. It is total: a command without a row does not compile, and
- * one that gets past the compiler is denied. Service, stream and lab all read it.
+ * The permission table: what each command of the state machine needs. It is total: a command without a row does not compile,
+ * and one that bypasses the compiler is denied. Server, stream and lab all read it.
  */
 export const COMMAND_RULES: CommandRules = {
   openSession: { permission: () => ANY_ACQUIRE, session: none, audited: no },
@@ -113,7 +113,7 @@ export const COMMAND_RULES: CommandRules = {
   },
 }
 
-/** For a kind that has no row although the compiler asks for one: nothing but an operator of the whole service may send it. */
+/** For a kind without a row, which the compiler rules out: only an operator of the whole service may send it. */
 const DENIED: CommandRule<Command> = {
   permission: () => ADMIN,
   session: ({ kind }) => ({
@@ -128,19 +128,19 @@ function ruleOf(command: Command): CommandRule<Command> {
   return COMMAND_RULES[command.kind] as CommandRule<never> as CommandRule<Command>
 }
 
-/** Which session the command must belong to, or why this connection may not send it at all. */
+/** Returns the session that the command must belong to, or why this connection may not send it. */
 export function sessionRule(command: Command): SessionRule {
   return ruleOf(command).session(command)
 }
 
-/** Whether the command is an operator's, which the audit log must have before it takes effect. */
+/** Whether the command is an operator's, which must be in the audit log before it takes effect. */
 export function isAudited(command: Command): boolean {
   return ruleOf(command).audited(command)
 }
 
 /**
- * The permission that a message of a stream needs; undefined: none, because it only ends something that is its session's.
- * `namesOf`: the locks of a hold, none when it is gone.
+ * Returns the permission that a message of a stream needs; undefined if none, because it only ends something of its session.
+ * `namesOf` returns the locks of a hold, none if it is gone.
  */
 export function permissionOf(
   message: Exclude<ClientMessage, Hello>,

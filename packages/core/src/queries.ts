@@ -20,7 +20,7 @@ export const QUERY_LIMIT_DEFAULT = 100
 export const QUERY_LIMIT_MAX = 1000
 const DELAYS_SHOWN_MAX = 1000
 
-/** The place in the lists where the next page begins: after this hold id, this arrival and this session id. */
+/** Where a page begins: after this hold id, this arrival and this session id. */
 interface Page {
   readonly hold: number
   readonly arrival: number
@@ -28,10 +28,10 @@ interface Page {
 }
 
 /**
- * What is held and what waits, by name or prefix (whole path segments), a page at a time: holds by id, waiters by arrival.
- * `sessions` has the sessions that the page names. When neither name nor prefix narrows the query it has all others too,
- * by id and a page at a time, so that a session may be shown on more than one page.
- * @throws InvalidError for a limit or cursor that makes no sense
+ * Returns a page of holds (by id) and waiters (by arrival), restricted by name or prefix (whole path segments). `sessions`
+ * has the sessions that the page names. Without name and prefix it has all other sessions too, by id and page by page, so a
+ * session may be on more than one page.
+ * @throws InvalidError for an invalid limit or cursor
  */
 export function queryState(state: LockState, query: Query, index: Index): QueryResult {
   const limit = query.limit ?? QUERY_LIMIT_DEFAULT
@@ -71,7 +71,7 @@ export function queryState(state: LockState, query: Query, index: Index): QueryR
   }
 }
 
-/** A cursor that stands behind every event of its entry. */
+/** The ordinal of a cursor behind every event of its entry. */
 export const LAST_ORDINAL = 2 ** 32 - 1
 
 export function registerOf(state: LockState, key: string): RegisterView | undefined {
@@ -81,9 +81,8 @@ export function registerOf(state: LockState, key: string): RegisterView | undefi
 }
 
 /**
- * Registers below a prefix (whole path segments) in the order of their keys, without their values; `after`: from behind
- * this key on.
- * @throws InvalidError for a limit that makes no sense
+ * Returns a page of registers by key, without their values: those that `prefix` covers and whose key is above `after`.
+ * @throws InvalidError for an invalid limit
  */
 export function registersOf(
   state: LockState,
@@ -102,7 +101,7 @@ export function registersOf(
   for (const key of registers.keys()) {
     if ((after !== undefined && key <= after) || (prefix && !covers(prefix, key))) continue
     keys.push(key)
-    // No more than a few pages are ever sorted, however many there are.
+    // At most a few pages are ever sorted, however many registers there are.
     if (keys.length > limit * 4 + 1) lowest(keys, limit + 1)
   }
   lowest(keys, limit + 1)
@@ -114,32 +113,32 @@ export function registersOf(
   return { registers: facts, next: keys.length > limit ? page.at(-1) : undefined }
 }
 
-/** Keeps the first `count` in the order of their code units. */
+/** Keeps the first `count` keys in the order of their code units. */
 function lowest(keys: string[], count: number): void {
   keys.sort((a, b) => (a < b ? -1 : 1))
   keys.length = Math.min(keys.length, count)
 }
 
-/** What the border that checks who may speak for a session, and numbers its requests, needs to know of it. */
+/** What a server needs to authorize the use of a session and to number its requests. */
 export interface SessionDetails {
   readonly id: SessionId
   readonly secret: Hex128
-  /** The one that it was opened with. */
+  /** That of its `openSession` command. */
   readonly nonce: Hex128
   readonly ttlMs: Millis
-  /** Until its end if nothing renews it. */
+  /** Until it expires without a renewal. */
   readonly remainingMs: Millis
   readonly local: boolean
   readonly client: string
-  /** The highest request number that the state knows of; 0: none. */
+  /** The highest request number that the session has used; 0: none. */
   readonly highestRequest: number
-  /** Requests whose answer is kept, in rising order. */
+  /** Requests whose answer is kept, in ascending order. */
   readonly answered: readonly number[]
-  /** Acquires that are queued, in rising order. */
+  /** Queued acquires, in ascending order. */
   readonly waiting: readonly number[]
 }
 
-/** A session as its border sees it, or undefined. A copy: it may be kept. */
+/** Returns a copy of a session's details, or undefined if there is no such session. */
 export function sessionOf(state: LockState, id: number): SessionDetails | undefined {
   const session = state.machine.sessions.get(id)
   if (session === undefined) return undefined
@@ -159,12 +158,12 @@ export function sessionOf(state: LockState, id: number): SessionDetails | undefi
   return { id: session.id, secret, nonce, ttlMs, remainingMs, local, client, highestRequest, answered, waiting }
 }
 
-/** A session's secret alone, or undefined when there is no such session. Costs nothing. */
+/** Returns a session's secret in constant time, or undefined if there is no such session. */
 export function sessionSecretOf(state: LockState, id: number): Hex128 | undefined {
   return state.machine.sessions.get(id)?.secret
 }
 
-/** What the border that checks who may end or adopt a hold needs to know of it. */
+/** What a server needs to authorize the release and the adoption of a hold. */
 export interface HoldDetails {
   readonly id: HoldId
   readonly locks: readonly HeldLock[]
@@ -173,11 +172,11 @@ export interface HoldDetails {
   /** Of a persistent or portable hold. */
   readonly secret: Hex128 | undefined
   readonly persistent: boolean
-  /** It is persistent, and its grant was acknowledged: it outlives its session. */
+  /** Whether it is persistent and its grant was acknowledged, so that it outlives its session. */
   readonly confirmed: boolean
 }
 
-/** A hold with its secret, or undefined. A copy: it may be kept. */
+/** Returns a copy of a hold's details, or undefined if there is no such hold. */
 export function holdDetailsOf(state: LockState, id: number): HoldDetails | undefined {
   const hold = state.machine.holds.get(id)
   if (hold === undefined) return undefined
@@ -192,23 +191,23 @@ export function holdDetailsOf(state: LockState, id: number): HoldDetails | undef
   }
 }
 
-/** Ids of the holds of one lock, oldest first. */
+/** Returns the ids of the holds of one lock, oldest first. */
 export function holdsOfLock(state: LockState, name: string): HoldId[] {
   return holdsOf(state.machine.locks.get(name)).map((hold) => hold.id)
 }
 
-/** One hold, or undefined. */
+/** Returns one hold, or undefined if it does not exist. */
 export function holdOf(state: LockState, id: number): HoldView | undefined {
   const hold = state.machine.holds.get(id)
   return hold === undefined ? undefined : holdView(hold, state.machine.now)
 }
 
-/** Ids of all sessions that live in the service's own process. */
+/** Returns the ids of all sessions in the service's own process. */
 export function localSessions(state: LockState): number[] {
   return [...state.machine.sessions.values()].filter((session) => session.local).map((session) => session.id)
 }
 
-/** Numbers for status pages and metrics. */
+/** Counts for status pages and metrics. */
 export function countsOf(state: LockState): {
   sessions: number
   holds: number
@@ -228,7 +227,7 @@ export function countsOf(state: LockState): {
   }
 }
 
-/** The smallest token that may still be used: that of the oldest hold, or the next one if nothing is held. */
+/** Returns the smallest token that may still be in use: that of the oldest hold, or the next one if nothing is held. */
 export function oldestLiveSerial(state: LockState): number {
   let oldest = state.machine.counter + 1
   for (const hold of state.machine.holds.values()) for (const held of hold.held) oldest = Math.min(oldest, held.token)

@@ -1,4 +1,4 @@
-/** The counter is the lower part of a token, below the epoch. `tokens.ts` says the same, and imports the errors. */
+/** As in `tokens.ts`, which cannot be imported here: it imports the errors. */
 const COUNTER_BITS = 48n
 
 const IS_OVER = 'this hold is over, and a later holder has opened the resource'
@@ -6,10 +6,10 @@ const IS_LOWER = 'the lock service was founded again or restored with lower toke
 const GIVE_UP = 'give the unit of work up, or repeat it under a new hold'
 const RAISE = 'restore it with a higher --epoch, or found it with one'
 
-/** Services with a small start (development, tests) grant a few locks and are at twice the number. */
+/** A smaller distance proves nothing: services whose counter starts at 1 (development, tests) double it within a few grants. */
 const FAR = 1_000n
 
-/** How far a token is below a mark, in words: by its counter within an epoch, by its epoch otherwise. */
+/** Describes how far a token is below a mark: by its counter within an epoch, otherwise by its epoch. */
 export function belowMark(token: bigint, mark: bigint): string {
   const epochs = (mark >> COUNTER_BITS) - (token >> COUNTER_BITS)
   if (epochs <= 0n) return `${mark - token} below the mark ${mark}`
@@ -17,10 +17,11 @@ export function belowMark(token: bigint, mark: bigint): string {
 }
 
 /**
- * Whether a refused token comes from a service with lower tokens, more likely than from a hold that is over.
- * The counter of one service only grows, also when its epoch is raised. So a counter that has reached the mark's was
- * drawn later than the mark, in a lower epoch: by another service. A counter below half of the mark's is from a service
- * that started far lower: counters start at the clock, and take years to double.
+ * Whether a stale token more likely comes from a service with lower tokens than from a hold that has ended.
+ *
+ * The counter of one service only grows, even when its epoch is raised. A counter that has reached the mark's was therefore
+ * drawn later than the mark but in a lower epoch, so by another service. A counter below half of the mark's comes from a
+ * service that started far lower: counters start at the clock and take years to double.
  */
 export function isServiceLower(token: bigint, mark: bigint): boolean {
   const counter = BigInt.asUintN(Number(COUNTER_BITS), token)
@@ -29,7 +30,7 @@ export function isServiceLower(token: bigint, mark: bigint): boolean {
   return marked - counter > FAR && counter * 2n < marked
 }
 
-/** What a refusal can mean: always both possibilities, the likely one first. */
+/** The hint of a stale token: always both explanations, the likelier one first. */
 export function staleHint(token: bigint, mark: bigint | undefined): string {
   if (mark === undefined) return `either ${IS_OVER}: ${GIVE_UP}; or ${IS_LOWER}: ${RAISE}`
   if (isServiceLower(token, mark)) return `most likely ${IS_LOWER}: ${RAISE}; otherwise ${IS_OVER}: ${GIVE_UP}`

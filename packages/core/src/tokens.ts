@@ -23,21 +23,20 @@ export function splitToken(token: bigint): { epoch: number; serial: Serial } {
   return { epoch: Number(token >> COUNTER_BITS), serial: Number(token & BigInt(COUNTER_MAX)) as Serial }
 }
 
-/** The token as a decimal string, for JSON, headers and environment variables. */
+/** Formats a token as a decimal string, for JSON, headers and environment variables. */
 export function formatToken(token: bigint): string {
   checkToken(token)
   return token.toString()
 }
 
-/** The token as 19 zero-padded digits, for stores that compare text. */
+/** Formats a token as 19 zero-padded digits, for stores that compare text. */
 export function padToken(token: bigint): string {
   checkToken(token)
   return token.toString().padStart(19, '0')
 }
 
 /**
- * Reads a token from its decimal form, padded or not.
- * A JSON number is refused: above 2^53 it has already lost digits.
+ * Parses the decimal form of a token, padded or not. A JSON number is rejected: above 2^53 it has already lost digits.
  * @throws InvalidError
  */
 export function parseToken(text: string | bigint): Token {
@@ -66,8 +65,8 @@ function checkToken(token: unknown): void {
 }
 
 /**
- * The digits that all `tokens` of a list begin with, for people: what differs stands out when this part is dimmed.
- * Empty for fewer than two different tokens, and for tokens of different lengths. At least one digit is left to each.
+ * Returns the digits that all tokens begin with, so that a display can dim them. Empty for fewer than two different tokens and
+ * for tokens of different lengths. Each token has at least one more digit.
  */
 export function commonPrefix(tokens: Iterable<bigint>): string {
   const texts = [...new Set([...tokens].map(String))]

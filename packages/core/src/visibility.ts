@@ -1,7 +1,7 @@
 import { covers } from './names.js'
 import type { Event, QueryResult } from './operations.js'
 
-/** Whether an event concerns something below the prefix. Sessions have no name: only the empty prefix shows them. */
+/** Whether an event concerns a name that the prefix covers. Sessions have no name: only the empty prefix matches them. */
 export function matchesPrefix(prefix: string, event: Event): boolean {
   if (prefix === '') return true
   switch (event.kind) {
@@ -21,10 +21,10 @@ export function matchesPrefix(prefix: string, event: Event): boolean {
   }
 }
 
-/** Whether a name may be told to the one who looks. */
+/** Whether the reader may see a name. */
 export type MayRead = (name: string) => boolean
 
-/** What is left of an event of several locks for one who may not read the names of all of them. */
+/** Removes the names that the reader may not see from an event of several locks. */
 export function redactEvent(event: Event, mayRead: MayRead): Event {
   switch (event.kind) {
     case 'held':
@@ -39,7 +39,7 @@ export function redactEvent(event: Event, mayRead: MayRead): Event {
   }
 }
 
-/** The same of a query: holds and waiters of several locks are shown with those that the one who asks may read. */
+/** Removes the names that the reader may not see from holds and waiters, and those that have none left. */
 export function redactQuery(result: QueryResult, mayRead: MayRead): QueryResult {
   const rows = <T extends { readonly locks: readonly { readonly name: string }[] }>(all: readonly T[]): T[] =>
     all

@@ -29,7 +29,7 @@ describe('errors are recognised', () => {
 })
 
 describe('the code of an error', () => {
-  it.each(Object.entries(ERRORS))('%s makes an error of its class, as its row says', (code, row) => {
+  it.each(Object.entries(ERRORS))('%s creates an error of the class in its row', (code, row) => {
     if (!isErrorCode(code)) throw new Error(`${code} is no code`)
     const error = errorOf(code, 'a text', { hint: 'a hint' })
     expect(error.constructor.name).toBe(row.class)

@@ -8,7 +8,7 @@ const HOLD = /^most likely this hold is over.*founded again or restored with low
 const SERVICE = /^most likely the lock service was founded again or restored with lower tokens.*this hold is over/
 
 describe('a refusal of a stale token', () => {
-  it('says how far the token is below the mark', () => {
+  it('names how far the token is below the mark', () => {
     const message = (token: bigint, mark?: bigint) => new StaleTokenError('r', token, mark).message
     expect(message(293312004918048n, 293312004918053n)).toBe(
       'stale token 293312004918048 for "r": it is 5 below the mark 293312004918053',

@@ -8,10 +8,10 @@ export type {
 } from '@leasehold/engines/redis'
 
 /**
- * A client for approximate locks in one Redis, with the driver `ioredis` or `redis`. They save work that would be done twice;
- * they protect nothing: they have no token, and no guard takes them.
+ * Returns a client for approximate locks in one Redis, with the driver `ioredis` or `redis`. Approximate locks avoid duplicate
+ * work; they protect nothing: they have no token, and no guard accepts them.
  *
- * @throws InvalidError for a URL or an option that makes no sense; UnavailableError when Redis cannot be reached
+ * @throws InvalidError for an invalid URL or option; UnavailableError when Redis cannot be reached
  * @example
  * const cache = await connectApproximate('redis://127.0.0.1:6379')
  * await cache.request('report/2026-11', async (lock) => { … })

@@ -1,4 +1,5 @@
-// What bundlers for browsers take instead of index.ts: the same names, without Node's modules, `ws` and the embedded engine.
+// The entry point that bundlers for browsers use instead of index.ts: the same names, without Node's modules, `ws` and the
+// embedded engine.
 import {
   createLocksOn,
   type Locks,
@@ -43,7 +44,7 @@ export function defaultUrl(): string {
 }
 
 /**
- * A client that connects on first use, over the browser's own `WebSocket`.
+ * Returns a client that connects on first use, over the browser's own `WebSocket`.
  * @param url of a service, several members by comma; other engines need Node
  * @throws InvalidError
  */
@@ -69,7 +70,7 @@ export function createLocks(url: string = defaultUrl(), options: LocksOptions = 
   return createLocksOn(engine, options)
 }
 
-/** A client that is connected now. @throws UnavailableError, AccessError, InvalidError */
+/** Returns a client that is connected. @throws UnavailableError, AccessError, InvalidError */
 export async function connect(url: string = defaultUrl(), options: LocksOptions = {}): Promise<Locks> {
   const locks = createLocks(url, options)
   try {
@@ -80,9 +81,9 @@ export async function connect(url: string = defaultUrl(), options: LocksOptions 
   }
 }
 
-/** Redis cannot be reached from a browser. @throws InvalidError, always */
+/** Always rejects: a browser cannot reach Redis. @throws InvalidError */
 export async function connectApproximate(): Promise<never> {
   throw new InvalidError('in a browser there are no approximate locks: they need a connection to Redis', {
-    hint: "locks of the browser itself save work, too: navigator.locks.request('name', …)",
+    hint: "the browser's own locks avoid duplicate work, too: navigator.locks.request('name', …)",
   })
 }

@@ -4,11 +4,11 @@ import { InvalidError } from '@leasehold/core'
 import { withStatus } from './http-status.js'
 
 export interface LockedOptions extends Omit<RequestOptions, 'ifAvailable' | 'signal'> {
-  /** Where the decorated object keeps its client. Default: in `locks`. */
+  /** Returns the client of the decorated object. Default: its property `locks`. */
   readonly locks?: (self: never) => Locks
 }
 
-/** Where locks of a decorated method come from: names, or a function of the method's arguments. */
+/** The locks of a decorated method: names, or a function of the method's arguments. */
 export type LockedNames<A extends readonly unknown[]> = LockNames | ((...args: A) => LockNames)
 
 interface Frame {
@@ -19,16 +19,18 @@ interface Frame {
 const frames = new AsyncLocalStorage<Frame>()
 
 /**
- * The hold under which the code runs that `Locked` (or a framework module) has called: the innermost one, or the innermost
- * one that has the lock `name`.
- * @throws InvalidError outside of such a call
+ * Returns the hold under which the calling code runs, in a method decorated with `Locked` or a handler of a framework module:
+ * the innermost hold, or the innermost one that has the lock `name`.
+ * @throws InvalidError outside of such a method or handler
  */
 export function currentHold(name?: string): Hold {
   for (let frame = frames.getStore(); frame; frame = frame.outer) {
     if (name === undefined || frame.hold.names.includes(name)) return frame.hold
   }
   const which = name === undefined ? 'no hold' : `no hold of ${JSON.stringify(name)}`
-  throw new InvalidError(`there is ${which} here`, { hint: 'call it below a method that is decorated with @Locked(…)' })
+  throw new InvalidError(`there is ${which} here`, {
+    hint: 'call it inside a method that is decorated with @Locked(…)',
+  })
 }
 
 /** Runs `body` with `hold` as the {@link currentHold}. */
@@ -38,19 +40,19 @@ export function runWithHold<T>(hold: Hold, body: () => T): T {
 
 type Method = (this: never, ...args: never[]) => unknown
 
-/** A decorator of methods, in both dialects. */
+/** A method decorator, for `experimentalDecorators` and for standard decorators. */
 export interface LockedDecorator {
   (target: object, key: string | symbol, descriptor: PropertyDescriptor): PropertyDescriptor
   <M extends Method>(method: M, context: { readonly kind: 'method' }): M
 }
 
 /**
- * Runs a method under a hold: it waits for the locks first, and gives them back when its promise has settled. The method
- * finds its hold with {@link currentHold}.
+ * Runs a method under a hold: acquires the locks first, and releases them when the method's promise has settled. The method
+ * gets its hold with {@link currentHold}.
  *
- * Stands before and behind other decorators: name, number of parameters, own properties and metadata of the method are
- * kept, and `this` and all arguments are passed on. Works as a decorator of TypeScript's `experimentalDecorators` (Nest) and
- * of the standard.
+ * Can be combined with other decorators in any order: name, number of parameters, own properties and metadata of the method
+ * are kept, and `this` and all arguments are passed on. Works with TypeScript's `experimentalDecorators` (Nest) and with
+ * standard decorators.
  *
  * @example
  * class Invoices {
@@ -85,14 +87,14 @@ function wrap(
     const locks = find ? find(this as never) : (this as { locks?: Locks } | undefined)?.locks
     if (typeof locks?.request !== 'function') {
       throw new InvalidError(`@Locked finds no client on the object of ${method.name}`, {
-        hint: 'keep it in this.locks, or say where with { locks: (self) => … }',
+        hint: 'keep the client in this.locks, or pass { locks: (self) => … }',
       })
     }
     const wanted = typeof names === 'function' ? names(...(args as never[])) : names
     const call = () => Reflect.apply(method, this, args)
     return withStatus(locks.request(wanted, { ...request, ifAvailable: false }, (hold) => runWithHold(hold, call)))
   }
-  return likeThe(method, locked) as Method
+  return copyProperties(method, locked) as Method
 }
 
 interface Metadata {
@@ -101,8 +103,8 @@ interface Metadata {
   defineMetadata?(key: unknown, value: unknown, target: object): void
 }
 
-/** Gives `copy` whatever others may have hung on the method, or will look for. */
-function likeThe(method: object, copy: object): object {
+/** Copies own properties and metadata of the method, such as those of other decorators. */
+function copyProperties(method: object, copy: object): object {
   for (const key of Reflect.ownKeys(method)) {
     if (key === 'prototype') continue
     const property = Object.getOwnPropertyDescriptor(method, key) as PropertyDescriptor

@@ -12,9 +12,9 @@ interface Pair {
 let published = false
 
 /**
- * Lets Node's `diagnostics_channel` see what clients and guards do. Nothing is built unless somebody has subscribed. The
- * message is one object, published at the start and again, with what came out of it, at the end.
- * Called by `createLocks`; once is enough.
+ * Publishes the operations of clients and guards on Node's `diagnostics_channel`. Builds no message for a channel without
+ * subscribers. The message is one object, published at the start and again, with the outcome added, at the end.
+ * Called by every `createLocks`; calls after the first have no effect.
  */
 export function publishDiagnostics(): void {
   if (published) return

@@ -5,14 +5,14 @@ import { runWithHold } from './decorator.js'
 
 export { currentHold } from './decorator.js'
 
-/** How a route is locked. */
+/** The client, the locks and the acquire options of a route. */
 export interface HoldOptions<Request> extends Omit<RequestOptions, 'ifAvailable' | 'signal'> {
   readonly locks: Locks
   /** The locks, or a function of the request. */
   readonly name: LockNames | ((request: Request) => LockNames)
 }
 
-/** What is needed of a reply of Fastify's. */
+/** The part of Fastify's reply that is used. */
 export interface ReplyLike {
   readonly raw: {
     readonly writableFinished: boolean
@@ -22,8 +22,8 @@ export interface ReplyLike {
 }
 
 /**
- * A handler that runs under a hold, which it gets as third argument. A client that goes away ends the waiting. The lock is
- * given back before the reply is sent: return the payload rather than calling `reply.send` before your last effect.
+ * Returns a handler that runs under a hold, its third argument. The acquire is aborted when the HTTP client disconnects. The
+ * lock is released before the reply is sent: return the payload rather than calling `reply.send` before your last effect.
  *
  * @example
  * app.post('/invoices/:id', withHold({ locks, name: (request) => `invoice/${request.params.id}`, wait: '2s' },
@@ -49,14 +49,14 @@ export function withHold<Request, Reply extends ReplyLike, T>(
   }
 }
 
-/** What is needed of an application of Fastify's. */
+/** The part of Fastify's application that is used. */
 export interface AppLike {
   decorate(name: string, value: unknown): unknown
   addHook(name: 'onClose', hook: () => Promise<void>): unknown
 }
 
 /**
- * A plugin: `app.locks` is the client, and it is closed when the application is, after the requests in flight.
+ * A plugin: `app.locks` is the client; it is closed with the application, after the requests in flight.
  * @example
  * await app.register(leasehold, { locks: createLocks('http://127.0.0.1:4100') })
  */
@@ -66,5 +66,5 @@ export async function leasehold(app: AppLike, options: { locks: Locks; drain?: D
   app.addHook('onClose', () => locks.close({ drain }))
 }
 
-// Fastify's way to say that the decoration is for the whole application, and not for the plugin alone.
+// Tells Fastify that the decoration is for the whole application, and not for the plugin alone.
 Object.assign(leasehold, { [Symbol.for('skip-override')]: true })

@@ -1,21 +1,22 @@
 import type { Hold, LockNames, Locks, RequestOptions } from '@leasehold/client'
 import { withStatus } from './http-status.js'
 
-/** How a route is locked. */
+/** The client, the locks and the acquire options of a route. */
 export interface HoldOptions<Context> extends Omit<RequestOptions, 'ifAvailable' | 'signal'> {
   readonly locks: Locks
   /** The locks, or a function of the context. */
   readonly name: LockNames | ((context: Context) => LockNames)
 }
 
-/** What is needed of a context of Hono's. */
+/** The part of Hono's context that is used. */
 export interface ContextLike {
   readonly req: { readonly raw: { readonly signal?: AbortSignal | null } }
 }
 
 /**
- * A handler that runs under a hold, which it gets as second argument. A client that goes away ends the waiting, where the
- * platform tells. The lock is given back when the response exists, before it is sent: a streamed body is no longer covered.
+ * Returns a handler that runs under a hold, its second argument. The acquire is aborted when the HTTP client disconnects, on
+ * platforms that report it. The lock is released when the handler returns the response, before it is sent: a streamed body is
+ * not covered.
  *
  * @example
  * app.post('/invoices/:id', withHold({ locks, name: (c) => `invoice/${c.req.param('id')}` }, async (c, hold) => c.json(…)))

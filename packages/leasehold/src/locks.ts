@@ -50,13 +50,13 @@ export interface LocksOptions extends ClientOptions {
   /** For `https://` and `etcd+tls://`: certificates and keys, as Node's `tls.connect` takes them. */
   readonly tls?: TlsOptions
   /**
-   * How a service is spoken to. `'stream'` (default): one WebSocket for everything. `'http'`: requests without a connection, for
-   * functions that live for one request. It has no watches, and notices a theft with the next renewal.
+   * The protocol to a service. `'stream'` (default): one WebSocket for everything. `'http'`: requests without a connection, for
+   * functions that live for one request. It has no watches, and detects a steal with the next renewal.
    */
   readonly transport?: 'stream' | 'http'
   /**
-   * Where leases of a service are renewed. `'main'` (default): in this thread. `'worker'` (Node): in a thread of its own, so
-   * that a long computation keeps its locks. A program that hangs keeps them too, then: see `maxHold`.
+   * The thread that renews leases of a service. `'main'` (default): this one. `'worker'` (Node): a worker thread, so that a long
+   * computation keeps its locks. A program that hangs keeps them, too: see `maxHold`.
    */
   readonly keepAlive?: 'main' | 'worker'
 }
@@ -65,7 +65,7 @@ const SCHEMES =
   "'http://…' or 'https://…' (a service; several members by comma), 'file:./data', 'memory:NAME', 'etcd://h1,h2,h3', 'postgres://…'"
 
 /**
- * A client that connects on first use.
+ * Returns a client that connects on first use.
  *
  * @param url default: `LEASEHOLD_URL`, or http://127.0.0.1:4100. `'http://host:4100,http://host2:4100'`: a service. `'file:./data'`: a service inside this process, with its
  *   own data folder. `'memory:NAME'`: the same without a disk, for tests; one NAME is one service per process.
@@ -81,7 +81,7 @@ export function createLocks(url: string = defaultUrl(), options: LocksOptions = 
 }
 
 /**
- * A client that is connected now.
+ * Returns a client that is connected.
  *
  * @throws UnavailableError when the service cannot be reached within `connectTimeout`; see also {@link createLocks}
  * @example
@@ -98,7 +98,7 @@ export async function connect(url: string = defaultUrl(), options: LocksOptions 
 }
 
 function engineOf(url: string, options: LocksOptions): Engine {
-  if (typeof url !== 'string') throw new InvalidError(`a URL is a text, not a ${typeof url}`, { hint: SCHEMES })
+  if (typeof url !== 'string') throw new InvalidError(`a URL is a string, not a ${typeof url}`, { hint: SCHEMES })
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   if (options.keepAlive === 'worker' && scheme !== undefined && !scheme.startsWith('http')) {
     throw new InvalidError(`keepAlive: 'worker' is for services at http:// or https://, not for ${scheme}:`, {
@@ -128,15 +128,18 @@ function engineOf(url: string, options: LocksOptions): Engine {
       })
     case 'redis':
     case 'rediss':
-      throw new InvalidError('Redis can only keep approximate locks: without tokens, for saving work, not for safety', {
-        hint: "connectApproximate('redis://…'); or 'postgres://…', 'file:./data', 'http://…' for locks with tokens",
-      })
+      throw new InvalidError(
+        'Redis has approximate locks only: without tokens, to avoid duplicate work, not for safety',
+        {
+          hint: "connectApproximate('redis://…'); or 'postgres://…', 'file:./data', 'http://…' for locks with tokens",
+        },
+      )
     default:
       throw new InvalidError(`no engine for ${JSON.stringify(url.slice(0, 80))}`, { hint: `it is one of ${SCHEMES}` })
   }
 }
 
-/** Loaded only when it is used: an application that talks to a service needs no replica. */
+/** Loads the engine on first use: an application that talks to a service needs no replica. */
 async function embedded(url: string): Promise<Engine> {
   const { embeddedEngine } = await import('@leasehold/engines/embedded')
   return embeddedEngine(url)
@@ -149,17 +152,17 @@ async function etcd(url: string, { tls }: LocksOptions): Promise<Engine> {
 
 async function postgres(url: string, { tls }: LocksOptions): Promise<Engine> {
   const { postgresEngine } = await import('@leasehold/engines/postgres')
-  // Without a word about certificates the URL decides (`sslmode`).
-  const says = tls !== undefined && Object.values(tls).some((value) => value !== undefined)
-  return postgresEngine(url, says ? { ssl: tls } : {})
+  // Without any TLS option, `sslmode` in the URL applies.
+  const isGiven = tls !== undefined && Object.values(tls).some((value) => value !== undefined)
+  return postgresEngine(url, isGiven ? { ssl: tls } : {})
 }
 
-/** How a URL may stand in messages. */
+/** The URL as messages may show it. */
 function withoutPassword(url: string): string {
   return url.replace(/^([^/]*\/\/[^/@:]*):[^/@]*@/, '$1@').replace(/\?.*$/, '')
 }
 
-/** A service by one URL or several. */
+/** The engine for a service of one URL or several. */
 function remoteEngine(text: string, options: LocksOptions): Engine {
   const { tls, apiKey, clientName, keepAlive } = options
   const urls = text.split(',').map((url) => url.trim())
@@ -177,11 +180,11 @@ function remoteEngine(text: string, options: LocksOptions): Engine {
   return new LazyEngine({
     name: text,
     capabilities: ALL_CAPABILITIES,
-    load: () => besideThisThread(settings),
+    load: () => workerEngine(settings),
   })
 }
 
-async function besideThisThread(settings: ServiceSettings): Promise<Engine> {
+async function workerEngine(settings: ServiceSettings): Promise<Engine> {
   try {
     const { threadEngine } = await import('./keep-alive/thread.js')
     return threadEngine(settings)
@@ -195,12 +198,12 @@ async function besideThisThread(settings: ServiceSettings): Promise<Engine> {
 
 function httpEngine(urls: readonly string[], { tls, apiKey, keepAlive }: LocksOptions): Engine {
   if (tls !== undefined) {
-    throw new InvalidError("tls does not go with transport: 'http', which uses the runtime's fetch", {
+    throw new InvalidError("tls does not work with transport: 'http', which uses the runtime's fetch", {
       hint: 'give the certificates to the runtime: NODE_EXTRA_CA_CERTS=ca.pem',
     })
   }
   if (keepAlive === 'worker') {
-    throw new InvalidError("keepAlive: 'worker' does not go with transport: 'http'", {
+    throw new InvalidError("keepAlive: 'worker' does not work with transport: 'http'", {
       hint: "write transport: 'stream'",
     })
   }
@@ -208,14 +211,14 @@ function httpEngine(urls: readonly string[], { tls, apiKey, keepAlive }: LocksOp
   return new HttpEngine({ urls, fetch, ...(apiKey === undefined ? {} : { apiKey }) })
 }
 
-/** Taken when this module loads, like the timers. */
+/** Captured when this module loads, like the timers of the client. */
 const globalFetch = globalThis.fetch
 
 const TLS_KEYS: readonly string[] = ['ca', 'cert', 'key', 'passphrase', 'servername', 'rejectUnauthorized']
 
 function checkOptions(options: LocksOptions): LocksOptions {
   if (typeof options !== 'object' || options === null) {
-    throw new InvalidError("createLocks: options are an object, such as { ttl: '10s' }")
+    throw new InvalidError("the options of createLocks are an object, such as { ttl: '10s' }")
   }
   oneOf('transport', options.transport, ['stream', 'http'])
   oneOf('keepAlive', options.keepAlive, ['main', 'worker'])
@@ -226,15 +229,15 @@ function checkOptions(options: LocksOptions): LocksOptions {
   }
   for (const key of Object.keys(tls)) {
     if (TLS_KEYS.includes(key)) continue
-    throw new InvalidError(`tls has no option ${JSON.stringify(key)}`, { hint: `it knows ${TLS_KEYS.join(', ')}` })
+    throw new InvalidError(`tls has no option ${JSON.stringify(key)}`, { hint: `it has ${TLS_KEYS.join(', ')}` })
   }
   return options
 }
 
 function oneOf(option: string, value: unknown, known: readonly string[]): void {
   if (value === undefined || known.includes(value as string)) return
-  const right = known.map((one) => `'${one}'`).join(' or ')
-  throw new InvalidError(`${option} is ${right}, not ${JSON.stringify(value)}`, {
+  const allowed = known.map((one) => `'${one}'`).join(' or ')
+  throw new InvalidError(`${option} is ${allowed}, not ${JSON.stringify(value)}`, {
     hint: `write ${option}: '${known[0]}'`,
   })
 }

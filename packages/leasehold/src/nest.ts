@@ -9,13 +9,13 @@ export const LOCKS = Symbol.for('leasehold.locks')
 export interface LeaseholdModuleOptions extends LocksOptions {
   /** Default: `LEASEHOLD_URL`, or http://127.0.0.1:4100. */
   readonly url?: string
-  /** A client that exists already, instead of `url` and options. It is closed with the application. */
+  /** An existing client, instead of `url` and options. It is closed with the application. */
   readonly locks?: Locks
-  /** How long the end of the application waits for holds to be released. Default 10 s. */
+  /** How long the shutdown waits for holds to be released. Default 10 s. */
   readonly drain?: Duration
 }
 
-/** The client goes last: Nest calls this when requests have ended and no new ones arrive. */
+/** Closes the client at the end of the shutdown: Nest calls it when no request is left and none can arrive. */
 class LocksLifetime {
   readonly #locks: Locks
   readonly #drain: Duration
@@ -31,8 +31,8 @@ class LocksLifetime {
 }
 
 /**
- * One client for a Nest application, injected as {@link LOCKS}, and closed with it. Without an import of Nest: a dynamic
- * module is an object.
+ * One client for a Nest application, injected as {@link LOCKS}, and closed with it. A dynamic module is a plain object, so
+ * Nest itself is not imported.
  * @example
  * \@Module({ imports: [LeaseholdModule.forRoot({ url: 'http://127.0.0.1:4100' })], controllers: [Invoices] })
  * class AppModule {}
@@ -42,7 +42,7 @@ export class LeaseholdModule {
   static forRoot(options: LeaseholdModuleOptions = {}) {
     const { url, locks: given, drain = '10s', ...client } = options
     if (given !== undefined && (url !== undefined || Object.keys(client).length > 0)) {
-      throw new InvalidError('LeaseholdModule takes a client (locks), or what makes one (url and options), not both')
+      throw new InvalidError('LeaseholdModule takes a client (locks), or url and options to make one, not both')
     }
     return {
       module: LeaseholdModule,

@@ -6,10 +6,10 @@ export interface Instruments {
   begin(begun: Begun): (ended: Ended) => void
 }
 
-/** Bounds of the histograms, in seconds: from a local round trip to a long wait. */
+/** Bucket boundaries of the histograms, in seconds: from a local round trip to a long wait. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800]
 
-/** The metrics of {@link instrument}. Their attributes have few values: outcomes and reasons, never names. */
+/** Creates the metrics of `instrument`. Their attributes have few values: outcomes and reasons, never lock names. */
 export function instruments(meter: Meter): Instruments {
   const histogram = (name: string, description: string) =>
     meter.createHistogram(name, { unit: 's', description, advice: { explicitBucketBoundaries: SECONDS } })
@@ -49,7 +49,7 @@ export function instruments(meter: Meter): Instruments {
             guard.record(seconds(), attributes)
             if (ended.error instanceof StaleTokenError) {
               stale.add(1)
-              // The resource has seen a later holder, and this one still believes.
+              // The resource has seen a later holder, while this one still believes that it holds the lock.
               if ((begun.hold as { state?: unknown }).state === 'held') overlaps.add(1, { noticed_by: 'guard' })
             }
             return undefined

@@ -16,9 +16,9 @@ import { type Instruments, instruments } from './otel-metrics.js'
 import { VERSION } from './version.js'
 
 export interface InstrumentOptions {
-  /** Default: the global one. */
+  /** Default: the global provider. */
   readonly tracerProvider?: TracerProvider
-  /** Default: the global one. */
+  /** Default: the global provider. */
   readonly meterProvider?: MeterProvider
 }
 
@@ -26,8 +26,8 @@ export interface InstrumentOptions {
 const SCOPE = 'leasehold'
 
 /**
- * Spans and metrics of all clients and guards of this process, through `@opentelemetry/api` (an optional peer dependency).
- * Returns a function that ends it. Lock names are in spans only: as attributes of metrics they would have no bound.
+ * Records spans and metrics of all clients and guards of this process, through `@opentelemetry/api` (an optional peer
+ * dependency). Returns a function that stops it. Lock names are in spans only: as metric attributes they are unbounded.
  *
  * @example
  * import { instrument } from 'leasehold/otel'
@@ -39,13 +39,13 @@ export function instrument(options: InstrumentOptions = {}): () => void {
   return addObserver(observer(tracer, instruments(meter)))
 }
 
-function observer(tracer: Tracer, told: Instruments): Observer {
+function observer(tracer: Tracer, metered: Instruments): Observer {
   const spans = new Spans(tracer)
   return {
     wants: () => true,
     begin(begun) {
       const span = spans.start(begun)
-      const ended = told.begin(begun)
+      const ended = metered.begin(begun)
       return (outcome) => {
         ended(outcome)
         finish(span, begun, outcome)
@@ -54,7 +54,7 @@ function observer(tracer: Tracer, told: Instruments): Observer {
   }
 }
 
-/** Starts spans, and knows which belong together: the waits to their acquire, the release to its hold. */
+/** Starts spans under their parents: a wait under its acquire, a release under its hold. */
 class Spans {
   readonly #tracer: Tracer
   readonly #byOwner = new WeakMap<object, Span>()
@@ -68,7 +68,7 @@ class Spans {
     const options = {
       kind: kind === 'hold' || kind === 'guard' ? SpanKind.INTERNAL : SpanKind.CLIENT,
       attributes: attributesOf(begun),
-      // A timer renews: whatever is active there is not its cause.
+      // Renewals start in a timer: the active span there is not their cause.
       root: kind === 'renew',
     }
     const span = this.#tracer.startSpan(`leasehold.${kind}`, options, this.#parent(begun))
@@ -104,11 +104,11 @@ function attributesOf(begun: Begun): Record<string, string | number | string[]> 
   }
 }
 
-/** A wait without end has no number. */
+/** An unlimited wait has no attribute. */
 const waitOf = (waitMs: number): Record<string, number> =>
   Number.isFinite(waitMs) ? { 'leasehold.wait_ms': waitMs } : {}
 
-/** Tokens are 63 bits: as text, because a number would lose the last ones. */
+/** Tokens have 63 bits: they are strings, because a number would lose precision. */
 function holdAttributes(hold: Hold): Record<string, string | string[]> {
   return {
     'leasehold.names': [...hold.names],

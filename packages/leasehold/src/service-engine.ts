@@ -8,7 +8,7 @@ export type TlsOptions = Pick<
   'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'
 >
 
-/** Where a service is and how it is spoken to. Plain data: it can be handed to another thread. */
+/** The address of a service and the connection options. Plain data: it can be passed to another thread. */
 export interface ServiceSettings {
   readonly urls: readonly string[]
   readonly tls?: TlsOptions | undefined
@@ -16,10 +16,10 @@ export interface ServiceSettings {
   readonly clientName?: string | undefined
 }
 
-/** A service that does not answer a closing connection keeps this process alive no longer than this. */
+/** How long a service that does not answer the closing handshake can keep this process alive. */
 const CLOSE_TIMEOUT_MS = 2_000
 
-/** The engine that speaks to a service over one WebSocket. */
+/** Returns the engine that talks to a service over one WebSocket. */
 export function serviceEngine({ urls, tls, apiKey, clientName }: ServiceSettings): Engine {
   const socketOptions = { perMessageDeflate: false, closeTimeout: CLOSE_TIMEOUT_MS, ...tls }
   const open = (url: string): WebSocketLike => new WebSocket(url, socketOptions)

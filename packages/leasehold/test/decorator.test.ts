@@ -6,7 +6,7 @@ const client = createLocks('memory:locked')
 afterAll(() => client.close())
 
 describe('@Locked', () => {
-  test('is a decorator of the standard, too', async () => {
+  test('works as a standard decorator', async () => {
     async function pay(this: { locks: Locks }, id: string) {
       return `${currentHold().name} ${id}`
     }
@@ -15,7 +15,7 @@ describe('@Locked', () => {
     expect(await locked.call({ locks: client }, '42')).toBe('invoice/42 42')
   })
 
-  test('takes the client from where it is told to', async () => {
+  test('uses the client that the option returns', async () => {
     const run = Locked('a', { locks: (self: { its: Locks }) => self.its })(async () => currentHold('a').state, {
       kind: 'method',
     })
@@ -23,7 +23,7 @@ describe('@Locked', () => {
     await expect(run.call({} as never)).rejects.toThrow(/no client/)
   })
 
-  test('calls at the same time find their own holds', async () => {
+  test('gives concurrent calls their own holds', async () => {
     const run = Locked((id: number) => `n/${id}`)(
       async (id: number) => {
         await new Promise((resolve) => setTimeout(resolve, 5))
@@ -36,7 +36,7 @@ describe('@Locked', () => {
     expect(() => currentHold()).toThrow(/no hold here/)
   })
 
-  test('is for methods only', () => {
+  test('rejects anything but methods', () => {
     expect(() => Locked('a')({}, 'field', {})).toThrow(/methods/)
   })
 })

@@ -8,7 +8,7 @@ const rows = readFileSync(join(root, 'docs/internals/field-cases.md'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ['))
 
-test('there are rows, each with a thread and an answer', () => {
+test('has rows, each with a thread and an answer', () => {
   expect(rows.length).toBeGreaterThan(45)
   for (const row of rows) {
     expect(row).toMatch(/^\| \[[^\]]+\]\(https:\/\/github\.com\//)
@@ -16,7 +16,7 @@ test('there are rows, each with a thread and an answer', () => {
   }
 })
 
-test('every test that is named exists', () => {
+test('names existing tests only', () => {
   const missing: string[] = []
   for (const [, file, name] of rows.join('\n').matchAll(/`([^`]+\.test\.ts)`, "([^"]+)"/g)) {
     const path = join(root, file as string)

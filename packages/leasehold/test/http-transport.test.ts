@@ -26,7 +26,7 @@ afterAll(async () => {
 })
 
 describe("transport: 'http'", () => {
-  test('does everything that the stream does, but for watches', async () => {
+  test('does everything that the stream does, except for watches', async () => {
     const first = await locks.acquire('http/a', { data: 'run 17' })
     expect(await locks.tryAcquire('http/a')).toBeNull()
     const queued = locks.acquire('http/a')
@@ -67,7 +67,7 @@ describe("transport: 'http'", () => {
     expect((await locks.register('http/bytes').get())?.bytes).toEqual(bytes)
   })
 
-  test('an aborted wait leaves the queue, and a lost race gives its grant back', async () => {
+  test('an aborted wait leaves the queue, and a grant that raced with the abort is released', async () => {
     const hold = await locks.acquire('http/abort')
     const controller = new AbortController()
     const waiting = locks.acquire('http/abort', { signal: controller.signal }).catch((error: unknown) => error)
@@ -81,7 +81,7 @@ describe("transport: 'http'", () => {
     }, 'nothing is left')
   })
 
-  test('a theft is noticed with the next renewal, and a hand-over works', async () => {
+  test('detects a steal with the next renewal, and can hand over a hold', async () => {
     const short = await connect(service.url, { transport: 'http', ttl: '4s' })
     const stolen = await short.acquire('http/stolen')
     await locks.steal('http/stolen', { reason: 'test' })
@@ -96,7 +96,7 @@ describe("transport: 'http'", () => {
     await short.close()
   })
 
-  test('renews, and a dead service is unreachable', async () => {
+  test('renews, and reports a stopped service as unreachable', async () => {
     const ttl = 3_000
     const short = await connect(service.url, { transport: 'http', ttl })
     const hold = await short.acquire('http/renewed')
@@ -110,7 +110,7 @@ describe("transport: 'http'", () => {
     await expect(connect(service.url, { transport: 'http', tls: { ca: 'x' } })).rejects.toBeInstanceOf(InvalidError)
   })
 
-  test('connections that are cut at any moment change no outcome', async () => {
+  test('cut connections change no outcome', async () => {
     const { proxy, url } = await CuttingProxy.to(service.url)
     const cut = await connect(url, { transport: 'http', ttl: '10s', wait: '60s', connectTimeout: '30s' })
     const timer = setInterval(() => proxy.cut(0.3, Math.random), 15)

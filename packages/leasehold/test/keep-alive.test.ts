@@ -29,13 +29,13 @@ function blocked(settings: object): { lines: Record<string, unknown>[]; over: Pr
 }
 
 describe('a computation that blocks its thread for longer than the TTL', () => {
-  test("loses its lock with keepAlive: 'main', and knows it at once", async () => {
+  test("loses its lock with keepAlive: 'main', and detects it at once", async () => {
     const { lines, over } = blocked({ name: 'main', keepAlive: 'main', blockMs: 4_000 })
     expect(await over).toBe(0)
     expect(lines).toMatchObject([{ state: 'held' }, { state: 'lost' }, { released: false }])
   })
 
-  test("keeps it with 'worker', for as long as it takes; the program ends by itself", async () => {
+  test("keeps its lock with 'worker', and the program can exit", async () => {
     const { lines, over } = blocked({ name: 'worker', keepAlive: 'worker', blockMs: 5_000 })
     const locks = await connect(service.url)
     while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -47,7 +47,7 @@ describe('a computation that blocks its thread for longer than the TTL', () => {
     await locks.close()
   })
 
-  test('maxHold frees it all the same, while the thread is still blocked', async () => {
+  test('maxHold ends the hold while the thread is blocked', async () => {
     const { lines, over } = blocked({ name: 'limited', keepAlive: 'worker', maxHold: '1500ms', blockMs: 8_000 })
     const locks = await connect(service.url)
     while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -59,7 +59,7 @@ describe('a computation that blocks its thread for longer than the TTL', () => {
     await locks.close()
   })
 
-  test('a lock that was stolen meanwhile is lost', async () => {
+  test('a lock that was stolen during the computation is lost', async () => {
     const { lines, over } = blocked({ name: 'stolen', keepAlive: 'worker', blockMs: 4_000, settleMs: 2_000 })
     const locks = await connect(service.url)
     while (lines.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -69,14 +69,14 @@ describe('a computation that blocks its thread for longer than the TTL', () => {
     await locks.close()
   })
 
-  test('a program that forgets to close ends all the same, also with a lock in its hands', async () => {
+  test('a program that does not close its client exits, even while it holds a lock', async () => {
     const { lines, over } = blocked({ name: 'forgotten', keepAlive: 'worker', blockMs: 0, leave: true })
     expect(await over).toBe(0)
     expect(lines).toMatchObject([{ state: 'held' }])
   })
 })
 
-test("keepAlive: 'worker' is refused where it makes no sense, and wrong values by name", async () => {
+test("keepAlive: 'worker' is rejected for other schemes, and wrong values are named", async () => {
   await expect(connect('memory:x', { keepAlive: 'worker' })).rejects.toBeInstanceOf(InvalidError)
   const wrong = connect(service.url, { keepAlive: 'thread' as 'worker' })
   await expect(wrong).rejects.toMatchObject({ code: 'invalid', message: expect.stringContaining('keepAlive') })

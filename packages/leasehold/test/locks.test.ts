@@ -18,7 +18,7 @@ const refusal = (make: () => unknown): unknown => {
 }
 
 describe('createLocks', () => {
-  test('refuses schemes that it does not have, and says which there are', () => {
+  test('rejects unknown schemes, and lists the known ones', () => {
     for (const url of ['mysql://127.0.0.1:3306', 'ftp://x', '127.0.0.1:4100', '', 'http://a,ftp://b', 'http://']) {
       const error = refusal(() => createLocks(url))
       expect([url, error]).toEqual([url, expect.any(InvalidError)])
@@ -27,7 +27,7 @@ describe('createLocks', () => {
     for (const scheme of ['http://', 'https://', 'file:', 'memory:']) expect(hint).toContain(scheme)
   })
 
-  test('refuses wrong options', () => {
+  test('rejects wrong options', () => {
     const make = (options: object) => refusal(() => createLocks('memory:x', options))
     expect(make({ ttl: 30 })).toBeInstanceOf(InvalidError)
     expect(make({ tll: '30s' })).toBeInstanceOf(InvalidError)
@@ -35,7 +35,7 @@ describe('createLocks', () => {
     expect(make({ margin: '10ms' })).toBeInstanceOf(InvalidError)
   })
 
-  test('connects on first use; connect connects now', async () => {
+  test('createLocks connects on first use, connect at once', async () => {
     const locks = createLocks('http://127.0.0.1:1', { connectTimeout: 200 })
     expect(locks.status.state).toBe('idle')
     await expect(locks.acquire('x')).rejects.toBeInstanceOf(UnavailableError)
@@ -119,7 +119,7 @@ describe('one program on every scheme', () => {
     await locks.close()
   })
 
-  test('file: keeps its state and its tokens over a restart', async () => {
+  test('file: keeps state and tokens over a restart', async () => {
     const url = `file:${join(folder, 'kept')}`
     const before = await connect(url)
     const { version } = await before.register('kept').put('value')

@@ -66,7 +66,7 @@ describe('with OpenTelemetry', () => {
       0,
     )
 
-  test('acquire, wait, hold and release are spans in the context of the caller, with the token as text', async () => {
+  test('acquire, wait, hold and release are spans in the context of the caller, with the token as a string', async () => {
     const tracer = tracerProvider.getTracer('test')
     const token = await tracer.startActiveSpan('job', async (job) => {
       const value = await locks.request('a', async (hold) => hold.token)
@@ -99,7 +99,7 @@ describe('with OpenTelemetry', () => {
     expect(await total('holds')).toBe(0)
   })
 
-  test('renewals are roots, with their lag', async () => {
+  test('renewals are root spans, with their lag', async () => {
     const hold = await locks.acquire('c')
     await until(() => named('renew').length > 0, 'a renewal has ended')
     expect(parentOf(named('renew')[0])).toBeUndefined()
@@ -107,7 +107,7 @@ describe('with OpenTelemetry', () => {
     await hold.release()
   })
 
-  test('a loss is counted by its reason, with how long it was not known', async () => {
+  test('counts a loss by its reason, and measures how long it was undetected', async () => {
     const hold = await locks.acquire('d')
     await locks.steal('d', { reason: 'test' })
     await until(() => hold.state === 'lost', 'the loss is known')
@@ -121,7 +121,7 @@ describe('with OpenTelemetry', () => {
     expect(await total('belief.overlap')).toBe(1)
   })
 
-  test('a refused stale effect is counted; from a holder that still believes, as an overlap too', async () => {
+  test('counts a rejected stale effect, and an overlap if the holder still believes in its hold', async () => {
     const db = new Database(':memory:')
     db.exec(guardSql('sqlite'))
     const guard = fence(db)
@@ -145,7 +145,7 @@ describe('with OpenTelemetry', () => {
 })
 
 describe('diagnostics_channel', () => {
-  test('shows starts and ends with one message, only while somebody listens', async () => {
+  test('publishes start and end as one message, only with a subscriber', async () => {
     const seen: [string, object][] = []
     const onStart = (message: unknown) => seen.push(['start', message as object])
     const onEnd = (message: unknown) => seen.push(['end', message as object])
@@ -164,14 +164,14 @@ describe('diagnostics_channel', () => {
 })
 
 describe('without an observer', () => {
-  test('each of the four questions about an acquire costs nanoseconds', () => {
+  test('each of the four checks of an acquire costs nanoseconds', () => {
     const { nobodyNs, nobodySubscribedNs } = measureQuestion()
     // Measured: 1 and 4 ns (docs/observability.md). The bound is wide, for machines that are busy.
     expect(nobodyNs).toBeLessThan(500)
     expect(nobodySubscribedNs).toBeLessThan(1000)
   })
 
-  test('no OpenTelemetry is loaded, and only leasehold/otel asks for it', () => {
+  test('OpenTelemetry is not loaded, and only leasehold/otel imports it', () => {
     const script = "import 'leasehold'"
     const hook = `import { register } from 'node:module'; register('data:text/javascript,' + encodeURIComponent(
       'export async function resolve(name, context, next) { if (name.includes("opentelemetry")) throw new Error("loaded " + name); return next(name, context) }'))`

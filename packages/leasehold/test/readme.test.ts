@@ -103,7 +103,7 @@ describe('the links on the pages', () => {
 })
 
 describe('the code on the pages runs as printed', () => {
-  test('there is code, and all of it is found', () => {
+  test('finds all code blocks', () => {
     for (const page of PAGES) {
       const fences = readFileSync(join(root, page), 'utf8').match(/^```(js|ts|sh|bash|javascript|typescript)$/gm) ?? []
       expect(fences.length).toBeGreaterThan(0)
@@ -120,7 +120,7 @@ describe('the code on the pages runs as printed', () => {
     expect([code, output]).toEqual([0, output])
   })
 
-  test('the first example says what the readme says', async () => {
+  test('the first example prints what the readme shows', async () => {
     const first = blocks('README.md')[0] as Block
     expect(first.code.trim().split('\n').length).toBeLessThanOrEqual(12)
     const script = join(mkdtempSync(join(folder, 'first-')), 'code.mjs')

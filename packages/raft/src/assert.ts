@@ -1,4 +1,4 @@
-/** A broken invariant of the core: the member must stop, since its log or its votes can no longer be trusted. */
+/** A broken invariant: the log or the votes can no longer be trusted, and the member must stop. */
 export class RaftInvariantError extends Error {
   constructor(message: string) {
     super(`broken invariant: ${message}`)

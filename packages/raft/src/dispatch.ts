@@ -1,8 +1,8 @@
 import type { RaftState } from './raft-state.js'
 import { isSticky, learnCommit, onVoteReply, onVoteRequest, standForElection } from './election.js'
-import type { Message } from './messages.js'
+import type { Append, Heartbeat, InstallSnapshot, Message, Propose, ReadIndexReply, VoteReply } from './messages.js'
 import { proposeAsLeader } from './proposals.js'
-import { transferTo } from './configuration-entries.js'
+import { transferTo } from './leadership-transfer.js'
 import {
   answerReads,
   broadcastHeartbeat,
@@ -15,7 +15,7 @@ import {
 } from './replication.js'
 import type { NodeId } from './types.js'
 
-/** Takes a message in: the term rules first (thesis 3.3), then whoever handles it in this role. */
+/** Handles a message: first the rules of terms (thesis 3.3), then what the kind means in the current role. */
 export function dispatch(state: RaftState, message: Message): void {
   if (message.term > state.term && !adoptTerm(state, message)) return
   if (message.term !== 0 && message.term < state.term) return answerOldTerm(state, message)
@@ -25,19 +25,22 @@ export function dispatch(state: RaftState, message: Message): void {
   else stepCandidate(state, message)
 }
 
-/** A later term makes everybody a follower; a pre-vote changes nobody. False: the message is to be ignored. */
+/** Follows a later term, except for pre-votes, which change nothing. Returns false if the message is to be ignored. */
 function adoptTerm(state: RaftState, message: Message): boolean {
-  const { kind } = message
-  if ((kind === 'vote' || kind === 'preVote') && isSticky(state, message)) return false
-  if (kind === 'preVote' || (kind === 'preVoteReply' && !message.reject)) return true
-  const fromLeader = kind === 'append' || kind === 'heartbeat' || kind === 'snapshot'
-  state.becomeFollower(message.term, fromLeader ? message.from : 0)
+  if ((message.kind === 'vote' || message.kind === 'preVote') && isSticky(state, message)) return false
+  if (message.kind === 'preVote' || (message.kind === 'preVoteReply' && !message.reject)) return true
+  state.becomeFollower(message.term, isFromLeader(message) ? message.from : 0)
   return true
 }
 
+function isFromLeader(message: Message): message is Append | Heartbeat | InstallSnapshot {
+  return message.kind === 'append' || message.kind === 'heartbeat' || message.kind === 'snapshot'
+}
+
 function answerOldTerm(state: RaftState, message: Message): void {
-  if ((state.checkQuorum || state.preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
-    // A leader of an old term learns ours, and makes way: it could neither win nor lose an election otherwise.
+  const { preVote, checkQuorum } = state.rules
+  if ((checkQuorum || preVote) && (message.kind === 'heartbeat' || message.kind === 'append')) {
+    // The leader of an old term learns the current one and steps down; otherwise it could neither win nor lose an election.
     state.send({ kind: 'appendReply', to: message.from })
   } else if (message.kind === 'preVote') {
     state.send({ kind: 'preVoteReply', to: message.from, term: state.term, reject: true })
@@ -46,15 +49,7 @@ function answerOldTerm(state: RaftState, message: Message): void {
 
 function stepLeader(state: RaftState, message: Message): void {
   if (message.kind === 'propose') {
-    proposeAsLeader(
-      state,
-      message.entries.map(
-        (entry): Proposal =>
-          entry.kind === 'normal'
-            ? { kind: 'normal', data: entry.data }
-            : { kind: 'configuration', change: entry.change },
-      ),
-    )
+    proposeAsLeader(state, proposalsOf(message))
     return
   }
   if (message.kind === 'transferLeader') return transferTo(state, message.from)
@@ -65,41 +60,54 @@ function stepLeader(state: RaftState, message: Message): void {
   else if (message.kind === 'readIndex') readAsLeader(state, message.from, message.context)
 }
 
+function proposalsOf({ entries }: Propose): Proposal[] {
+  return entries.map((entry) =>
+    entry.kind === 'normal' ? { kind: 'normal', data: entry.data } : { kind: 'configuration', change: entry.change },
+  )
+}
+
 function stepCandidate(state: RaftState, message: Message): void {
-  const { kind } = message
-  if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
+  if (isFromLeader(message)) {
     state.becomeFollower(message.term, message.from)
-    stepFollower(state, message)
-  } else if ((kind === 'preVoteReply' || kind === 'voteReply') && learnCommit(state, message)) {
-    return
-  } else if (state.role === 'preCandidate' && kind === 'preVoteReply') {
-    // A grant names the term that was asked about: one for an earlier question says nothing about this one.
-    if (message.reject || message.term === state.term + 1) onVoteReply(state, message.from, !message.reject)
-  } else if (state.role === 'candidate' && kind === 'voteReply') onVoteReply(state, message.from, !message.reject)
+    followLeader(state, message)
+  } else if (message.kind === 'preVoteReply' || message.kind === 'voteReply') countVote(state, message)
+}
+
+function countVote(state: RaftState, reply: VoteReply): void {
+  if (learnCommit(state, reply)) return
+  if (state.role === 'preCandidate' && reply.kind === 'preVoteReply') {
+    // A grant has the term that was asked about: one for an earlier question does not answer this one.
+    if (reply.reject || reply.term === state.term + 1) onVoteReply(state, reply.from, !reply.reject)
+  } else if (state.role === 'candidate' && reply.kind === 'voteReply') onVoteReply(state, reply.from, !reply.reject)
 }
 
 function stepFollower(state: RaftState, message: Message): void {
-  const { kind } = message
-  if (kind === 'append' || kind === 'heartbeat' || kind === 'snapshot') {
-    state.electionElapsed = 0
-    state.leader = message.from
-    if (message.commit >= state.retiringAt) state.retiringAt = 0
-    if (kind === 'append') onAppend(state, message)
-    else if (kind === 'heartbeat') onHeartbeat(state, message)
-    else onSnapshot(state, message)
-  } else if (kind === 'timeoutNow') standForElection(state, 'transfer')
-  else if (kind === 'readIndexReply') onReadReply(state, message)
-  else if (state.leader !== 0 && (kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader')) {
-    if (kind !== 'propose' || !state.options.noForwarding) state.send({ ...message, to: state.leader })
+  if (isFromLeader(message)) followLeader(state, message)
+  else if (message.kind === 'timeoutNow') standForElection(state, 'transfer')
+  else if (message.kind === 'readIndexReply') onReadReply(state, message)
+  else if (state.leader === 0) return
+  else if (message.kind === 'propose') {
+    if (state.rules.forwardProposals) state.send({ ...message, to: state.leader })
+  } else if (message.kind === 'readIndex' || message.kind === 'transferLeader') {
+    state.send({ ...message, to: state.leader })
   }
 }
 
-function onReadReply(state: RaftState, reply: Message): void {
-  const context = state.handedReads.answer(reply.context)
+function followLeader(state: RaftState, message: Append | Heartbeat | InstallSnapshot): void {
+  state.electionElapsed = 0
+  state.leader = message.from
+  if (message.kind === 'snapshot') return onSnapshot(state, message)
+  if (message.commit >= state.retiringAt) state.retiringAt = 0
+  if (message.kind === 'append') onAppend(state, message)
+  else onHeartbeat(state, message)
+}
+
+function onReadReply(state: RaftState, reply: ReadIndexReply): void {
+  const context = state.forwardedReads.answer(reply.context)
   if (context !== undefined) state.readsReady.push({ context, index: reply.index })
 }
 
-/** Opens a round for a read, or lets it wait for the first commit of the term. False: too many wait. */
+/** Opens a round for a read, or lets it wait for the first commit of the term. Returns false if too many reads wait. */
 export function readAsLeader(state: RaftState, from: NodeId, context: number): boolean {
   if (state.reads.full) return false
   if (!state.hasCommittedInTerm) state.reads.wait({ from, context })

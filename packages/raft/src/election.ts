@@ -1,16 +1,18 @@
 import type { RaftState } from './raft-state.js'
-import type { Message } from './messages.js'
+import type { VoteReply, VoteRequest } from './messages.js'
 import { broadcastAppend, appendOwn } from './replication.js'
 import type { Index, NodeId, Term } from './types.js'
 
 export type Campaign = 'preVote' | 'vote' | 'transfer'
 
-/** The context of a vote that a leader has asked for: it is not refused because a leader was heard from lately. */
+/** The context of a vote in a leadership transfer: it is not rejected although a leader was heard from recently. */
 const FROM_TRANSFER = 1
 
 /**
- * Stands for election, if this member may: a voter, whose state is whole, with no committed configuration change that it
- * has not applied (its idea of the quorum would be out of date).
+ * Stands for election if this member may.
+ *
+ * Guard 3 of apply-time configuration (see configuration-entries.ts): a member with a committed change that it has not
+ * applied does not stand, because it would count votes by a configuration that is no longer the latest committed one.
  */
 export function standForElection(state: RaftState, campaign: Campaign): void {
   if (state.role === 'leader' || !state.isPromotable || hasUnappliedConfiguration(state)) return
@@ -33,7 +35,7 @@ function campaignAs(state: RaftState, campaign: Campaign): void {
   const last = state.log.lastId
   for (const to of state.voterIds()) {
     if (to === state.id) {
-      // The own vote counts once it is durable, like everybody's.
+      // This member's own vote counts once it is durable, like any other.
       state.send({ kind: pre ? 'preVoteReply' : 'voteReply', to, term })
       continue
     }
@@ -42,18 +44,18 @@ function campaignAs(state: RaftState, campaign: Campaign): void {
   }
 }
 
-/** Whether a request for votes is to be ignored, because a leader was heard from within an election timeout. */
-export function isSticky(state: RaftState, request: Message): boolean {
+/** Whether a vote request is ignored because a leader was heard from within the shortest election timeout. */
+export function isSticky(state: RaftState, request: VoteRequest): boolean {
   return (
     request.context !== FROM_TRANSFER &&
-    state.checkQuorum &&
+    state.rules.checkQuorum &&
     state.leader !== 0 &&
     state.electionElapsed < state.limits.electionTicks
   )
 }
 
-/** Answers a request for a (pre-)vote (thesis 3.4, 3.6.1, 9.6). */
-export function onVoteRequest(state: RaftState, request: Message): void {
+/** Answers a (pre-)vote request (thesis 3.4, 3.6.1, 9.6). */
+export function onVoteRequest(state: RaftState, request: VoteRequest): void {
   const pre = request.kind === 'preVote'
   const free =
     state.vote === request.from || (state.vote === 0 && state.leader === 0) || (pre && request.term > state.term)
@@ -62,24 +64,25 @@ export function onVoteRequest(state: RaftState, request: Message): void {
     state.send({ kind, to: request.from, term: state.term, reject: true, ...knownCommit(state) })
     return
   }
-  // A pre-vote is answered at the term that is asked about, not at ours: the candidate ignores other terms.
+  // A granted pre-vote has the term in question, not this member's: the candidate ignores other terms.
   state.send({ kind, to: request.from, term: request.term })
   if (pre) return
   state.electionElapsed = 0
   state.vote = request.from
 }
 
-/** The last entry that is known to be committed, for a refusal to tell. */
+/** The last entry known to be committed, which a rejection reports. */
 function knownCommit({ log }: RaftState): { commit: Index; logTerm: Term } {
   return { commit: log.committed, logTerm: log.termAt(log.committed) as Term }
 }
 
 /**
- * A refusal says what is committed. A candidate that has that entry learns it: of two voters one may have applied the end of
- * its own vote, and refuse for its longer log, but not stand for election any more. Whoever learns of a change by it stands
- * anew once that is applied. True: the election is over.
+ * Learns the commit index from a rejected (pre-)vote, if this candidate has the entry. Without this, two voters could block
+ * each other: one has applied the end of its own vote, so it does not stand, and rejects the other for its shorter log. A
+ * candidate that thereby learns of a configuration change steps down, and stands again once the change is applied. Returns
+ * whether it has stepped down.
  */
-export function learnCommit(state: RaftState, { commit: index, logTerm: term, reject }: Message): boolean {
+export function learnCommit(state: RaftState, { commit: index, logTerm: term, reject }: VoteReply): boolean {
   if (!reject || index <= state.log.committed || !state.log.matches({ term, index })) return false
   state.log.commitTo(index)
   if (!hasUnappliedConfiguration(state)) return false
@@ -87,7 +90,7 @@ export function learnCommit(state: RaftState, { commit: index, logTerm: term, re
   return true
 }
 
-/** Counts an answer; votes are kept by voter, so a duplicate changes nothing. */
+/** Counts an answer, the first one of each voter. */
 export function onVoteReply(state: RaftState, from: NodeId, granted: boolean): void {
   if (!state.votes.has(from)) state.votes.set(from, granted)
   const result = state.voteResult()

@@ -4,5 +4,6 @@ export { type Message, MESSAGE_KINDS, type MessageKind, message } from './messag
 export { configurationOf, MembershipError } from './membership.js'
 export { DEFAULT_RAFT_LIMITS, type RaftLimits, type RaftOptions } from './options.js'
 export type { Progress, ProgressState } from './progress.js'
-export { type Effects, type PersistEffect, Raft, type RaftStatus } from './raft.js'
+export type { Effects, PersistEffect } from './effects.js'
+export { Raft, type RaftStatus } from './raft.js'
 export * from './types.js'

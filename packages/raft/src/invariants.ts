@@ -2,7 +2,7 @@ import { assert } from './assert.js'
 import type { RaftState } from './raft-state.js'
 import type { Index, NodeId, Term } from './types.js'
 
-/** What may only move one way. */
+/** Values that never decrease, and the vote, which never changes within a term. */
 export interface Watermarks {
   readonly term: Term
   readonly vote: NodeId
@@ -14,10 +14,10 @@ export function watermarksOf(state: RaftState): Watermarks {
   return { term: state.term, vote: state.vote, commit: state.log.committed, applied: state.log.applied }
 }
 
-/** Checked after each input, also in production: cheap, local, and enough to stop most bugs at their source. */
+/** Checks the local invariants. Runs after each input, also in production: it is cheap and stops most bugs at their source. */
 export function checkInvariants(state: RaftState, before: Watermarks): Watermarks {
   const { log, term, vote } = state
-  // Everything at once first: this runs after every input.
+  // One expression for the common case, since this runs after every input.
   const { committed, applied, applying, lastIndex } = log
   const isSound =
     term >= before.term &&
@@ -35,7 +35,7 @@ export function checkInvariants(state: RaftState, before: Watermarks): Watermark
   return same ? before : watermarksOf(state)
 }
 
-/** Throws what is broken. */
+/** Throws for the invariant that is broken. */
 function explain(state: RaftState, before: Watermarks): void {
   const { log, term, vote } = state
   const where = () => `node ${state.id}, ${state.role}, term ${term}, commit ${log.committed}, last ${log.lastIndex}`

@@ -10,23 +10,26 @@ export interface EntryId {
 }
 
 /**
- * The log after the last snapshot. All of it is in memory; the watermarks say how far each part of the way has come:
+ * The log after the last snapshot, all of it in memory. Its watermarks:
  *
- *   base < … ≤ handed (given out to be written) ≤ last,  durable ≤ handed,  applied ≤ applying ≤ committed ≤ last
+ *   base ≤ durable ≤ writing (handed out to be written) ≤ last,  applied ≤ applying ≤ committed ≤ last
  *
- * `durable` moves only by completed writes. What was overwritten while its write was under way is not made durable by
- * that write's completion: each write remembers the range of it that still stands.
+ * Only completed writes raise `durable`. A completed write does not make durable what was overwritten while it was under way:
+ * each write keeps the range of it that is still valid.
  */
 export class RaftLog {
   #entries: Entry[] = []
   #base: EntryId
+  /** The highest index known to be committed. Never decreases; nothing at or below it is replaced. */
   committed: Index
-  /** Handed to the program to apply. */
+  /** The highest index that was handed to the program to apply. */
   applying: Index
+  /** The highest index that the program has applied. Never decreases. */
   applied: Index
+  /** The highest index known to be durable here; lowered when entries at or below it are replaced. */
   durable: Index
-  #handed: Index
-  /** A snapshot from the leader that is not durable yet. Nothing is applied meanwhile. */
+  #writing: Index
+  /** A leader's snapshot that is not durable yet. Nothing is applied until it is. */
   pendingSnapshot: SnapshotMeta | undefined
   #snapshotHanded = false
   #writes: { readonly sequence: number; last: Index; readonly snapshot: Index }[] = []
@@ -43,7 +46,7 @@ export class RaftLog {
     this.applying = snapshot.index
     this.applied = snapshot.index
     this.durable = last
-    this.#handed = last
+    this.#writing = last
   }
 
   get firstIndex(): Index {
@@ -67,7 +70,7 @@ export class RaftLog {
     return this.#entries[index - this.#base.index - 1]
   }
 
-  /** The term at `index`; undefined when it is compacted or not there. */
+  /** The term at `index`; undefined if the entry is compacted or does not exist. */
   termAt(index: Index): Term | undefined {
     if (index === this.#base.index) return this.#base.term
     return this.entry(index)?.term
@@ -77,15 +80,15 @@ export class RaftLog {
     return this.termAt(id.index) === id.term
   }
 
-  /** The highest term that the entry at `index` can have, which is known to be committed: exact, or at most the base's. */
+  /** The term of the committed entry at `index`, or an upper bound of it if it is compacted. */
   termAtMost(index: Index): Term {
     return this.termAt(index) ?? this.#base.term
   }
 
   /**
-   * Checks that a leader's log agrees with what is committed here. A leader has every committed entry, so one that has
-   * another entry there was elected without this member's history: a disk was set back. Free of charge for an append
-   * that follows what is committed.
+   * Checks that a leader's log agrees with what is committed here. A leader has every committed entry, so a leader with a
+   * different one was elected without this member's history: a disk was rolled back. An append after the commit index costs
+   * nothing.
    */
   assertAgrees(previous: EntryId, entries: readonly Entry[]): void {
     if (previous.index > this.committed) return
@@ -105,13 +108,13 @@ export class RaftLog {
     )
   }
 
-  /** Whether a log that ends in `id` has at least what this one has (thesis 3.6.1). */
+  /** Whether a log that ends in `id` is at least as up to date as this one (thesis 3.6.1). */
   isUpToDate(id: EntryId): boolean {
     const last = this.lastId
     return id.term > last.term || (id.term === last.term && id.index >= last.index)
   }
 
-  /** Entries from `from` on, at least one if there is one, as many as fit into `bytesMax`. */
+  /** Returns entries from `from` on: as many as fit into `bytesMax`, and at least one if there is one. */
   slice(from: Index, bytesMax: number, to: Index = this.lastIndex): readonly Entry[] {
     const start = from - this.#base.index - 1
     assert(start >= 0, () => `entries from ${from} are compacted up to ${this.#base.index}`)
@@ -126,7 +129,7 @@ export class RaftLog {
     return start >= stop ? [] : this.#entries.slice(start, stop)
   }
 
-  /** Appends behind the last entry, or replaces the suffix from the first given index on. */
+  /** Appends entries, which replace the log from the first one's index on. */
   append(entries: readonly Entry[]): void {
     const first = entries[0]
     if (first === undefined) return
@@ -135,13 +138,13 @@ export class RaftLog {
     if (first.index <= this.lastIndex) {
       this.#entries.length = first.index - this.#base.index - 1
       this.durable = Math.min(this.durable, first.index - 1)
-      this.#handed = Math.min(this.#handed, first.index - 1)
+      this.#writing = Math.min(this.#writing, first.index - 1)
       for (const write of this.#writes) write.last = Math.min(write.last, first.index - 1)
     }
     for (const entry of entries) this.#entries.push(entry)
   }
 
-  /** A follower's append (figure 3.1): the index that now matches, or undefined when `previous` does not match. */
+  /** Appends at a follower (figure 3.1). Returns the index that matches now, or undefined if `previous` does not match. */
   maybeAppend(previous: EntryId, entries: readonly Entry[], commit: Index): Index | undefined {
     if (!this.matches(previous)) return undefined
     const lastNew = previous.index + entries.length
@@ -151,14 +154,14 @@ export class RaftLog {
       assert(at > this.committed, () => `entry ${at} conflicts with a committed one (${this.committed})`)
       this.append(entries.slice(conflict))
     }
-    // Only what this append covers is known to be the leader's: not a stale tail behind it.
+    // Only what this append covers is known to be in the leader's log, not a stale tail behind it.
     this.commitTo(Math.min(commit, lastNew))
     return lastNew
   }
 
   /**
-   * The last index at or below `index` whose term is at most `term`, and that term: where two logs may still agree.
-   * The term is 0 when it is compacted away.
+   * Returns the last index at or below `index` whose term is at most `term`, and that term: where two logs may agree. The term
+   * is 0 if the entry is compacted.
    */
   findConflictByTerm(index: Index, term: Term): EntryId {
     for (let at = index; at > 0; at--) {
@@ -178,14 +181,14 @@ export class RaftLog {
     this.committed = index
   }
 
-  /** The snapshot takes the place of the whole log. */
+  /** Replaces the whole log by a snapshot. */
   restore(meta: SnapshotMeta): void {
     assert(meta.index > this.committed, () => `snapshot ${meta.index} is not ahead of commit ${this.committed}`)
     this.#entries = []
     this.#base = { term: meta.term, index: meta.index }
     this.committed = meta.index
     this.durable = meta.index
-    this.#handed = meta.index
+    this.#writing = meta.index
     this.#writes = this.#writes.map((write) => ({ ...write, last: 0 }))
     this.pendingSnapshot = meta
     this.#snapshotHanded = false
@@ -196,26 +199,26 @@ export class RaftLog {
   }
 
   get hasUnwritten(): boolean {
-    return this.#handed < this.lastIndex || this.snapshotToWrite !== undefined
+    return this.#writing < this.lastIndex || this.snapshotToWrite !== undefined
   }
 
   get isWriting(): boolean {
     return this.#writes.length > 0
   }
 
-  /** Entries that were not given out to be written yet. */
+  /** Entries that were not handed out to be written yet. */
   unwritten(): readonly Entry[] {
-    return this.#handed < this.lastIndex ? this.#entries.slice(this.#handed - this.#base.index) : NOTHING
+    return this.#writing < this.lastIndex ? this.#entries.slice(this.#writing - this.#base.index) : NOTHING
   }
 
-  /** What is unwritten is now under way as write `sequence`. */
-  hand(sequence: number): void {
+  /** Marks what is unwritten as under way in write `sequence`. */
+  beginWrite(sequence: number): void {
     this.#writes.push({ sequence, last: this.lastIndex, snapshot: this.snapshotToWrite?.index ?? 0 })
-    this.#handed = this.lastIndex
+    this.#writing = this.lastIndex
     if (this.pendingSnapshot !== undefined) this.#snapshotHanded = true
   }
 
-  /** Write `sequence`, and every one before it, is durable. */
+  /** Marks write `sequence` and all before it as durable. */
   written(sequence: number): void {
     while (this.#writes.length > 0 && (this.#writes[0] as { sequence: number }).sequence <= sequence) {
       const write = this.#writes.shift() as { last: Index; snapshot: Index }
@@ -230,7 +233,7 @@ export class RaftLog {
     }
   }
 
-  /** Committed entries to hand to the program: durable ones only, unless `unwritten` ones may be applied too. */
+  /** Returns committed entries to apply: only durable ones, unless `unwritten` allows others. */
   nextCommitted(unwritten: boolean, bytesMax: number): readonly Entry[] {
     if (!this.hasNextCommitted(unwritten)) return NOTHING
     return this.slice(this.applying + 1, bytesMax, this.#appliable(unwritten))
@@ -252,7 +255,7 @@ export class RaftLog {
     this.applied = index
   }
 
-  /** Forgets entries up to `index`, which a snapshot of the program stands for. */
+  /** Drops entries up to `index`, which a snapshot of the program covers. */
   compact(index: Index): void {
     assert(index <= this.applied, () => `compacting to ${index}, applied only ${this.applied}`)
     if (index <= this.#base.index) return

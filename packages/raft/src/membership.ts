@@ -1,7 +1,7 @@
 import type { Progress } from './progress.js'
 import type { Configuration, ConfigurationChange, ConfigurationStep, NodeId } from './types.js'
 
-/** The configuration as the core uses it. Sets are replaced, never changed, when a change is applied. */
+/** A configuration as sets, which are replaced and never altered. */
 export interface Members {
   voters: ReadonlySet<NodeId>
   votersOutgoing: ReadonlySet<NodeId>
@@ -15,7 +15,7 @@ export interface Tracked {
   readonly progress: Map<NodeId, Progress>
 }
 
-/** A change that makes no sense; the configuration stays as it was. */
+/** An invalid change, which leaves the configuration as it was. */
 export class MembershipError extends Error {
   constructor(message: string) {
     super(message)
@@ -23,23 +23,23 @@ export class MembershipError extends Error {
   }
 }
 
-export const NOBODY: ReadonlySet<NodeId> = new Set()
+export const NO_NODES: ReadonlySet<NodeId> = new Set()
 
 export function noMembers(): Members {
-  return { voters: NOBODY, votersOutgoing: NOBODY, learners: NOBODY, learnersNext: NOBODY, autoLeave: false }
+  return { voters: NO_NODES, votersOutgoing: NO_NODES, learners: NO_NODES, learnersNext: NO_NODES, autoLeave: false }
 }
 
 export function isJoint(members: Members): boolean {
   return members.votersOutgoing.size > 0
 }
 
-/** How a change is to be made: one step, through a joint configuration, or out of one. */
+/** How a change is made: in one step, by entering a joint configuration, or by leaving one. */
 export function kindOf(change: ConfigurationChange): 'simple' | 'enter' | 'leave' {
   if (change.steps.length === 0 && change.transition === 'auto') return 'leave'
   return change.transition !== 'auto' || change.steps.length > 1 ? 'enter' : 'simple'
 }
 
-/** Working copy of a change: sets that may be changed, and a new map of the same progress objects. */
+/** The working copy of a change: mutable sets, and a new map of the same progress objects. */
 class Draft {
   readonly voters: Set<NodeId>
   readonly votersOutgoing: Set<NodeId>
@@ -80,7 +80,7 @@ class Draft {
     this.voters.add(node)
   }
 
-  /** A voter of the outgoing half becomes a learner only when the joint configuration is left. */
+  /** An outgoing voter becomes a learner only when the joint configuration is left. */
   #addLearner(node: NodeId): void {
     const known = this.progress.get(node)
     if (known === undefined) return this.#start(node, true)
@@ -106,12 +106,12 @@ class Draft {
     if (isLearner) this.learners.add(node)
     else this.voters.add(node)
     const progress = this.#track(isLearner)
-    // A new peer counts as active: it has had no chance to answer, and must not cost the leader its quorum.
+    // A new peer counts as active: it could not answer yet, and the leader must not lose its quorum check by that.
     progress.recentlyActive = true
     this.progress.set(node, progress)
   }
 
-  /** Progress objects are shared with the configuration before the change until it is final: copy what changes. */
+  /** Copies the progress, because the objects are shared with the configuration before the change. */
   #replace(node: NodeId, known: Progress, isLearner: boolean): void {
     if (known.isLearner === isLearner) return
     this.progress.set(node, known.withRole(isLearner))
@@ -139,7 +139,7 @@ class Draft {
   }
 }
 
-/** One voter more or less, any number of learners: the old and the new majorities meet (thesis 4.1). */
+/** Adds or removes at most one voter and any number of learners: old and new majorities intersect (thesis 4.1). */
 export function simpleChange(
   from: Tracked,
   steps: readonly ConfigurationStep[],
@@ -155,7 +155,7 @@ export function simpleChange(
   return draft.done()
 }
 
-/** Into a joint configuration: decisions need both majorities until it is left (thesis 4.3). */
+/** Enters a joint configuration: until it is left, decisions need both majorities (thesis 4.3). */
 export function enterJoint(
   from: Tracked,
   autoLeave: boolean,
@@ -189,7 +189,7 @@ export function changeMembers(
   return enterJoint(from, change.transition !== 'jointExplicit', change.steps, track)
 }
 
-/** The tracked members of a configuration that comes with a snapshot or from the disk. */
+/** Returns the members of a configuration from a snapshot or from the disk, each with new progress. */
 export function restoreMembers(configuration: Configuration, track: (isLearner: boolean) => Progress): Tracked {
   const members: Members = {
     voters: new Set(configuration.voters),

@@ -1,9 +1,6 @@
 import type { Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
-/**
- * Messages between members (thesis 3, 4, 6.4, 9.6). `append` and `heartbeat` come from a leader, votes from a candidate;
- * `propose`, `readIndex`, `transferLeader` and `forgetLeader` are requests that a follower hands on to its leader.
- */
+/** Kinds of messages. Their order is part of the wire format: only ever add at the end. */
 export const MESSAGE_KINDS = [
   'append',
   'appendReply',
@@ -21,87 +18,212 @@ export const MESSAGE_KINDS = [
   'transferLeader',
 ] as const
 
-export type MessageKind = (typeof MESSAGE_KINDS)[number]
-
-/**
- * One message. Which fields mean something depends on the kind; the others are 0. `snapshot` asks the program to deliver
- * the state up to `snapshot.index`, or something later, in pieces of its choice; the receiver's program steps the message
- * in when it has all of them.
- */
-export interface Message {
-  readonly kind: MessageKind
+interface Envelope {
   readonly from: NodeId
   readonly to: NodeId
-  /** 0 for requests that are handed on. */
+  /** The sender's term, or for pre-votes the term in question; 0 for forwarded requests. */
   readonly term: Term
-  /** Term of the entry at `index`; in a refused append that of the hint, in a refused vote that of `commit`. */
-  readonly logTerm: Term
-  /** `append`: the entry before `entries`. Votes: the candidate's last. Replies: the last that matches, or the refused one. */
-  readonly index: Index
-  readonly entries: readonly Entry[]
-  /** What is committed as far as the sender knows; of an acknowledged append and a granted vote 0. */
-  readonly commit: Index
-  readonly reject: boolean
-  /** In a refused append: where the follower's log may match. */
-  readonly hint: Index
-  /** `vote`: 1 when the election comes from a leadership transfer. Heartbeats and reads: the number of the read round. */
-  readonly context: number
-  readonly snapshot: SnapshotMeta | undefined
 }
 
-export type MessageFields = Partial<Omit<Message, 'kind' | 'to'>> & Pick<Message, 'kind' | 'to'>
+/** A leader's entries after `index` (thesis 3.5). */
+export interface Append extends Envelope {
+  readonly kind: 'append'
+  /** The index before `entries`, and the term of the entry there. */
+  readonly index: Index
+  readonly logTerm: Term
+  readonly entries: readonly Entry[]
+  /** The leader's commit index. */
+  readonly commit: Index
+}
+
+export interface AppendReply extends Envelope {
+  readonly kind: 'appendReply'
+  /** Accepted: the last index that matches the leader's log and is durable. Rejected: the `index` of the append. */
+  readonly index: Index
+  readonly reject: boolean
+  /** Of a rejection: the highest index at which the logs may match, and the follower's term there. */
+  readonly hint: Index
+  readonly logTerm: Term
+}
+
+/** A candidate's request for a vote, or a pre-candidate's question whether it would get one (thesis 3.4, 9.6). */
+export interface VoteRequest extends Envelope {
+  readonly kind: 'vote' | 'preVote'
+  /** The candidate's last entry. */
+  readonly index: Index
+  readonly logTerm: Term
+  /** 1 if the election was started by a leadership transfer. */
+  readonly context: number
+}
+
+export interface VoteReply extends Envelope {
+  readonly kind: 'voteReply' | 'preVoteReply'
+  readonly reject: boolean
+  /** Of a rejection: the voter's last entry that it knows to be committed; else 0. */
+  readonly commit: Index
+  readonly logTerm: Term
+}
+
+export interface Heartbeat extends Envelope {
+  readonly kind: 'heartbeat'
+  /** The leader's commit index, at most the follower's known match. */
+  readonly commit: Index
+  /** Number of the newest open read round; 0: none. */
+  readonly context: number
+}
+
+export interface HeartbeatReply extends Envelope {
+  readonly kind: 'heartbeatReply'
+  /** That of the heartbeat. */
+  readonly context: number
+}
+
+/**
+ * Asks the sender's program to deliver its state up to `snapshot.index`, or a later one, in pieces of its choice. The
+ * receiver's program steps the message once it has all of them.
+ */
+export interface InstallSnapshot extends Envelope {
+  readonly kind: 'snapshot'
+  readonly snapshot: SnapshotMeta
+}
+
+/** Makes the receiver stand for election at once (thesis 3.10). */
+export interface TimeoutNow extends Envelope {
+  readonly kind: 'timeoutNow'
+}
+
+/** Entries that a follower forwards to its leader; their terms and indexes are 0. */
+export interface Propose extends Envelope {
+  readonly kind: 'propose'
+  readonly entries: readonly Entry[]
+}
+
+/** A follower's question for the index of a linearizable read (thesis 6.4). */
+export interface ReadIndex extends Envelope {
+  readonly kind: 'readIndex'
+  /** The follower's number for the question. */
+  readonly context: number
+}
+
+export interface ReadIndexReply extends Envelope {
+  readonly kind: 'readIndexReply'
+  readonly context: number
+  /** The read may run once this index is applied. */
+  readonly index: Index
+}
+
+/** Asks the leader to transfer leadership to `from`. */
+export interface TransferLeader extends Envelope {
+  readonly kind: 'transferLeader'
+}
+
+/** A message between members. */
+export type Message =
+  | Append
+  | AppendReply
+  | VoteRequest
+  | VoteReply
+  | Heartbeat
+  | HeartbeatReply
+  | InstallSnapshot
+  | TimeoutNow
+  | Propose
+  | ReadIndex
+  | ReadIndexReply
+  | TransferLeader
+
+export type MessageKind = Message['kind']
+
+type FieldsOf<M> = M extends Message
+  ? Pick<M, 'kind' | 'to' | Extract<keyof M, 'snapshot'>> & { readonly [K in keyof M]?: M[K] | undefined }
+  : never
+
+/** The fields of a message, of which those that are 0, false or empty may be left out. */
+export type MessageFields = FieldsOf<Message>
 
 const NO_ENTRIES: readonly Entry[] = []
 
+/** Returns the message with these fields. */
 export function message(fields: MessageFields, from = fields.from ?? 0, term = fields.term ?? 0): Message {
-  return {
-    kind: fields.kind,
-    from,
-    to: fields.to,
-    term,
-    logTerm: fields.logTerm ?? 0,
-    index: fields.index ?? 0,
-    entries: fields.entries ?? NO_ENTRIES,
-    commit: fields.commit ?? 0,
-    reject: fields.reject ?? false,
-    hint: fields.hint ?? 0,
-    context: fields.context ?? 0,
-    snapshot: fields.snapshot,
+  const { to } = fields
+  switch (fields.kind) {
+    case 'append': {
+      const { kind, index = 0, logTerm = 0, entries = NO_ENTRIES, commit = 0 } = fields
+      return { kind, from, to, term, index, logTerm, entries, commit }
+    }
+    case 'appendReply': {
+      const { kind, index = 0, reject = false, hint = 0, logTerm = 0 } = fields
+      return { kind, from, to, term, index, reject, hint, logTerm }
+    }
+    case 'vote':
+    case 'preVote': {
+      const { kind, index = 0, logTerm = 0, context = 0 } = fields
+      return { kind, from, to, term, index, logTerm, context }
+    }
+    case 'voteReply':
+    case 'preVoteReply': {
+      const { kind, reject = false, commit = 0, logTerm = 0 } = fields
+      return { kind, from, to, term, reject, commit, logTerm }
+    }
+    case 'heartbeat': {
+      const { kind, commit = 0, context = 0 } = fields
+      return { kind, from, to, term, commit, context }
+    }
+    case 'heartbeatReply':
+    case 'readIndex':
+      return { kind: fields.kind, from, to, term, context: fields.context ?? 0 } as HeartbeatReply | ReadIndex
+    case 'snapshot':
+      return { kind: fields.kind, from, to, term, snapshot: fields.snapshot }
+    case 'timeoutNow':
+    case 'transferLeader':
+      return { kind: fields.kind, from, to, term } as TimeoutNow | TransferLeader
+    case 'propose':
+      return { kind: fields.kind, from, to, term, entries: fields.entries ?? NO_ENTRIES }
+    case 'readIndexReply': {
+      const { kind, context = 0, index = 0 } = fields
+      return { kind, from, to, term, context, index }
+    }
   }
 }
 
 /**
- * What promises something durable: it leaves only after everything before it is on disk. Replies, and a candidate's request:
- * a member that has lost the term of its candidacy would stand in it once more, with the votes of the first time and
- * perhaps without the tail that they were given for.
+ * Whether a message promises something durable and so leaves only after everything before it is on disk. These are
+ * acknowledgements and votes, and also a candidate's request: a member that lost the term of its candidacy in a crash would
+ * stand in the same term again, and could be elected by votes that were given for a longer log.
  */
 export function isGated(kind: MessageKind): boolean {
   return kind === 'appendReply' || kind === 'vote' || kind === 'voteReply' || kind === 'preVoteReply'
 }
 
+/** The size of an entry, as far as limits are concerned. */
 export function entryBytes(entry: Entry): number {
   return entry.kind === 'normal' ? entry.data.length : 16 + 12 * entry.change.steps.length + entry.change.context.length
 }
 
-/** Requests that a follower hands on to its leader: they belong to no term. */
-export function isHandedOn(kind: MessageKind): boolean {
+/** Whether a message is a request that a follower forwards to its leader. It belongs to no term. */
+export function isForwarded(kind: MessageKind): boolean {
   return kind === 'propose' || kind === 'readIndex' || kind === 'transferLeader'
 }
 
-/** What no correct member would send to `self`; undefined when there is nothing to complain about. */
+/** What is wrong with a message that no correct member would send to `self`; undefined when it is sound. */
 export function messageProblem(message: Message, self: NodeId): string | undefined {
-  const { kind, from, to, term, index, logTerm, entries, snapshot } = message
+  const { kind, from, to, term } = message
   if (to !== self) return `${kind} for node ${to} came to node ${self}`
   if (!(Number.isSafeInteger(from) && from > 0)) return `${kind} from node ${from}`
-  if (isHandedOn(kind)) {
+  if (isForwarded(kind)) {
     if (term !== 0) return `${kind} of term ${term}`
-    return kind === 'propose' && entries.length === 0 ? 'a proposal of nothing' : undefined
+    return message.kind === 'propose' && message.entries.length === 0 ? 'a proposal without entries' : undefined
   }
   if (!(Number.isSafeInteger(term) && term > 0)) return `${kind} of term ${term}`
-  if (kind === 'snapshot') {
+  if (message.kind === 'snapshot') {
+    const { snapshot } = message
     const fits = snapshot !== undefined && snapshot.index > 0 && snapshot.term <= term
     return fits ? undefined : `a snapshot message of term ${term} without a snapshot that fits`
   }
+  return message.kind === 'append' ? entriesProblem(message) : undefined
+}
+
+function entriesProblem({ index, logTerm, entries, term }: Append): string | undefined {
   let last = logTerm
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i] as Entry

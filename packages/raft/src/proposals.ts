@@ -1,20 +1,20 @@
 import type { RaftState } from './raft-state.js'
 import { changeProblem } from './configuration-entries.js'
-import { appendOwn, broadcastAppend, placed, type Proposal } from './replication.js'
+import { appendOwn, broadcastAppend, entryOf, type Proposal } from './replication.js'
 
-/** Appends at a leader, hands on at a follower that knows one. False: refused. */
+/** Appends the proposals at a leader, and forwards them at a follower with a known leader. Returns false if rejected. */
 export function propose(state: RaftState, proposals: readonly Proposal[]): boolean {
   if (proposals.length === 0) return false
   if (state.role === 'follower') {
-    if (state.leader === 0 || state.options.noForwarding) return false
-    const entries = proposals.map((one) => placed(one, 0, 0))
+    if (state.leader === 0 || !state.rules.forwardProposals) return false
+    const entries = proposals.map((one) => entryOf(one, 0, 0))
     state.send({ kind: 'propose', to: state.leader, entries })
     return true
   }
   return state.role === 'leader' && proposeAsLeader(state, proposals)
 }
 
-/** Changes that may not be made now become empty entries: whoever handed them on sees the log move. */
+/** Appends the proposals. A change that may not be made now becomes an empty entry: a follower that forwarded it sees progress. */
 export function proposeAsLeader(state: RaftState, proposals: readonly Proposal[]): boolean {
   if (state.isRetiring || state.progressOf(state.id) === undefined || state.transferee !== 0) return false
   const pendingBefore = state.pendingConfiguration

@@ -2,15 +2,15 @@ import type { Index, NodeId } from './types.js'
 
 export type VoteResult = 'won' | 'pending' | 'lost'
 
-/** Larger than any index: what an empty half of a configuration has committed, since it has no say. */
+/** Larger than any index: the commit index of an empty half of a configuration, which restricts nothing. */
 export const NO_LIMIT = Number.MAX_SAFE_INTEGER
 
-/** The highest index that a majority of `voters` has; a voter without a report counts as 0. */
+/** Returns the highest index that a majority of `voters` has; an unknown one counts as 0. */
 export function majorityCommitted(voters: ReadonlySet<NodeId>, indexOf: (id: NodeId) => Index | undefined): Index {
   const count = voters.size
   if (count === 0) return NO_LIMIT
   const indexes: number[] = []
-  // Sorted as they come: there are few.
+  // Insertion sort: there are few voters.
   for (const id of voters) {
     const index = indexOf(id) ?? 0
     let place = indexes.length
@@ -20,7 +20,7 @@ export function majorityCommitted(voters: ReadonlySet<NodeId>, indexOf: (id: Nod
   return indexes[count - (Math.floor(count / 2) + 1)] as number
 }
 
-/** Both halves of a joint configuration must have it (thesis 4.3). */
+/** Returns the highest index that majorities of both halves of a joint configuration have (thesis 4.3). */
 export function jointCommitted(
   incoming: ReadonlySet<NodeId>,
   outgoing: ReadonlySet<NodeId>,
@@ -29,7 +29,7 @@ export function jointCommitted(
   return Math.min(majorityCommitted(incoming, indexOf), majorityCommitted(outgoing, indexOf))
 }
 
-/** The outcome of a vote: won or lost as soon as the votes that are missing cannot change it. */
+/** Returns the outcome of a vote: won or lost as soon as the missing votes cannot change it. */
 export function majorityVote(voters: ReadonlySet<NodeId>, voteOf: (id: NodeId) => boolean | undefined): VoteResult {
   if (voters.size === 0) return 'won'
   const needed = Math.floor(voters.size / 2) + 1

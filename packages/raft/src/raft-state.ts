@@ -1,11 +1,12 @@
 import { assert } from './assert.js'
 import { type EntryId, RaftLog } from './log.js'
 import { configurationOf, type Members, restoreMembers, type Tracked } from './membership.js'
-import { isGated, isHandedOn, type Message, type MessageFields, message } from './messages.js'
+import { isGated, isForwarded, type Message, type MessageFields, message } from './messages.js'
 import { DEFAULT_RAFT_LIMITS, type RaftLimits, type RaftOptions } from './options.js'
+import type { RaftRules } from './rules.js'
 import { Progress } from './progress.js'
 import { jointCommitted, jointVote, type VoteResult } from './quorum.js'
-import { HandedReads, ReadRounds } from './reads.js'
+import { ForwardedReads, ReadRounds } from './reads.js'
 import type { Configuration, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
 export type Role = 'follower' | 'preCandidate' | 'candidate' | 'leader'
@@ -16,51 +17,71 @@ export interface ReadReady {
   readonly index: Index
 }
 
-/** Something a log wants to say; for script tests and debugging. Arguments are not formatted unless somebody listens. */
+/** Receives one line per state transition; for script tests. Lines are not formatted without a receiver. */
 export type Trace = (text: string) => void
 
 /**
- * The state of one member and the elementary moves on it. The rules of elections, replication and membership are in the
- * files beside this one. Roles change only through the `become…` methods, which all go through `reset`, where the vote is
- * cleared only if the term changes.
+ * The state of one member and the elementary transitions on it. The rules of elections, replication and membership are in
+ * the files beside this one. Roles change only through the `become…` methods; all except `becomePreCandidate` go through
+ * `reset`, which clears the vote only if the term changes.
  */
 export class RaftState {
   readonly id: NodeId
+  readonly options: RaftOptions
+  readonly rules: RaftRules
   readonly limits: RaftLimits
+  /** The log. Whatever is committed in it is never replaced. */
   readonly log: RaftLog
+  /** At most one member is `leader` per term: the one with the votes of a quorum. */
   role: Role = 'follower'
+  /** The latest term that this member has seen. Never decreases, and is durable before any message of it promises something. */
   term: Term
+  /** The member that got this one's vote in `term`; 0: none. Changes at most once per term, from 0. */
   vote: NodeId
-  /** 0: none known. Not the same as the vote. */
+  /** The known leader of `term`; 0: unknown. Equal to `id` exactly if the role is `leader`; independent of `vote`. */
   leader: NodeId = 0
+  /** The applied configuration with one progress per member. Replaced as a whole, never altered. */
   tracked: Tracked
+  /** Answers to this member's (pre-)candidacy, the first one of each voter. Empty in other roles. */
   votes = new Map<NodeId, boolean>()
-  /** Whom leadership is being handed to; 0: nobody. */
+  /** The voter that leadership is being transferred to; 0: none. Not 0 only at a leader, which rejects proposals meanwhile. */
   transferee: NodeId = 0
-  /** Index of the applied change by which this member lost its vote; 0: none, or others are known to know of it. */
+  /** Index of the applied change that took this member's vote; 0: it has a vote, or another member knows of the change. */
   retiringAt: Index = 0
-  /** No configuration change is proposed before this index is applied. */
+  /** At a leader, no configuration change in the log is above this index: none is proposed before it is applied. */
   pendingConfiguration: Index = 0
+  /** Bytes of proposals in this leader's term that are not applied yet: at most `uncommittedBytesMax`, or one larger batch. */
   uncommittedBytes = 0
+  /** Ticks since a leader was heard from or a vote was given; at a leader, since the last quorum check. */
   electionElapsed = 0
+  /** Ticks since the last round of heartbeats. */
   heartbeatElapsed = 0
+  /** Drawn from [n, 2n) at each reset, where n is `electionTicks`. */
   electionTimeout = 0
-  reads: ReadRounds
-  readonly handedReads: HandedReads
-
+  /** Reads that wait for a quorum. Empty except at a leader. */
+  readonly reads: ReadRounds
+  /** Reads that the leader was asked to confirm. Empty at a leader. */
+  readonly forwardedReads: ForwardedReads
+  /** The program's newest snapshot, which peers are offered; undefined: it has none. Its index never decreases. */
   snapshot: SnapshotMeta | undefined
-  /** A peer needs a snapshot, and there is none to give. */
+  /** Whether a peer needs a snapshot and there is none. */
   snapshotWanted = false
-  /** Whoever was there at the founding; undefined when the log does not begin there. */
+  /** Members of the first configuration; undefined if the log does not begin with it. */
   readonly #founders: ReadonlySet<NodeId> | undefined
 
+  /** Messages that may leave at once. */
   messages: Message[] = []
+  /** Messages that leave once everything before them is durable, those to this member itself included. */
   gated: Message[] = []
   readsReady: ReadReady[] = []
   readsLost: number[] = []
   trace: Trace | undefined
+  #configuration: { readonly of: Members; readonly value: Configuration } | undefined
+  #peers: { readonly of: Tracked; readonly value: readonly NodeId[] } | undefined
 
-  constructor(readonly options: RaftOptions) {
+  constructor(options: RaftOptions, rules: RaftRules) {
+    this.options = options
+    this.rules = rules
     const { id, snapshot, hardState, entries } = options
     assert(Number.isSafeInteger(id) && id > 0, () => `a node id is a positive integer, not ${id}`)
     this.id = id
@@ -72,17 +93,9 @@ export class RaftState {
     this.term = hardState.term
     this.vote = hardState.vote
     this.reads = new ReadRounds(this.limits.readsMax)
-    this.handedReads = new HandedReads(this.limits.readsMax, options.random)
+    this.forwardedReads = new ForwardedReads(this.limits.readsMax, options.random)
     this.tracked = restoreMembers(snapshot.configuration, (isLearner) => this.newProgress(isLearner))
     this.becomeFollower(this.term, 0)
-  }
-
-  get preVote(): boolean {
-    return this.options.preVote ?? true
-  }
-
-  get checkQuorum(): boolean {
-    return this.options.checkQuorum ?? true
   }
 
   get members(): Members {
@@ -90,12 +103,11 @@ export class RaftState {
   }
 
   get configuration(): Configuration {
-    // Asked for at every step, and changed once in a while: members are replaced, never altered.
-    if (this.#known?.of !== this.members) this.#known = { of: this.members, is: configurationOf(this.members) }
-    return this.#known.is
+    // Read at every step and rarely changed; members are replaced, never altered.
+    if (this.#configuration?.of !== this.members)
+      this.#configuration = { of: this.members, value: configurationOf(this.members) }
+    return this.#configuration.value
   }
-
-  #known: { readonly of: Members; readonly is: Configuration } | undefined
 
   get isLearner(): boolean {
     return this.tracked.progress.get(this.id)?.isLearner ?? false
@@ -116,19 +128,17 @@ export class RaftState {
 
   /** Peers in the order of their ids, without this member. */
   peers(): readonly NodeId[] {
-    // Asked for at every round, and changed once in a while: what is tracked is replaced, never altered.
-    if (this.#others?.of !== this.tracked) {
-      const is = [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
-      this.#others = { of: this.tracked, is }
+    // Read in every round and rarely changed; what is tracked is replaced, never altered.
+    if (this.#peers?.of !== this.tracked) {
+      const value = [...this.tracked.progress.keys()].filter((id) => id !== this.id).sort((a, b) => a - b)
+      this.#peers = { of: this.tracked, value }
     }
-    return this.#others.is
+    return this.#peers.value
   }
 
-  #others: { readonly of: Tracked; readonly is: readonly NodeId[] } | undefined
-
   /**
-   * Whether a peer may take entries after `previous`. The first entry does not say what was founded: a peer that joined
-   * later must begin with a snapshot, though nothing of the log is compacted.
+   * Whether a peer may receive entries after `previous`. No entry contains the first configuration, so a peer that joined
+   * later must begin with a snapshot even if nothing of the log is compacted.
    */
   canFollow(id: NodeId, previous: Index): boolean {
     return previous > 0 || this.#founders === undefined || this.#founders.has(id)
@@ -144,8 +154,9 @@ export class RaftState {
   }
 
   /**
-   * Whether this member may stand for election: a voter whose state is whole. Also one that has applied the end of its
-   * own vote, until it hears that somebody else knows of it: the others may need the longer log of this one (thesis 4.2.2).
+   * Whether this member may stand for election: it is a voter and no snapshot is being installed. So may one that has
+   * applied the end of its own vote until another member is known to have it committed: the others may need this one's
+   * longer log (thesis 4.2.2).
    */
   get isPromotable(): boolean {
     const own = this.tracked.progress.get(this.id)
@@ -153,7 +164,7 @@ export class RaftState {
     return (voter || this.retiringAt > 0) && this.log.pendingSnapshot === undefined
   }
 
-  /** A leader that is no voter any more only hands over. */
+  /** Whether this leader has lost its vote, and only transfers leadership. */
   get isRetiring(): boolean {
     return this.role === 'leader' && this.retiringAt > 0
   }
@@ -173,7 +184,7 @@ export class RaftState {
     return jointVote(voters, votersOutgoing, (id) => (ids.has(id) ? true : undefined)) === 'won'
   }
 
-  /** A leader that has not heard from a quorum since the last check may have been replaced. */
+  /** Whether a quorum was heard from since the last check. If not, another leader may have been elected. */
   quorumActive(): boolean {
     const { voters, votersOutgoing } = this.members
     const heard = (id: NodeId) => {
@@ -183,13 +194,13 @@ export class RaftState {
     return jointVote(voters, votersOutgoing, heard) === 'won'
   }
 
-  /** Queues a message; replies that promise something durable wait for the next write. */
+  /** Queues a message. Those that promise something durable wait for the next write. */
   send(fields: MessageFields): void {
     const { kind } = fields
     const isVote = kind === 'vote' || kind === 'voteReply' || kind === 'preVote' || kind === 'preVoteReply'
-    const handedOn = isHandedOn(kind)
-    const term = isVote ? fields.term : handedOn ? 0 : (fields.term ?? this.term)
-    assert(term !== undefined && (handedOn || term >= 0), () => `${kind} of node ${this.id} has no term`)
+    const forwarded = isForwarded(kind)
+    const term = isVote ? fields.term : forwarded ? 0 : (fields.term ?? this.term)
+    assert(term !== undefined && (forwarded || term >= 0), () => `${kind} of node ${this.id} has no term`)
     const out = message(fields, fields.from ?? this.id, term)
     if (isGated(kind)) this.gated.push(out)
     else {
@@ -220,7 +231,7 @@ export class RaftState {
     this.pendingConfiguration = 0
     this.uncommittedBytes = 0
     for (const read of this.reads.dropAll()) if (read.from === this.id) this.readsLost.push(read.context)
-    this.readsLost.push(...this.handedReads.dropAll())
+    this.readsLost.push(...this.forwardedReads.dropAll())
   }
 
   becomeFollower(term: Term, leader: NodeId): void {
@@ -230,7 +241,7 @@ export class RaftState {
     this.trace?.(`${this.id} became follower at term ${this.term}`)
   }
 
-  /** Asks whether an election could be won, without touching term or vote (thesis 9.6). */
+  /** Becomes a pre-candidate, which keeps its term and vote until it knows that it could win (thesis 9.6). */
   becomePreCandidate(): void {
     assert(this.role !== 'leader', () => `leader ${this.id} becomes a candidate`)
     this.votes = new Map()
@@ -258,12 +269,13 @@ export class RaftState {
       own.becomeReplicate()
       own.recentlyActive = true
     }
-    // There may be a change in the log that is not committed: none may be proposed before everything here is applied.
+    // Guard 2 of apply-time configuration (see configuration-entries.ts): the log may contain an uncommitted change of an
+    // earlier leader, so no change is proposed before the whole log is applied.
     this.pendingConfiguration = this.log.lastIndex
     this.trace?.(`${this.id} became leader at term ${this.term}`)
   }
 
-  /** Commit index from the acknowledgements, only for entries of the own term (thesis 3.6.2). True if it moved. */
+  /** Commits what a quorum has, only by entries of the current term (thesis 3.6.2). Returns whether the commit index moved. */
   maybeCommit(): boolean {
     const index = this.quorumCommitted()
     const id: EntryId = { term: this.term, index }
@@ -276,17 +288,11 @@ export class RaftState {
     return this.log.termAt(this.log.committed) === this.term
   }
 
-  /** What stands for the compacted part of the log, as the program last said; undefined: it has none to give now. */
-  snapshotMeta(): SnapshotMeta | undefined {
-    return this.snapshot
-  }
-
   /**
-   * Takes a snapshot of the leader in place of the own log; false if it has nothing new. The configuration in it may be
-   * older than this member's joining: then it is a follower that may not stand for election until the entry that adds it.
+   * Replaces the log by the leader's snapshot. Returns false if the log has all of it. The configuration in the snapshot may
+   * be older than this member's addition; the member then follows and cannot stand for election until that entry arrives.
    */
-  restore(meta: SnapshotMeta | undefined): boolean {
-    assert(meta !== undefined, () => `a snapshot message without a snapshot at node ${this.id}`)
+  restore(meta: SnapshotMeta): boolean {
     if (meta.index <= this.log.committed) return false
     if (this.log.matches(meta)) {
       this.log.commitTo(meta.index)
@@ -297,7 +303,7 @@ export class RaftState {
     assert(this.role === 'follower', () => `node ${this.id} takes a snapshot as ${this.role}`)
     this.log.restore(meta)
     this.snapshot = meta
-    // The member that made the snapshot knows of the end of this member's vote.
+    // The member that made the snapshot has applied the change that took this member's vote.
     this.retiringAt = 0
     this.tracked = restoreMembers(meta.configuration, (isLearner) => this.newProgress(isLearner))
     return true

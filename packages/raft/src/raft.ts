@@ -1,5 +1,6 @@
 import { assert } from './assert.js'
-import { RaftState, type ReadReady, type Role, type Trace } from './raft-state.js'
+import { RaftState, type Role } from './raft-state.js'
+import { type Effects, NO_EFFECTS, NOTHING, type PersistEffect } from './effects.js'
 import { dispatch, readAsLeader } from './dispatch.js'
 import { standForElection } from './election.js'
 import { checkInvariants, type Watermarks, watermarksOf } from './invariants.js'
@@ -7,14 +8,9 @@ import { entryBytes, type Message, messageProblem } from './messages.js'
 import type { RaftOptions } from './options.js'
 import type { Progress } from './progress.js'
 import { propose } from './proposals.js'
-import {
-  applyChange,
-  changeProblem,
-  maybeLeaveJoint,
-  retire,
-  successorOf,
-  transferTo,
-} from './configuration-entries.js'
+import { applyChange, changeProblem, maybeLeaveJoint } from './configuration-entries.js'
+import { retire, successorOf, transferTo } from './leadership-transfer.js'
+import { type RaftRules, STANDARD_RULES } from './rules.js'
 import { broadcastHeartbeat, onArrivedSnapshot, type Proposal } from './replication.js'
 import type {
   Configuration,
@@ -26,40 +22,6 @@ import type {
   SnapshotMeta,
   Term,
 } from './types.js'
-
-/** What must be durable before `persisted(sequence)` may be called. Writes complete in the order of their sequence. */
-export interface PersistEffect {
-  readonly sequence: number
-  readonly hardState: HardState
-  /** They replace the log from `entries[0].index` on. */
-  readonly entries: readonly Entry[]
-  /** Replaces log and state; the program has (or gets) the state that goes with it. */
-  readonly snapshot: SnapshotMeta | undefined
-  /** False when only the commit index moved: losing that is harmless, so it need not be synced. */
-  readonly mustSync: boolean
-}
-
-/** Everything that has come about since the last call. */
-export interface Effects {
-  readonly role: Role
-  readonly leader: NodeId
-  /** The hard state, if it differs from the last one given out. */
-  readonly hardState: HardState | undefined
-  readonly persist: PersistEffect | undefined
-  /** May leave at once. */
-  readonly messages: readonly Message[]
-  /** May leave only when `persist` is durable (or now, if there is none). Those to this member itself are not here. */
-  readonly gated: readonly Message[]
-  /** All that waits for the write, in order: `gated`, and the own vote and acknowledgements, which `persisted` counts. */
-  readonly waiting: readonly Message[]
-  /** To be applied, in order; then `applied(index)`. */
-  readonly committed: readonly Entry[]
-  readonly reads: readonly ReadReady[]
-  /** Contexts of reads that will not be answered: ask again. */
-  readonly readsLost: readonly number[]
-  /** A peer needs a snapshot and there is none: the program should take one now. */
-  readonly snapshotWanted: boolean
-}
 
 export interface RaftStatus {
   readonly id: NodeId
@@ -77,31 +39,18 @@ export interface RaftStatus {
   readonly progress: ReadonlyMap<NodeId, Progress>
 }
 
-const NOTHING: readonly never[] = []
-
-const QUIET: Omit<Effects, 'role' | 'leader'> = {
-  hardState: undefined,
-  persist: undefined,
-  messages: NOTHING,
-  gated: NOTHING,
-  waiting: NOTHING,
-  committed: NOTHING,
-  reads: NOTHING,
-  readsLost: NOTHING,
-  snapshotWanted: false,
-}
-
+/** A write under way, and this member's own messages that wait for it. */
 interface Pending {
   readonly sequence: number
   readonly own: readonly Message[]
 }
 
 /**
- * The consensus core of one member: inputs in, effects out. Pure: no clock, no random of its own, no I/O. The program
- * calls an input, then `takeEffects`, writes, sends and applies what it says, and reports `persisted` and `applied`.
- * Local invariants are checked after each input; a broken one throws, and the member must stop.
+ * The consensus core of one member: inputs in, effects out. It has no clock, random source or I/O. The program calls an
+ * input, then `takeEffects`; it writes, sends and applies what the effects name, and reports `persisted` and `applied`.
+ * Local invariants are checked after each input. A broken one throws `RaftInvariantError`, and the member must stop.
  *
- * Source: Ongaro, *Consensus: Bridging Theory and Practice* (the thesis); departures are in docs/divergence.md.
+ * Source: Ongaro, *Consensus: Bridging Theory and Practice* (the thesis). Departures: docs/divergence.md.
  */
 export class Raft {
   readonly #state: RaftState
@@ -110,8 +59,8 @@ export class Raft {
   #pending: Pending[] = []
   #before: Watermarks
 
-  constructor(options: RaftOptions) {
-    this.#state = new RaftState(options)
+  constructor(options: RaftOptions, rules: RaftRules = STANDARD_RULES) {
+    this.#state = new RaftState(options, rules)
     this.#lastHard = { term: this.#state.term, vote: this.#state.vote, commit: this.#state.log.committed }
     this.#before = watermarksOf(this.#state)
   }
@@ -140,26 +89,22 @@ export class Raft {
   get isLearner(): boolean {
     return this.#state.isLearner
   }
-  /** Whether an entry of this term is committed: only then does a leader know the commit index. */
+  /** Whether an entry of this term is committed. Before that, a leader does not know the commit index. */
   get hasCommittedInTerm(): boolean {
     return this.#state.hasCommittedInTerm
   }
-  /** Whom leadership is being handed to; 0: nobody. */
+  /** The voter that leadership is being transferred to; 0: none. */
   get transferee(): NodeId {
     return this.#state.transferee
   }
-  /** The best voter to hand leadership to, as the leader knows it; undefined when there is none. */
+  /** The best voter to transfer leadership to, as the leader knows it; undefined if there is none. */
   get successor(): NodeId | undefined {
     return successorOf(this.#state)
   }
-  get electionTimeoutTicks(): number {
-    return this.#state.electionTimeout
-  }
-  set electionTimeoutTicks(ticks: number) {
-    this.#state.electionTimeout = ticks
-  }
-  set trace(trace: Trace | undefined) {
-    this.#state.trace = trace
+
+  /** The state inside, for tests only. */
+  static stateOf(raft: Raft): RaftState {
+    return raft.#state
   }
 
   get status(): RaftStatus {
@@ -190,14 +135,14 @@ export class Raft {
 
   // --- inputs ---
 
-  /** One tick of the program's clock. */
+  /** Advances the program's clock by one tick. */
   tick(): void {
     const state = this.#state
     state.electionElapsed++
     if (state.role === 'leader') this.#tickLeader()
     else if (state.isPromotable && state.electionElapsed >= state.electionTimeout) {
       state.electionElapsed = 0
-      standForElection(state, state.preVote ? 'preVote' : 'vote')
+      standForElection(state, state.rules.preVote ? 'preVote' : 'vote')
     }
     this.#check()
   }
@@ -207,11 +152,11 @@ export class Raft {
     state.heartbeatElapsed++
     if (state.electionElapsed >= state.limits.electionTicks) {
       state.electionElapsed = 0
-      if (state.checkQuorum) this.#checkLeadership()
-      // A transfer that has not come about within an election timeout is given up.
+      if (state.rules.checkQuorum) this.#checkLeadership()
+      // A leadership transfer is abandoned after an election timeout.
       if (state.role === 'leader') state.transferee = 0
     }
-    // Also when the entry that would have led to it was applied during a transfer.
+    // Needed here too: a transfer may have been under way when the entry was applied.
     maybeLeaveJoint(state)
     retire(state)
     if (state.role !== 'leader' || state.heartbeatElapsed < state.limits.heartbeatTicks) return
@@ -227,7 +172,7 @@ export class Raft {
 
   /** Stands for election now. */
   campaign(): void {
-    standForElection(this.#state, this.#state.preVote ? 'preVote' : 'vote')
+    standForElection(this.#state, this.#state.rules.preVote ? 'preVote' : 'vote')
     this.#check()
   }
 
@@ -237,7 +182,7 @@ export class Raft {
     this.#check()
   }
 
-  /** A message of another member. One that no correct member sends is left alone; the answer then says what is wrong. */
+  /** Handles a message of another member. One that no correct member sends is ignored, and what is wrong with it is returned. */
   step(message: Message): string | undefined {
     const problem = messageProblem(message, this.#state.id)
     if (problem !== undefined) return problem
@@ -247,8 +192,8 @@ export class Raft {
   }
 
   /**
-   * Proposes entries. The index of the first one, or undefined: not leader (a follower hands them on and does not know),
-   * leadership is being handed over, or too much is uncommitted.
+   * Proposes entries. Returns the index of the first one. Returns undefined if this member is not the leader (a follower
+   * forwards them and does not learn the index), leadership is being transferred, or too much is uncommitted.
    */
   propose(data: readonly Uint8Array[]): Index | undefined {
     const first = this.#state.log.lastIndex + 1
@@ -261,8 +206,8 @@ export class Raft {
   }
 
   /**
-   * Proposes a configuration change. `refused` says why not; a leader then appends an empty entry in its place, so that
-   * whoever handed it on sees the log move.
+   * Proposes a configuration change, or returns why it is refused. A leader then appends an empty entry in its place, so
+   * that a follower that forwarded it sees progress.
    */
   proposeConfiguration(change: ConfigurationChange): { readonly index: Index } | { readonly refused: string } {
     const state = this.#state
@@ -275,21 +220,21 @@ export class Raft {
     return problem === undefined ? { index } : { refused: problem }
   }
 
-  /** Asks for a linearizable read; the answer is a `reads` or `readsLost` effect with this context. False: no leader. */
+  /** Starts a linearizable read. It ends in a `reads` or `readsLost` effect with this context. Returns false without a leader. */
   read(context: number): boolean {
     const state = this.#state
     if (state.role === 'leader') return readAsLeader(state, state.id, context)
-    if (state.role !== 'follower' || state.leader === 0 || state.handedReads.full) return false
-    state.send({ kind: 'readIndex', to: state.leader, context: state.handedReads.ask(context) })
+    if (state.role !== 'follower' || state.leader === 0 || state.forwardedReads.full) return false
+    state.send({ kind: 'readIndex', to: state.leader, context: state.forwardedReads.ask(context) })
     return true
   }
 
-  /** The program waits for none of its reads any more: questions that were lost on the way must not add up. */
+  /** Abandons the reads that were forwarded to the leader, so that lost ones do not accumulate. */
   abandonReads(): void {
-    this.#state.handedReads.dropAll()
+    this.#state.forwardedReads.dropAll()
   }
 
-  /** Hands leadership to a voter; given up after an election timeout. A follower asks its leader to. */
+  /** Transfers leadership to a voter, or abandons that after an election timeout. A follower asks its leader to do so. */
   transferLeadership(to: NodeId): void {
     const state = this.#state
     if (state.role === 'leader') transferTo(state, to)
@@ -297,16 +242,16 @@ export class Raft {
     this.#check()
   }
 
-  /** A follower that does not trust its leader any more votes for others at once. */
+  /** Makes a follower forget its leader, so that it may vote for another member at once. */
   forgetLeader(): void {
-    if (this.#state.role === 'follower' && !this.#state.options.leaseReads) this.#state.leader = 0
+    if (this.#state.role === 'follower' && this.#state.rules.forgetLeader) this.#state.leader = 0
     this.#check()
   }
 
   /**
-   * The program knows that the process of `node` has ended, such as from a refused connection. If that is the leader, this
-   * member does not wait for the whole election timeout. It is no more than a hint: timeouts never decide about safety,
-   * and whoever hears from a living leader does not vote. How long it waits is still drawn, so that candidates rarely meet.
+   * Reports that the process of `node` has ended, as a refused connection shows. If it is the leader, this member shortens
+   * its election timeout. A wrong report does no harm: timeouts do not affect safety, and members that hear from a live
+   * leader do not vote. The rest of the timeout stays random, so that candidates rarely collide.
    */
   processEnded(node: NodeId): void {
     const state = this.#state
@@ -317,22 +262,17 @@ export class Raft {
     this.#check()
   }
 
-  /** Write `sequence` is durable: its entries count, and so do the own vote and acknowledgement that waited for it. */
+  /** Reports that write `sequence` is durable: its entries count, and so do this member's vote and acknowledgement in it. */
   persisted(sequence: number): void {
-    this.stored(sequence)
+    assert(sequence <= this.#sequence, () => `write ${sequence} was never handed out, the last is ${this.#sequence}`)
+    this.#state.log.written(sequence)
     while (this.#pending.length > 0 && (this.#pending[0] as Pending).sequence <= sequence) {
       for (const message of (this.#pending.shift() as Pending).own) dispatch(this.#state, message)
     }
     this.#check()
   }
 
-  /** The log's part of {@link Raft.persisted} alone: for script tests that deliver the own messages by hand. */
-  stored(sequence: number): void {
-    assert(sequence <= this.#sequence, () => `write ${sequence} was never given out, the last is ${this.#sequence}`)
-    this.#state.log.written(sequence)
-  }
-
-  /** Everything up to `index` is applied. */
+  /** Reports that everything up to `index` is applied. */
   applied(index: Index): void {
     const state = this.#state
     let bytes = 0
@@ -346,14 +286,14 @@ export class Raft {
     this.#check()
   }
 
-  /** To be called while applying a configuration entry, before `applied`; returns what is in force from now on. */
+  /** Applies a configuration entry, before `applied`. Returns the configuration that is in force from now on. */
   applyConfiguration(change: ConfigurationChange): Configuration {
     const configuration = applyChange(this.#state, change)
     this.#check()
     return configuration
   }
 
-  /** The program has a snapshot: what a peer may be given, and, with `compact`, what the log may forget. */
+  /** Reports a snapshot of the program: peers may be offered it, and `compact` may drop what it covers. */
   snapshotTaken(meta: SnapshotMeta): void {
     const { snapshot } = this.#state
     assert(
@@ -364,8 +304,8 @@ export class Raft {
   }
 
   /**
-   * The program has made a leader's snapshot durable, after that leader's term ended perhaps. It is committed, whoever leads
-   * now, and takes the place of the log unless the log has it: the program would begin with it after a restart, too.
+   * Reports that a leader's snapshot is durable here; the leader's term may have ended. The snapshot is committed in any
+   * case, and replaces the log unless the log contains it. After a restart, the program would begin with it, too.
    */
   snapshotArrived(meta: SnapshotMeta): void {
     onArrivedSnapshot(this.#state, meta)
@@ -383,13 +323,13 @@ export class Raft {
     this.#check()
   }
 
-  /** The peer has (`delivered`) or has not got the snapshot that a `snapshot` message asked for. */
+  /** Reports whether the peer has received the snapshot of a `snapshot` message. */
   reportSnapshot(id: NodeId, delivered: boolean): void {
     const progress = this.#state.role === 'leader' ? this.#state.progressOf(id) : undefined
     if (progress?.state === 'snapshot') {
       if (!delivered) progress.pendingSnapshot = 0
       progress.becomeProbe()
-      // Wait for the acknowledgement, or for a heartbeat's answer, before sending more.
+      // Nothing more is sent before the acknowledgement or the answer to a heartbeat.
       progress.paused = true
     }
     this.#check()
@@ -407,18 +347,19 @@ export class Raft {
       state.snapshotWanted ||
       state.log.hasUnwritten ||
       this.#changedHardState() !== undefined ||
-      state.log.hasNextCommitted(state.options.applyUnwritten ?? false)
+      state.log.hasNextCommitted(!state.rules.applyDurableOnly)
     )
   }
 
-  /** Asked for after every input, and most inputs bring nothing about: the same object, as long as the roles stay. */
+  /** The effects of most inputs: one object as long as role and leader stay the same. */
   #noEffects(): Effects {
     const { role, leader } = this.#state
-    if (this.#quiet?.role !== role || this.#quiet.leader !== leader) this.#quiet = { ...QUIET, role, leader }
-    return this.#quiet
+    if (this.#noEffectsCache?.role !== role || this.#noEffectsCache.leader !== leader)
+      this.#noEffectsCache = { ...NO_EFFECTS, role, leader }
+    return this.#noEffectsCache
   }
 
-  #quiet: Effects | undefined
+  #noEffectsCache: Effects | undefined
 
   #changedHardState(): HardState | undefined {
     const state = this.#state
@@ -441,19 +382,19 @@ export class Raft {
     const termOrVote =
       hardState !== undefined && (hardState.term !== this.#lastHard.term || hardState.vote !== this.#lastHard.vote)
     const mustSync = entries.length > 0 || termOrVote || snapshot !== undefined
-    const persist = this.#handOut(
+    const persist = this.#beginWrite(
       mustSync || hardState !== undefined || state.gated.length > 0,
       mustSync,
       entries,
       snapshot,
       own,
     )
-    const committed = state.log.nextCommitted(state.options.applyUnwritten ?? false, state.limits.committedBytesMax)
+    const committed = state.log.nextCommitted(!state.rules.applyDurableOnly, state.limits.committedBytesMax)
     const last = committed[committed.length - 1]
     if (last !== undefined) state.log.applying = last.index
     const { snapshotWanted } = state
     state.snapshotWanted = false
-    // What is given out is never written to again; most lists are empty most of the time, and stay where they are.
+    // Lists that are handed out are never changed again; empty ones are kept.
     const messages = state.messages.length === 0 ? NOTHING : state.messages
     const reads = state.readsReady.length === 0 ? NOTHING : state.readsReady
     const readsLost = state.readsLost.length === 0 ? NOTHING : state.readsLost
@@ -466,7 +407,7 @@ export class Raft {
     return { role, leader, hardState, persist, messages, gated, waiting, committed, reads, readsLost, snapshotWanted }
   }
 
-  #handOut(
+  #beginWrite(
     needed: boolean,
     mustSync: boolean,
     entries: readonly Entry[],
@@ -476,10 +417,10 @@ export class Raft {
     if (!needed) return undefined
     const state = this.#state
     const sequence = ++this.#sequence
-    state.log.hand(sequence)
+    state.log.beginWrite(sequence)
     this.#pending.push({ sequence, own })
     const hardState = { term: state.term, vote: state.vote, commit: state.log.committed }
-    // Gated messages without anything to write still wait for the writes that are under way.
+    // Gated messages without anything to write wait for the writes under way.
     return { sequence, hardState, entries, snapshot, mustSync }
   }
 

@@ -1,28 +1,29 @@
 import type { Index, NodeId } from './types.js'
 
-/** A read that waits for its confirmation: of this node (`from` is itself) or handed on by a follower. */
+/** A read that waits for its confirmation: one of this member (`from` is itself) or of a follower. */
 export interface Read {
   readonly from: NodeId
-  /** The asker's own number. */
+  /** The number that `from` has given it. */
   readonly context: number
 }
 
 interface Round {
   readonly number: number
+  /** The commit index when the round was opened. */
   readonly index: Index
   readonly reads: Read[]
   readonly acks: Set<NodeId>
 }
 
 /**
- * ReadIndex (thesis 6.4): a read may run at the commit index of its arrival once a quorum has confirmed, by heartbeats
- * sent after that arrival, that this leader still leads. Rounds are numbered by the leader and the number travels in the
- * heartbeats, so a delayed acknowledgement can never confirm a later read, whatever numbers the askers chose.
+ * ReadIndex (thesis 6.4): a read may run at the commit index of its arrival once a quorum has answered heartbeats that were
+ * sent after that arrival. The leader numbers the rounds, and heartbeats and their answers carry the number, so a delayed
+ * answer never confirms a later read, whatever numbers the members gave to their reads.
  */
 export class ReadRounds {
   #rounds: Round[] = []
   #last = 0
-  /** Reads that came before the leader has committed an entry of its term. */
+  /** Reads that arrived before the leader has committed an entry of its term. */
   #early: Read[] = []
 
   readonly #max: number
@@ -62,12 +63,12 @@ export class ReadRounds {
     return this.#last
   }
 
-  /** A heartbeat with this round's number was answered; that confirms all earlier rounds too. */
+  /** Records the answer to a heartbeat with this round's number, which also counts for all earlier rounds. */
   acknowledge(number: number, from: NodeId): void {
     for (const round of this.#rounds) if (round.number <= number) round.acks.add(from)
   }
 
-  /** Takes out the rounds that are confirmed, oldest first. */
+  /** Removes and returns the confirmed rounds, oldest first. */
   takeConfirmed(isQuorum: (acks: ReadonlySet<NodeId>) => boolean): { index: Index; reads: readonly Read[] }[] {
     const done: Round[] = []
     while (this.#rounds.length > 0 && isQuorum((this.#rounds[0] as Round).acks))
@@ -75,7 +76,7 @@ export class ReadRounds {
     return done
   }
 
-  /** All reads that will not be confirmed here any more. */
+  /** Removes and returns all reads: they will not be confirmed here. */
   dropAll(): Read[] {
     const reads = [...this.#early, ...this.#rounds.flatMap((round) => round.reads)]
     this.#early = []
@@ -84,14 +85,17 @@ export class ReadRounds {
   }
 }
 
-/** First numbers are drawn from 2^32 × {@link SPREAD}: two lives of a member do not meet, and sums stay safe integers. */
+/**
+ * First numbers are multiples of this, drawn from 2^32 of them: numbers from before a restart practically never recur, and
+ * all are safe integers.
+ */
 const SPREAD = 2 ** 19
 
 /**
- * A follower's reads that its leader was asked to confirm. They travel under numbers that begin at a random place in each
- * life of the member: a late answer to a question of an earlier life must not answer a new one.
+ * A follower's reads that its leader was asked to confirm. Their numbers begin at a random place after each start of the
+ * member, because a late answer to a question from before a restart must not answer a new one.
  */
-export class HandedReads {
+export class ForwardedReads {
   readonly #contexts = new Map<number, number>()
   #next = 0
 
@@ -107,14 +111,14 @@ export class HandedReads {
     return this.#contexts.size >= this.#max
   }
 
-  /** The number to ask with. */
+  /** Returns the number under which the leader is asked. */
   ask(context: number): number {
     if (this.#next === 0) this.#next = 1 + this.#random(2 ** 32) * SPREAD
     this.#contexts.set(++this.#next, context)
     return this.#next
   }
 
-  /** The context of an answered question; undefined: nobody asked it here, or not any more. */
+  /** The context of an answered question; undefined if it was not asked here or was abandoned. */
   answer(number: number): number | undefined {
     const context = this.#contexts.get(number)
     this.#contexts.delete(number)

@@ -1,5 +1,12 @@
 import type { RaftState } from './raft-state.js'
-import { entryBytes, type Message } from './messages.js'
+import {
+  type Append,
+  type AppendReply,
+  entryBytes,
+  type Heartbeat,
+  type HeartbeatReply,
+  type InstallSnapshot,
+} from './messages.js'
 import type { Progress } from './progress.js'
 import type { ConfigurationChange, Entry, Index, NodeId, SnapshotMeta, Term } from './types.js'
 
@@ -8,17 +15,17 @@ export type Proposal =
   | { readonly kind: 'normal'; readonly data: Uint8Array }
   | { readonly kind: 'configuration'; readonly change: ConfigurationChange }
 
-/** A proposal at its place in the log. The fields one by one: a spread is many times as slow, and every entry comes through here. */
-export function placed(proposal: Proposal, term: Term, index: Index): Entry {
+/** The entry of a proposal. The fields are named one by one because a spread is many times slower, and this runs per entry. */
+export function entryOf(proposal: Proposal, term: Term, index: Index): Entry {
   return proposal.kind === 'normal'
     ? { kind: 'normal', data: proposal.data, term, index }
     : { kind: 'configuration', change: proposal.change, term, index }
 }
 
-/** Appends to the own log; the own acknowledgement waits for the write like everybody's. False: too much uncommitted. */
+/** Appends to the leader's log; its own acknowledgement waits for the write. Returns false if too much is uncommitted. */
 export function appendOwn(state: RaftState, proposals: readonly Proposal[]): boolean {
   let index = state.log.lastIndex
-  const entries = proposals.map((one) => placed(one, state.term, ++index))
+  const entries = proposals.map((one) => entryOf(one, state.term, ++index))
   let bytes = 0
   for (const entry of entries) bytes += entryBytes(entry)
   if (state.uncommittedBytes > 0 && bytes > 0 && state.uncommittedBytes + bytes > state.limits.uncommittedBytesMax)
@@ -34,8 +41,8 @@ export function broadcastAppend(state: RaftState): void {
 }
 
 /**
- * Sends the peer what it lacks, if it may be sent something now: entries after `next`, an empty append where one is
- * useful, or a snapshot when the entries are compacted. False if nothing was sent.
+ * Sends a peer what it lacks, unless it is paused: entries from `next` on, an empty append with `evenEmpty`, or a snapshot if
+ * the entries are compacted. Returns whether anything was sent.
  */
 export function maybeSendAppend(state: RaftState, to: NodeId, evenEmpty: boolean): boolean {
   const progress = state.progressOf(to)
@@ -56,12 +63,12 @@ export function maybeSendAppend(state: RaftState, to: NodeId, evenEmpty: boolean
 }
 
 /**
- * The peer needs entries that are compacted. The message names the least that helps; the program sends its own snapshot in
- * pieces of its choice, and says how that ended (`snapshotDelivered`, `snapshotFailed`).
+ * Offers a snapshot to a peer that needs compacted entries. The message has the least index that helps; the program sends
+ * its snapshot in pieces of its choice and reports the outcome (`reportSnapshot`).
  */
 function maybeSendSnapshot(state: RaftState, to: NodeId, progress: Progress): boolean {
   if (!progress.recentlyActive) return false
-  const snapshot = state.snapshotMeta()
+  const { snapshot } = state
   if (snapshot === undefined) {
     state.snapshotWanted = true
     return false
@@ -74,22 +81,22 @@ function maybeSendSnapshot(state: RaftState, to: NodeId, progress: Progress): bo
 export function broadcastHeartbeat(state: RaftState, context = state.reads.newest): void {
   for (const to of state.peers()) {
     const progress = state.progressOf(to) as Progress
-    // Never more than the peer is known to have: it may have lost its tail, and must not be told to commit that.
+    // At most what the peer is known to have: it may have lost its tail, and must not commit another one.
     const commit = Math.min(progress.match, state.log.committed)
     state.send({ kind: 'heartbeat', to, commit, context })
     progress.sent(commit)
   }
 }
 
-/** A follower's answer to an append, at the leader. */
-export function onAppendReply(state: RaftState, progress: Progress, reply: Message): void {
+/** Handles a follower's answer to an append. */
+export function onAppendReply(state: RaftState, progress: Progress, reply: AppendReply): void {
   const { from } = reply
-  // Committed there, and not in this log: the peer's history is another one. It finds that out by itself.
+  // The peer has more than this log: it has another history, which it will notice by itself.
   if (!reply.reject && reply.index > state.log.lastIndex) return
   progress.recentlyActive = true
   if (reply.reject) {
-    // Both sides look for the place where the logs can meet: the follower sent the last index whose term is not above
-    // the refused one, and entries of ours above the follower's term cannot match either.
+    // Both sides skip entries that cannot match: the follower sent its last index whose term is not above the rejected one,
+    // and entries of this log with a term above the follower's cannot match either.
     const hint = reply.logTerm > 0 ? state.log.findConflictByTerm(reply.hint, reply.logTerm).index : reply.hint
     if (!progress.maybeDecrease(reply.index, hint)) return
     if (progress.state === 'replicate') progress.becomeProbe()
@@ -112,7 +119,7 @@ export function onAppendReply(state: RaftState, progress: Progress, reply: Messa
   if (from === state.transferee && progress.match === state.log.lastIndex) state.send({ kind: 'timeoutNow', to: from })
 }
 
-export function onHeartbeatReply(state: RaftState, progress: Progress, reply: Message): void {
+export function onHeartbeatReply(state: RaftState, progress: Progress, reply: HeartbeatReply): void {
   progress.recentlyActive = true
   progress.paused = false
   if (progress.match < state.log.lastIndex || progress.state === 'probe') maybeSendAppend(state, reply.from, true)
@@ -121,7 +128,7 @@ export function onHeartbeatReply(state: RaftState, progress: Progress, reply: Me
   answerReads(state)
 }
 
-/** Opens the round of reads that waited for the first commit of the term. */
+/** Opens a round for the reads that waited for the first commit of the term. */
 export function releaseEarlyReads(state: RaftState): void {
   if (!state.hasCommittedInTerm) return
   const early = state.reads.takeEarly()
@@ -141,7 +148,7 @@ export function answerReads(state: RaftState): void {
 
 // --- the follower's side ---
 
-export function onAppend(state: RaftState, append: Message): void {
+export function onAppend(state: RaftState, append: Append): void {
   const { from, index, logTerm } = append
   state.log.assertAgrees({ term: logTerm, index }, append.entries)
   if (index < state.log.committed) {
@@ -157,20 +164,20 @@ export function onAppend(state: RaftState, append: Message): void {
   state.send({ kind: 'appendReply', to: from, index, reject: true, hint: hint.index, logTerm: hint.term })
 }
 
-export function onHeartbeat(state: RaftState, heartbeat: Message): void {
+export function onHeartbeat(state: RaftState, heartbeat: Heartbeat): void {
   state.log.commitTo(heartbeat.commit)
   state.send({ kind: 'heartbeatReply', to: heartbeat.from, context: heartbeat.context })
 }
 
-export function onSnapshot(state: RaftState, offer: Message): void {
+export function onSnapshot(state: RaftState, offer: InstallSnapshot): void {
   const restored = state.restore(offer.snapshot)
   state.send({ kind: 'appendReply', to: offer.from, index: restored ? state.log.lastIndex : state.log.committed })
 }
 
-/** A snapshot that is durable here, of a leader whose term may be over. The present leader learns of it. */
+/** Installs a snapshot that is durable here, of a leader whose term may have ended, and reports it to the current leader. */
 export function onArrivedSnapshot(state: RaftState, meta: SnapshotMeta): void {
   if (meta.index <= state.log.committed) return
-  // Without what is committed no election can be won.
+  // A candidate without committed entries cannot win.
   if (state.role === 'preCandidate' || state.role === 'candidate') state.becomeFollower(state.term, 0)
   const restored = state.restore(meta)
   if (state.leader === 0 || state.leader === state.id) return

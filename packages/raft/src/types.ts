@@ -1,17 +1,17 @@
-/** A member's identity: minted at random on an empty disk, never used again after a wipe. A safe integer ≥ 1. */
+/** A member's identity: a safe integer ≥ 1, drawn at random on an empty disk and never used again after a wipe. */
 export type NodeId = number
 /** A Raft term (thesis 3.3). */
 export type Term = number
-/** Position in the log; the first entry has index 1. 0: before the log. */
+/** A position in the log; the first entry has index 1, and 0 is before it. */
 export type Index = number
 
-/** Membership: voters of the (incoming) configuration, of the outgoing one while joint, and learners (thesis 4). */
+/** A configuration: its voters, those of the outgoing configuration while joint, and learners (thesis 4). */
 export interface Configuration {
   readonly voters: readonly NodeId[]
-  /** Not empty while a joint change is under way. */
+  /** Not empty exactly while the configuration is joint. */
   readonly votersOutgoing: readonly NodeId[]
   readonly learners: readonly NodeId[]
-  /** Voters of the outgoing half that become learners when the joint configuration is left. */
+  /** Outgoing voters that become learners when the joint configuration is left. */
   readonly learnersNext: readonly NodeId[]
   readonly autoLeave: boolean
 }
@@ -22,7 +22,7 @@ export type ConfigurationStep =
   | { readonly kind: 'remove'; readonly node: NodeId }
   | { readonly kind: 'update'; readonly node: NodeId }
 
-/** What a configuration entry asks for. No steps: leave the joint configuration. `context` is the program's own. */
+/** A change of the configuration. Without steps, it leaves a joint configuration. `context` is opaque data of the program. */
 export interface ConfigurationChange {
   readonly transition: 'auto' | 'jointImplicit' | 'jointExplicit'
   readonly steps: readonly ConfigurationStep[]
@@ -40,7 +40,7 @@ export interface HardState {
   readonly commit: Index
 }
 
-/** What stands for the log up to and including `index`. The state itself is the program's; the core knows only this. */
+/** A snapshot, which replaces the log up to and including `index`. The program keeps the state itself. */
 export interface SnapshotMeta {
   readonly index: Index
   readonly term: Term

@@ -76,7 +76,7 @@ describe('a snapshot that became durable after its leader was replaced', () => {
     }
   })
 
-  it('commits what a leader has in its log, and the leader goes on', () => {
+  it('commits what a leader has in its log, and the leader continues', () => {
     const hand = new Hand([1, 2, 3], plain)
     hand.give([message({ kind: 'append', from: 2, to: 1, term: 1, entries, commit: 2 })])
     hand.elect(1, (one) => one.kind === 'append')
@@ -109,7 +109,7 @@ describe('a member that has a snapshot of the leader', () => {
     expect(offers[0]).toMatchObject({ to: 3, snapshot: { index: 3, term: 1 } })
   })
 
-  it('has not retired any more: whoever made it knows of the end of the vote', () => {
+  it('ends the retirement: the member that made it knows of the end of the vote', () => {
     const hand = new Hand([1, 2, 3], plain)
     const change = { transition: 'auto' as const, steps: [{ kind: 'remove' as const, node: 1 }], context: noData }
     const removal = { term: 1, index: 1, kind: 'configuration' as const, change }

@@ -1,19 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { type Entry, message, Raft } from '../src/index.js'
+import { STANDARD_RULES } from '../src/rules.js'
 
 const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 const entry = (term: number, index: number): Entry => ({ term, index, kind: 'normal', data: Uint8Array.of(index) })
 
 /** Node 1, leading term 3 with three entries of earlier terms in its log; nothing of them is committed. */
 function leaderWithOldEntries(): Raft {
-  const raft = new Raft({
-    id: 1,
-    snapshot: { index: 0, term: 0, configuration },
-    hardState: { term: 2, vote: 0, commit: 0 },
-    entries: [entry(1, 1), entry(1, 2), entry(2, 3)],
-    random: () => 0,
-    preVote: false,
-  })
+  const raft = new Raft(
+    {
+      id: 1,
+      snapshot: { index: 0, term: 0, configuration },
+      hardState: { term: 2, vote: 0, commit: 0 },
+      entries: [entry(1, 1), entry(1, 2), entry(2, 3)],
+      random: () => 0,
+    },
+    { ...STANDARD_RULES, preVote: false },
+  )
   raft.campaign()
   write(raft)
   raft.step(message({ kind: 'voteReply', from: 2, to: 1, term: 3 }))

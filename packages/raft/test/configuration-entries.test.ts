@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type ConfigurationChange, type ConfigurationStep, message, Raft } from '../src/index.js'
+import { STANDARD_RULES } from '../src/rules.js'
 import { Hand } from './hand.js'
 
 const change = (steps: ConfigurationStep[], transition: ConfigurationChange['transition'] = 'auto') => ({
@@ -75,14 +76,16 @@ describe('a new leader', () => {
   it('proposes no change before everything that it found in its log is applied', () => {
     const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
     const found = change([{ kind: 'addVoter', node: 4 }])
-    const raft = new Raft({
-      id: 1,
-      snapshot: { index: 0, term: 0, configuration },
-      hardState: { term: 1, vote: 0, commit: 0 },
-      entries: [{ term: 1, index: 1, kind: 'configuration', change: found }],
-      random: () => 0,
-      preVote: false,
-    })
+    const raft = new Raft(
+      {
+        id: 1,
+        snapshot: { index: 0, term: 0, configuration },
+        hardState: { term: 1, vote: 0, commit: 0 },
+        entries: [{ term: 1, index: 1, kind: 'configuration', change: found }],
+        random: () => 0,
+      },
+      { ...STANDARD_RULES, preVote: false },
+    )
     const write = () => {
       while (raft.hasEffects) {
         const { persist, committed } = raft.takeEffects()
@@ -157,7 +160,7 @@ describe('a member that has ended its own vote', () => {
     expect(stands(hand)).toBe(true)
   })
 
-  it('does not stand any more once a leader has told it of that commit index', () => {
+  it('does not stand any more once a leader has sent it that commit index', () => {
     const hand = retired()
     hand.give([message({ kind: 'heartbeat', from: 2, to: 1, term: 1, commit: 1 })])
     expect(stands(hand)).toBe(false)

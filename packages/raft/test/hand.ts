@@ -7,6 +7,7 @@ import {
   type RaftOptions,
   type SnapshotMeta,
 } from '../src/index.js'
+import { type RaftRules, STANDARD_RULES } from '../src/rules.js'
 
 /** Members whose messages and writes are moved by hand: for tests that need one exact order of events. */
 export class Hand {
@@ -20,7 +21,7 @@ export class Hand {
 
   constructor(
     ids: readonly number[],
-    private readonly options: Partial<RaftOptions> = {},
+    private readonly options: Partial<RaftOptions & RaftRules> = {},
     voters: readonly number[] = ids,
     learners: readonly number[] = [],
   ) {
@@ -37,14 +38,9 @@ export class Hand {
 
   start(id: number): Raft {
     const disk = this.disks.get(id) as { hard: HardState; entries: Entry[]; snapshot: SnapshotMeta }
-    const raft = new Raft({
-      id,
-      snapshot: disk.snapshot,
-      hardState: disk.hard,
-      entries: disk.entries,
-      random: () => 0,
-      ...this.options,
-    })
+    const { snapshot, hard: hardState, entries } = disk
+    const options = { id, snapshot, hardState, entries, random: () => 0, ...this.options }
+    const raft = new Raft(options, { ...STANDARD_RULES, ...this.options })
     this.rafts.set(id, raft)
     this.applied.set(id, [])
     this.writes.set(id, [])

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { type Message, Raft, type SnapshotMeta } from '../src/index.js'
 
-const NOBODY = { voters: [], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
+const NO_NODES = { voters: [], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 
 /** A founder that leads alone, with a few entries, and a member that knows nothing. */
 function founded(): { leader: Raft; joiner: Raft } {
   const start = (id: number, voters: readonly number[]) =>
     new Raft({
       id,
-      snapshot: { index: 0, term: 0, configuration: { ...NOBODY, voters } },
+      snapshot: { index: 0, term: 0, configuration: { ...NO_NODES, voters } },
       hardState: { term: 0, vote: 0, commit: 0 },
       entries: [],
       random: () => 0,
@@ -79,6 +79,6 @@ describe('a member that joins a group whose log is whole', () => {
 
   it('may not ask for a snapshot of nothing', () => {
     const { leader } = founded()
-    expect(() => leader.snapshotTaken({ index: 0, term: 0, configuration: NOBODY })).toThrow(/snapshot of 0/)
+    expect(() => leader.snapshotTaken({ index: 0, term: 0, configuration: NO_NODES })).toThrow(/snapshot of 0/)
   })
 })

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { message, type Message, RaftInvariantError } from '../src/index.js'
-import { Raft } from '../src/index.js'
+import type { Append } from '../src/messages.js'
+import { message, type Message, Raft, RaftInvariantError } from '../src/index.js'
 import { Hand } from './hand.js'
 
 /** The numbers are those of docs/internals/raft-bugs.md: bugs that other cores have had, each in one exact order of events. */
 const plain = { preVote: false, checkQuorum: false }
 const noData = new Uint8Array(0)
 
-function append(fields: Partial<Message> & { to: number; from: number }): Message {
+function append(fields: Partial<Append> & { to: number; from: number }): Message {
   return message({ kind: 'append', ...fields })
 }
 
@@ -116,7 +116,7 @@ describe('elections and votes', () => {
     }
   })
 
-  it('6, 14: members that time out together elect somebody within few rounds', () => {
+  it('6, 14: members that time out together elect a leader within few rounds', () => {
     for (let seed = 1; seed <= 300; seed++) {
       let state = seed
       const random = (limit: number) => {
@@ -134,7 +134,7 @@ describe('elections and votes', () => {
     }
   })
 
-  it('7, 10: a member that was away does not disturb a leader, and is taken back', () => {
+  it('7, 10: a member that was partitioned does not disturb a leader, and rejoins', () => {
     const hand = new Hand([1, 2, 3])
     hand.elect(1)
     const away = (one: Message) => one.to === 3 || one.from === 3
@@ -177,7 +177,7 @@ describe('elections and votes', () => {
     expect(hand.raft(2).role).toBe('leader')
   })
 
-  it('12: a transfer that does not come about is given up, and proposals go on', () => {
+  it('12: a transfer that fails is abandoned, and proposals are accepted again', () => {
     const hand = new Hand([1, 2, 3], { checkQuorum: false })
     hand.elect(1)
     hand.raft(1).transferLeadership(2)
@@ -287,7 +287,7 @@ describe('replication and commit', () => {
     expect(before.match).toBe(2)
   })
 
-  it('24: a member whose acknowledged tail is gone refuses to go on', () => {
+  it('24: a member that has lost its acknowledged tail stops', () => {
     const configuration = { voters: [1, 2, 3], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
     const snapshot = { index: 0, term: 0, configuration }
     expect(
@@ -477,7 +477,7 @@ describe('membership', () => {
     expect(hand.raft(1).proposeConfiguration(add(4))).toMatchObject({ refused: expect.stringContaining('pending') })
   })
 
-  it('48: nobody stands for election with a committed change that is not applied', () => {
+  it('48: a member with a committed change that is not applied does not stand for election', () => {
     const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
     const raft = new Raft({
       id: 1,

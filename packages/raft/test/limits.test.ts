@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { message } from '../src/index.js'
 import { Hand } from './hand.js'
+import { viewOf } from './message-view.js'
 
 const LIMITS = { uncommittedBytesMax: 10, appendBytesMax: 6, inflightsMax: 2, readsMax: 2 }
 
@@ -40,7 +41,7 @@ describe('bounds', () => {
     expect(progress.get(2)?.inflights.count).toBe(0)
     hand.give([message({ kind: 'appendReply', from: 3, to: 1, term: 1, index: 2 })])
     const sent = hand.take((one) => one.to === 3 && one.kind === 'append')
-    expect(sent.map(({ entries }) => entries.map(({ index }) => index))).toEqual([[4]])
+    expect(sent.map((one) => viewOf(one).entries.map(({ index }) => index))).toEqual([[4]])
   })
 
   it('reads that wait', () => {
@@ -92,7 +93,7 @@ describe('a snapshot on its way', () => {
     expect(hand.raft(1).status.progress.get(3)?.state).toBe('replicate')
   })
 
-  it('one that comes late, older than what is compacted here, changes nothing', () => {
+  it('a late one, older than what is compacted here, changes nothing', () => {
     const hand = sending()
     hand.raft(1).reportSnapshot(3, false)
     hand.raft(1).beat()
@@ -102,6 +103,6 @@ describe('a snapshot on its way', () => {
     expect(hand.raft(3).status.first).toBe(commit + 1)
     hand.give([message({ kind: 'snapshot', from: 1, to: 3, term: 1, snapshot: { index: 1, term: 1, configuration } })])
     expect(hand.raft(3)).toMatchObject({ commit, lastIndex })
-    expect(hand.take().map(({ kind, index }) => [kind, index])).toEqual([['appendReply', commit]])
+    expect(hand.take().map((one) => [one.kind, viewOf(one).index])).toEqual([['appendReply', commit]])
   })
 })

@@ -53,7 +53,7 @@ describe('where two logs may still meet', () => {
 })
 
 describe('an append', () => {
-  it('does what figure 3.1 says, for all small logs', () => {
+  it('follows figure 3.1 for all small logs', () => {
     const term = fc.integer({ min: 1, max: 3 })
     const ascending = fc.array(term, { maxLength: 6 }).map((terms) => terms.sort((a, b) => a - b))
     fc.assert(
@@ -113,7 +113,7 @@ class DiskTwin {
   hand(log: RaftLog): void {
     if (!log.hasUnwritten) return
     this.writes.push({ sequence: ++this.sequence, entries: log.unwritten() })
-    log.hand(this.sequence)
+    log.beginWrite(this.sequence)
   }
 
   complete(log: RaftLog): void {
@@ -131,7 +131,7 @@ describe('what is durable', () => {
     fc.record({ kind: fc.constantFrom('hand' as const, 'complete' as const) }),
   )
 
-  it('is always on the disk, whatever is overwritten while writes are under way, and all of it in the end', () => {
+  it('is always on the disk, even if entries are overwritten during writes, and finally covers the whole log', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
         const log = logOf([])
@@ -178,7 +178,7 @@ describe('compaction and applying', () => {
   it('hands out only what is committed and durable', () => {
     const log = logOf([])
     log.append([entry(1, 1), entry(1, 2)])
-    log.hand(1)
+    log.beginWrite(1)
     log.commitTo(2)
     expect(log.nextCommitted(false, 100)).toEqual([])
     expect(log.nextCommitted(true, 100).map(({ index }) => index)).toEqual([1, 2])
@@ -201,7 +201,7 @@ describe('a snapshot of the leader', () => {
     expect(log).toMatchObject({ lastIndex: 9, committed: 9, applied: 0, lastId: { index: 9, term: 3 } })
     log.append([entry(3, 10)])
     log.commitTo(10)
-    log.hand(1)
+    log.beginWrite(1)
     expect(log.nextCommitted(true, 100)).toEqual([])
     log.written(1)
     expect(log).toMatchObject({ applied: 9, durable: 10, pendingSnapshot: undefined })
@@ -215,11 +215,11 @@ describe('a snapshot of the leader', () => {
   it('is not taken for written by the end of an earlier write', () => {
     const log = logOf([])
     log.append([entry(1, 1)])
-    log.hand(1)
+    log.beginWrite(1)
     log.restore(snapshot(5, 2))
     log.written(1)
     expect(log.pendingSnapshot).toBeDefined()
-    log.hand(2)
+    log.beginWrite(2)
     log.written(2)
     expect(log.pendingSnapshot).toBeUndefined()
   })

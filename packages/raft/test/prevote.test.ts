@@ -22,7 +22,7 @@ describe('pre-votes', () => {
     expect(hand.raft(1)).toMatchObject({ role: 'candidate', term: 2 })
   })
 
-  it('touch neither term nor vote of those who are asked', () => {
+  it('change neither term nor vote of the voters', () => {
     const hand = new Hand([1, 2, 3])
     hand.raft(1).campaign()
     hand.flush(1)
@@ -60,7 +60,7 @@ describe('a leader whose process is known to have ended', () => {
     expect(ticksToElection(known)).toBeLessThanOrEqual(1 + ELECTION_TICKS / 2)
   })
 
-  it('is given up by those who know; who hears from a living one does not vote', () => {
+  it('is abandoned by members that know it is dead; members that hear from a live leader do not vote', () => {
     const hand = new Hand([1, 2, 3], OPTIONS)
     hand.elect(1)
     hand.raft(2).processEnded(1)

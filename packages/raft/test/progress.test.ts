@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Inflights } from '../src/inflights.js'
 import { Progress } from '../src/progress.js'
 import { Hand } from './hand.js'
+import { viewOf } from './message-view.js'
 
 describe('appends in flight', () => {
   it('behave like a plain list of (index, bytes), whatever is added and freed', () => {
@@ -88,7 +89,7 @@ describe('the progress of a peer', () => {
     expect(probing.next, 'never below what is acknowledged').toBe(3)
   })
 
-  it('waits for a snapshot, and goes on after it', () => {
+  it('waits for a snapshot, and continues after it', () => {
     const progress = progressAt(2, 9)
     progress.becomeSnapshot(20)
     expect(progress).toMatchObject({ isPaused: true, next: 21 })
@@ -158,7 +159,7 @@ describe('an acknowledgement of nothing, in the present term', () => {
     const answers = hand.take((one) => one.kind === 'appendReply')
     expect(answers).toMatchObject([{ from: 3, term: hand.raft(1).term, index: 0, reject: false }])
     hand.give(answers)
-    expect(hand.take((one) => one.to === 3).flatMap((one) => one.entries)).toEqual([])
+    expect(hand.take((one) => one.to === 3).flatMap((one) => viewOf(one).entries)).toEqual([])
     expect(hand.raft(1).status.progress.get(3)).toMatchObject({ state: 'probe', match: 0, next: before })
     hand.tick(1, 10)
     hand.settle()

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { message, Raft } from '../src/index.js'
-import { HandedReads, ReadRounds } from '../src/reads.js'
+import { type Message, message, Raft } from '../src/index.js'
+import { ForwardedReads, ReadRounds } from '../src/reads.js'
+import { viewOf } from './message-view.js'
 
 describe('rounds of reads', () => {
   const quorum = (acks: ReadonlySet<number>) => acks.size >= 2
@@ -45,7 +46,7 @@ describe('rounds of reads', () => {
 
 describe('reads that a follower hands on', () => {
   it('are answered once, by their own number', () => {
-    const handed = new HandedReads(10, () => 3)
+    const handed = new ForwardedReads(10, () => 3)
     const number = handed.ask(7)
     expect(handed.answer(number + 1)).toBeUndefined()
     expect(handed.answer(number)).toBe(7)
@@ -53,7 +54,7 @@ describe('reads that a follower hands on', () => {
   })
 
   it('are bounded, and dropped together', () => {
-    const handed = new HandedReads(2, () => 0)
+    const handed = new ForwardedReads(2, () => 0)
     handed.ask(1)
     handed.ask(2)
     expect(handed.full).toBe(true)
@@ -62,7 +63,7 @@ describe('reads that a follower hands on', () => {
   })
 
   it('stay safe integers for the largest draw', () => {
-    const handed = new HandedReads(1, (limit) => limit - 1)
+    const handed = new ForwardedReads(1, (limit) => limit - 1)
     expect(Number.isSafeInteger(handed.ask(1) + 2 ** 40)).toBe(true)
   })
 
@@ -80,7 +81,10 @@ describe('reads that a follower hands on', () => {
     return raft
   }
 
-  const asked = (raft: Raft) => raft.takeEffects().messages.find(({ kind }) => kind === 'readIndex')?.context as number
+  const asked = (raft: Raft) => {
+    const question = raft.takeEffects().messages.find(({ kind }) => kind === 'readIndex')
+    return viewOf(question as Message).context
+  }
 
   it('a late answer to an earlier life of the follower answers nothing', () => {
     const before = follower(1)
@@ -92,7 +96,7 @@ describe('reads that a follower hands on', () => {
     const number = asked(after)
     after.step(old)
     expect(after.takeEffects().reads).toEqual([])
-    after.step({ ...old, context: number, index: 9 })
+    after.step(message({ kind: 'readIndexReply', from: 2, to: 1, term: 1, context: number, index: 9 }))
     expect(after.takeEffects().reads).toEqual([{ context: 1, index: 9 }])
   })
 

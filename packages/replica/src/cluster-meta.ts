@@ -1,17 +1,17 @@
 import { Reader, Writer } from '@leasehold/core'
 import type { Configuration, NodeId } from '@leasehold/raft'
 
-/** A member as the others know it. */
+/** A member, as recorded in the cluster's configuration. */
 export interface MemberInfo {
   readonly node: NodeId
   readonly name: string
-  /** Where it listens to other members, `host:port`; '' for a service of one. */
+  /** Address for other members, `host:port`; '' for a service with a single member. */
   readonly peer: string
-  /** Where it takes clients; '' when it has not said. */
+  /** URL for clients; '' when the member has announced none. */
   readonly url: string
 }
 
-/** What a snapshot says about the cluster at its index. */
+/** The cluster part of a snapshot: id, configuration and members at the snapshot's index. */
 export interface ClusterMeta {
   /** 32 hex digits. */
   readonly cluster: string
@@ -21,7 +21,7 @@ export interface ClusterMeta {
 
 const LISTS = ['voters', 'votersOutgoing', 'learners', 'learnersNext'] as const
 
-/** What a configuration entry says about the members that it names. */
+/** Encodes the members that a configuration entry adds or updates. */
 export function encodeMembers(members: readonly MemberInfo[]): Uint8Array {
   const writer = new Writer()
   writer.varuint(members.length)
@@ -38,14 +38,14 @@ export function decodeMembers(bytes: Uint8Array): MemberInfo[] {
   return members
 }
 
-/** The members after a configuration entry was applied: what it says of some, and without those that are gone. */
+/** Returns the members after a configuration entry: `changed` replaces or adds members, removed ones are dropped. */
 export function changedMembers(
   members: readonly MemberInfo[],
-  said: readonly MemberInfo[],
+  changed: readonly MemberInfo[],
   configuration: Configuration,
 ): MemberInfo[] {
   const present = new Set(LISTS.flatMap((list) => configuration[list]))
-  const all = new Map([...members, ...said].map((member) => [member.node, member]))
+  const all = new Map([...members, ...changed].map((member) => [member.node, member]))
   return [...all.values()].filter((member) => present.has(member.node)).sort((a, b) => a.node - b.node)
 }
 

@@ -2,20 +2,20 @@ import type { LockState } from '@leasehold/core'
 import type { Entry, RaftStatus } from '@leasehold/raft'
 import { loopOf, type Replica } from './replica.js'
 
-/** What is inside a member, for checkers and reports. To be looked at, never to be changed. */
+/** A read-only view of a member's internals, for checkers and reports. */
 export interface Inspection {
   readonly raft: RaftStatus
   readonly state: LockState
   /** Index and term of the last applied entry. */
   readonly applied: { readonly index: number; readonly term: number }
-  /** Terms of the log; undefined where it is compacted or does not reach. */
+  /** Returns the term of a log entry; undefined for compacted entries and beyond the end. */
   termAt(index: number): number | undefined
   entry(index: number): Entry | undefined
-  /** The highest committed entry that this member knows `node` to have acknowledged. */
+  /** Returns the highest committed entry that `node` has acknowledged, as far as this member knows. */
   acknowledged(node: number): { readonly index: number; readonly term: number } | undefined
 }
 
-/** Looks into a member. Cheap: nothing is copied. */
+/** Returns a view of a member's internals. Cheap: nothing is copied. */
 export function inspect(replica: Replica): Inspection {
   const { raft, applier, peers } = loopOf(replica)
   return {

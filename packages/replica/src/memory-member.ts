@@ -3,13 +3,13 @@ import type { AppliedBatch, Member, MemberStatus, ReadView } from './member.js'
 import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './driver/event-history.js'
 import { mintSecrets } from './driver/proposals.js'
 
-/** How often it looks whether something is due. */
+/** How often the member checks for due deadlines. */
 const TICK_MS = 20
 const HISTORY: EventHistoryOptions = { events: 100_000, bytes: 256 * 1024 * 1024 }
-/** A watch may go back to the very beginning. */
+/** Watches may start at the very beginning. */
 const BEFORE_ALL = -1 as Index
 
-/** The clock of a test, and how it ends a turn. */
+/** The clock and scheduler of a test. */
 export interface MemoryMemberOptions {
   /** Milliseconds since the member began. */
   readonly nowMs: () => number
@@ -18,12 +18,12 @@ export interface MemoryMemberOptions {
 }
 
 /**
- * The real lock state behind the interface of a member, without disk and consensus, for tests: what comes in one turn is
- * one entry, stamped by the test's clock. Its secrets are numbers that anybody can guess.
+ * A member for tests: the real lock state without disk and consensus. Commands of one turn form one entry, stamped by the
+ * test's clock. Its secrets are predictable.
  */
 export class MemoryMember implements Member<LockState> {
   state = LockState.create({ epoch: 1 })
-  /** Refuses every command and read with this code, and no time passes in its state. */
+  /** When set, every command and read is refused with this code, and time stands still in the state. */
   refuse: 'no-quorum' | 'storage' | undefined
   readonly #options: MemoryMemberOptions
   #epoch = 1
@@ -97,14 +97,14 @@ export class MemoryMember implements Member<LockState> {
     done()
   }
 
-  /** As if it had been restored from a backup: every session and hold is gone, persistent holds have new ids. */
+  /** Simulates a restore from a backup: sessions and holds are gone, persistent holds get new ids. */
   restore(epoch = this.#epoch + 1): void {
     this.#epoch = epoch
     this.state = this.state.withEpoch(epoch).state
     this.#history = new EventHistory(epoch, this.#index as Index, HISTORY)
   }
 
-  /** Runs before these commands are applied. */
+  /** A hook for subclasses that runs before commands are applied. */
   beforeApply(_commands: readonly Command[]): void {}
 
   #refused(): (Result & { kind: 'refused' }) | undefined {

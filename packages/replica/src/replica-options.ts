@@ -2,19 +2,19 @@ import { InvalidError, type Limits } from '@leasehold/core'
 import type { MemberInfo } from './cluster-meta.js'
 import type { Platform } from './platform.js'
 
-/** How an empty data folder becomes a member. */
+/** How an empty data folder is bootstrapped. */
 export interface BootstrapOptions {
-  /** First epoch of an empty service; default 1. Higher, when it replaces a service whose tokens must stay below. */
+  /** First epoch of the service; default 1. Use a higher one to replace a service whose tokens must stay lower. */
   readonly epoch?: number
   /**
-   * The counter starts above it. Default: the floor of the wall clock, see `floorAt` of `@leasehold/core`; 0 without
+   * The token counter starts above this floor. Default: the floor of the wall clock, see `floorAt` of `@leasehold/core`; 0 without
    * {@link ReplicaOptions.clockFloors}. All founders of a cluster need the same one: see {@link BootstrapCluster.floor}.
    */
   readonly floor?: number
   readonly limits?: Partial<Limits>
   /**
-   * The cluster that this member belongs to, as all its founders have agreed; without it the member is alone. Every
-   * founder, and everybody who joins later, must be given the same list, epoch and limits.
+   * The cluster that this member belongs to, as its founders agreed; without it, the member is the only one. Every founder,
+   * and every member that joins later, must get the same list, epoch and limits.
    */
   readonly cluster?: BootstrapCluster
 }
@@ -22,12 +22,12 @@ export interface BootstrapOptions {
 export interface BootstrapCluster {
   /** 32 hex digits, minted by one of the founders. */
   readonly id: string
-  /** This member's own number, from {@link mintNode}: among the founders', or of one that joins and is no founder. */
+  /** This member's own number, from {@link mintNode}: one of the founders', or that of a member that joins later. */
   readonly node: number
   readonly founders: readonly MemberInfo[]
-  /** The counter of the service starts above it; absent in records of older versions: 0. */
+  /** The token counter starts above this floor; 0 when absent, as in records of older versions. */
   readonly floor?: number
-  /** Feature level that the service is founded with; absent in records of older versions: 1. */
+  /** Feature level of the new service; 1 when absent, as in records of older versions. */
   readonly level?: number
 }
 
@@ -35,42 +35,42 @@ export interface ReplicaOptions {
   readonly platform: Platform
   /** The member's name; 1 … 64 characters. */
   readonly name: string
-  /** Where it takes clients, for the others to tell. */
+  /** URL for clients, which the other members report. */
   readonly url?: string
-  /** What to do with an empty folder; without it, an empty folder is refused. */
+  /** How to bootstrap an empty folder; without it, an empty folder is refused. */
   readonly bootstrap?: BootstrapOptions
   /** Length of a tick; default 50 ms. */
   readonly tickMs?: number
-  /** Ticks without a leader before an election; default 16, and up to twice as many by chance. */
+  /** Least number of ticks without a leader before an election; default 16. The actual number is random, up to twice that. */
   readonly electionTicks?: number
   /** Size of a log file; default 16 MiB. */
   readonly segmentBytes?: number
-  /** Log files that are kept ready; default 2. */
+  /** Preallocated log files kept in reserve; default 2. */
   readonly spareSegments?: number
-  /** Least size of the file that is kept ready for the next snapshot; default 4 MiB. */
+  /** Least size of the preallocated file for the next snapshot; default 4 MiB. */
   readonly reserveBytes?: number
-  /** A snapshot is taken when the log since the last one exceeds this, or the last one's size; default 64 MiB. */
+  /** Log bytes since the last snapshot that trigger the next one, unless that snapshot is larger; default 64 MiB. */
   readonly snapshotBytes?: number
-  /** Most bytes of a snapshot that are made before everything else gets its turn; default 1 MiB. It is time that counts. */
+  /** Most bytes of a snapshot to encode per slice; default 1 MiB. The time limit of a slice usually comes first. */
   readonly snapshotSliceBytes?: number
-  /** Events that are kept for watchers that come back; default 10 000, and 8 MiB. */
+  /** Recent events to keep for watchers that reconnect; default 10 000 events and 8 MiB. */
   readonly historyEvents?: number
   readonly historyBytes?: number
-  /** Members compare the hashes of their states at every so many entries, all at the same; default 4096. */
+  /** Members compare state hashes at every multiple of this index; default 4096. */
   readonly compareEvery?: number
-  /** Lets the log be written by blocking calls, the shortest way, while the disk is quick; default true. */
+  /** Allows blocking log writes, the shortest path, while the disk is fast; default true. */
   readonly blockingWrites?: boolean
   /**
-   * Ends the sessions that lived in the process which had the folder before, as soon as this member leads: that process is
-   * known dead. Only for a service of one; default false.
+   * Ends the sessions of the process that owned the folder before, as soon as this member leads: that process is known to be
+   * dead. Only for a service with a single member; default false.
    */
   readonly endLocalSessions?: boolean
   /**
-   * Raises the counter to the floor of the wall clock when a service is founded and in each term of a leader, so that a state
-   * that was lost does not give its tokens again; default true. False is for demonstrations whose tokens start at 1.
+   * Raises the token counter to the floor of the wall clock at bootstrap and in each term, so that a service that lost its
+   * state does not grant the same tokens again; default true. False is for demonstrations with tokens from 1.
    */
   readonly clockFloors?: boolean
-  /** Gives the folder back when everything has stopped; it calls `done`. */
+  /** Releases the folder after everything has stopped, then calls `done`. */
   readonly release?: (done: () => void) => void
 }
 
@@ -93,7 +93,7 @@ type Numeric =
 const MIB = 1024 * 1024
 const SEGMENT_BYTES_MIN = 256 * 1024
 
-/** Without the properties that are there but undefined, so that they do not hide a default. */
+/** Drops properties that are set to undefined, so that they do not hide a default. */
 function definedOf(options: ReplicaOptions): ReplicaOptions {
   return Object.fromEntries(
     Object.entries(options).filter(([, value]) => value !== undefined),

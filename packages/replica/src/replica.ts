@@ -25,9 +25,9 @@ import { ContradictionError } from './storage/storage-errors.js'
 
 /** A graceful stop waits this long for commands without an outcome. */
 const STOP_WAIT_MS = 2000
-/** A request for the state of the data folder gets the answer of the last check when the present one takes longer. */
+/** A folder check that takes longer than this is answered with the result of the previous one. */
 const FOLDER_ANSWER_MS = 500
-/** While the disk is full, room is looked for this often. */
+/** While the disk is full, the reserves are retried this often. */
 const ROOM_RETRY_MS = 1000
 
 interface ReportedStatus {
@@ -40,7 +40,7 @@ interface ReportedStatus {
   readonly failure: string | undefined
 }
 
-/** A member, its part, and how far its log agrees with the leader's. */
+/** A member, its role, and the last log index that matches the leader's. */
 export interface MemberProgress extends MemberInfo {
   readonly role: 'voter' | 'learner'
   readonly match: number | undefined
@@ -56,9 +56,9 @@ export function loopOf(replica: Replica): Loop {
 /**
  * One member: drives consensus, the lock state, the log and the snapshots over a {@link Platform}.
  *
- * States: running → stopping (`stop` was called; what is under way comes to its end) → stopped. A broken invariant or a
- * failed write leads to stopped at once, with `status.failure`. Within running it is leader, follower, … as consensus
- * says; as leader it is *ready* once the first entry of its term is applied.
+ * States: running → stopping (`stop` was called; pending work finishes) → stopped. A broken invariant or a failed write
+ * stops the member at once, with `status.failure`. A running member is leader, follower, … as consensus decides; a leader is
+ * *ready* once the first entry of its term is applied.
  */
 export class Replica implements Member<LockState> {
   static {
@@ -78,7 +78,7 @@ export class Replica implements Member<LockState> {
   #cancelTick: (() => void) | undefined
   #roomRetryAt = 0
   #lastStatus = ''
-  /** What the last status was made of. */
+  /** What the last reported status was made from. */
   #reported: ReportedStatus | undefined
   #stopCallbacks: (() => void)[] = []
   #stopDeadline = 0
@@ -86,8 +86,9 @@ export class Replica implements Member<LockState> {
   #isMarking = false
 
   /**
-   * Opens a member's data folder, or founds it. A service of one is ready for commands when `done` runs. `done` never runs
-   * inside the call; it gets a StorageError on damage or a broken or full disk, and an InvalidError on wrong options.
+   * Opens a member's data folder, or bootstraps it. A service with a single member is ready for commands when `done` runs.
+   * `done` never runs inside the call. It gets a StorageError for damage or a broken or full disk, and an InvalidError for
+   * invalid options.
    */
   static open(options: ReplicaOptions, done: (error: Error | undefined, replica?: Replica) => void): void {
     const { platform } = options
@@ -106,7 +107,7 @@ export class Replica implements Member<LockState> {
             const text = 'the newest snapshot is damaged: the one before and the log stand in for it'
             platform.log.warn(text, {
               error: skipped.message,
-              hint: 'look at the disk: a second damage may not be made good',
+              hint: 'check the disk: a second damaged file may be beyond repair',
             })
           }
           try {
@@ -152,7 +153,7 @@ export class Replica implements Member<LockState> {
     this.#scheduleTick()
   }
 
-  /** Whether this start has founded the service on an empty folder, and where its tokens start: the first one is greater. */
+  /** The floor of the tokens if this start bootstrapped the service; undefined otherwise. The first token is greater. */
   get bootstrappedAbove(): Token | undefined {
     return this.#bootstrapToken
   }
@@ -234,7 +235,7 @@ export class Replica implements Member<LockState> {
     this.#loop.scheduleRun()
   }
 
-  /** The members as this one knows them. `match` is known to the leader only. */
+  /** The members that this one knows. Only the leader knows `match`. */
   get members(): readonly MemberProgress[] {
     const { raft, meta } = this.#loop
     const { progress } = raft.status
@@ -245,7 +246,7 @@ export class Replica implements Member<LockState> {
     }))
   }
 
-  /** Changes the membership, one step at a time; only the leader can. */
+  /** Changes the membership by one step. Refused unless this member leads. */
   changeMembership(change: MembershipChange, done: (result: ChangeResult) => void): void {
     const refusal =
       this.#phase !== 'running'
@@ -257,30 +258,30 @@ export class Replica implements Member<LockState> {
     this.#guard(() => this.#loop.change(change, done))
   }
 
-  /** Hands leadership to another voter. It comes about within an election timeout, or not at all: watch `status`. */
+  /** Transfers leadership to another voter, within an election timeout or not at all: watch `status`. */
   transferLeadership(name: string): void {
     const member = this.#loop.meta.members.find((one) => one.name === name)
-    if (!member) throw new InvalidError(`${name} is no member`)
+    if (!member) throw new InvalidError(`${name} is not a member`)
     this.#guard(() => {
       this.#loop.raft.transferLeadership(member.node)
       this.#loop.run()
     })
   }
 
-  /** Stops at once, because going on could do harm; `status.failure` says why. */
+  /** Stops at once, because continuing could do harm. `status.failure` gets the reason. */
   abandon(why: string, hint?: string): void {
     this.#guard(() => {
       throw new StorageError(why, hint === undefined ? {} : { hint })
     })
   }
 
-  /** A service of one is of use once it leads; a member of several leads when the others let it. */
+  /** Waits until a single member leads. A member of a larger cluster is usable at once. */
   #whenUsable(then: (problem: Error | undefined) => void): void {
     if (!this.#loop.isAlone) return then(undefined)
     const off = this.onApplied(() => end())
     const offStatus = this.onStatus(({ failure }) => failure !== undefined && end(failure))
     const end = (failure?: string): void => {
-      // An entry that was not yet applied at the start may say that there are others: one of them may lead.
+      // An entry that was not applied at the start may have added members: one of them may lead.
       if (failure === undefined && !this.#loop.isLeading && this.#loop.isAlone) return
       off()
       offStatus()
@@ -347,14 +348,14 @@ export class Replica implements Member<LockState> {
     if (this.#loop.raft.role !== 'leader') return this.#notLeader()
     if (!this.#isFull || !needsRoom(command)) return undefined
     const text = `the disk of ${this.#settings.name} is full: ${command.kind} is refused`
-    return refused('storage', text, 'release, renew and close go on; make room')
+    return refused('storage', text, 'free disk space; release, renew and close still work')
   }
 
   #readRefusal(): Refused | undefined {
     if (this.#phase !== 'running') return this.#stoppedRefusal()
     if (this.#loop.raft.leader === 0) return this.#notLeader()
     const { count } = this.#loop.reads
-    return count >= READS_MAX ? refused('limit', `${count} reads wait already`) : undefined
+    return count >= READS_MAX ? refused('limit', `${count} reads are already waiting`) : undefined
   }
 
   #stoppedRefusal(): Refused {
@@ -365,13 +366,13 @@ export class Replica implements Member<LockState> {
 
   #notLeader(): Refused {
     const { name } = this.#settings
-    const who = this.#loop.raft.leader === 0 ? 'knows no leader' : 'does not lead'
-    return refused('no-quorum', `member ${name} ${who}`)
+    const problem = this.#loop.raft.leader === 0 ? 'knows no leader' : 'does not lead'
+    return refused('no-quorum', `member ${name} ${problem}`)
   }
 
-  // --- the end ---
+  // --- stopping ---
 
-  /** A graceful stop comes to its end when nothing is under way any more, or after its time. */
+  /** Completes a graceful stop once nothing is pending, or after its time limit. */
   #checkStopping(): void {
     if (this.#phase === 'stopped') return this.#finishStop()
     if (this.#phase !== 'stopping' || this.#loop.isWriting) return
@@ -400,7 +401,7 @@ export class Replica implements Member<LockState> {
     this.#finishStop()
   }
 
-  /** Runs a part of the program; what it throws stops the member. */
+  /** Runs a part of the member. An error stops the member. */
   #guard(action: () => void): void {
     if (this.#phase === 'stopped') return this.#checkStopping()
     try {
@@ -423,7 +424,7 @@ export class Replica implements Member<LockState> {
     this.#halt()
   }
 
-  /** The folder is given back when that is written down. */
+  /** Records the contradiction in the folder. The folder is released after that. */
   #markContradicted({ message }: ContradictionError): void {
     this.#isMarking = true
     markContradicted(this.#settings.platform.disk, message, () => {
@@ -445,7 +446,7 @@ export class Replica implements Member<LockState> {
     const reported = this.#reported
     const isFull = this.#isFull
     const role = this.#role
-    // Asked after every turn, and mostly nothing has changed: then no text is made of it.
+    // Runs after every turn, and usually nothing has changed: then no text is built.
     if (
       reported?.meta === meta &&
       reported.leader === raft.leader &&

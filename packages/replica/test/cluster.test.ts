@@ -21,7 +21,7 @@ function openSession(cluster: Cluster, site: Site, ttlMs = 600_000): SessionId {
 const hashes = (cluster: Cluster) => new Set(cluster.sites.map(({ replica }) => replica?.stale().state.hash()))
 
 describe('three members', () => {
-  it('elect one of them, and all come to the same state', () => {
+  it('elect a leader, and reach the same state', () => {
     const cluster = new Cluster(3)
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -36,7 +36,7 @@ describe('three members', () => {
     expect(cluster.sites.map(({ replica }) => replica?.status.leaderUrl)).toEqual(Array(3).fill(leader.info.url))
   })
 
-  it('refuse commands at a follower, and read there what was acknowledged', () => {
+  it('refuse commands at a follower, and serve acknowledged state there', () => {
     const cluster = new Cluster(3)
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -46,7 +46,7 @@ describe('three members', () => {
     expect(cluster.read(follower, ({ state }) => state.machine.holds.size)).toBe(1)
   })
 
-  it('lose the leader, and keep holds, order of tokens and remaining TTL', () => {
+  it('keep holds, token order and remaining TTL when the leader is lost', () => {
     const cluster = new Cluster(3)
     const first = cluster.elect()
     const session = openSession(cluster, first, 20_000)
@@ -65,7 +65,7 @@ describe('three members', () => {
     cluster.until(() => hashes(cluster).size === 1)
   })
 
-  it('answer what was proposed and not decided: outcome unknown; and let no time pass without a quorum', () => {
+  it('answer undecided proposals with unknown-outcome, and stop time without a quorum', () => {
     const cluster = new Cluster(3)
     const old = cluster.elect()
     const session = openSession(cluster, old, 20_000)
@@ -100,7 +100,7 @@ describe('three members', () => {
     }
   })
 
-  it('hand over when the disk of the leader hangs, and take it back as a follower', () => {
+  it("transfer leadership when the leader's disk hangs, and accept it back as a follower", () => {
     const cluster = new Cluster(3, 1, { blockingWrites: false })
     const old = cluster.elect()
     const session = openSession(cluster, old)
@@ -124,7 +124,7 @@ describe('three members', () => {
     expect(old.replica?.status).toMatchObject({ role: 'follower', leader: leader.info.name, failure: undefined })
   })
 
-  it('do not hand over for a flush of three seconds, nor to somebody who is not there', () => {
+  it('do not transfer leadership for a flush of three seconds, nor to an absent member', () => {
     const cluster = new Cluster(3, 1, { blockingWrites: false })
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -139,7 +139,7 @@ describe('three members', () => {
       expect(results).toMatchObject([{ kind: 'granted' }])
     }
     expect(leader.replica?.status).toMatchObject({ role: 'leader', term: 1 })
-    // Both others are gone: then nobody leads, and the one that is left comes back with them.
+    // Both others are gone: then no member leads, and the remaining one recovers when they return.
     for (const site of others) cluster.crash(site)
     cluster.stalled.add(leader)
     cluster.advance(20_000)
@@ -149,7 +149,7 @@ describe('three members', () => {
     expect(leader.replica?.status.failure).toBeUndefined()
   })
 
-  it('give no vote before it is on the disk', () => {
+  it('grant no vote before it is on the disk', () => {
     const cluster = new Cluster(3, 1, { blockingWrites: false })
     const leader = cluster.elect()
     const others = cluster.sites.filter((site) => site !== leader)
@@ -161,7 +161,7 @@ describe('three members', () => {
     expect(others).toContain(cluster.elect())
   })
 
-  it('bring one that was away for long back by a snapshot', () => {
+  it('bring a long absent member up to date with a snapshot', () => {
     const cluster = new Cluster(3, 1, { snapshotBytes: 8192 })
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -183,7 +183,7 @@ describe('three members', () => {
     expect(cluster.sites.map(({ replica }) => replica?.status.failure)).toEqual([undefined, undefined, undefined])
   })
 
-  it('stop the one whose state differs', () => {
+  it('stop the member whose state differs', () => {
     const cluster = new Cluster(3, 1, { compareEvery: 16 })
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -209,7 +209,7 @@ describe('membership', () => {
     return result as unknown as ChangeResult
   }
 
-  it('that grew from one: the first comes back while another leads, from a snapshot in which it was alone', () => {
+  it('lets the first member return from a single-member snapshot while another one leads', () => {
     const cluster = new Cluster(1)
     const [first] = cluster.sites as [Site]
     cluster.elect()
@@ -263,7 +263,7 @@ describe('membership', () => {
     expect(change(cluster, { kind: 'remove', name: 'n9' })).toMatchObject({ code: 'invalid' })
   })
 
-  it('hands leadership over without losing what is under way', () => {
+  it('transfers leadership without losing pending commands', () => {
     const cluster = new Cluster(3)
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -276,11 +276,11 @@ describe('membership', () => {
     expect(results).toMatchObject([{ kind: 'refused' }])
     cluster.elect()
     expect(cluster.submit(other, acquire(session, 1, 'a'))).toMatchObject({ kind: 'granted' })
-    expect(() => other.replica?.transferLeadership('n9')).toThrow(/no member/)
+    expect(() => other.replica?.transferLeadership('n9')).toThrow(/not a member/)
   })
 })
 
-describe('any row of crashes, cuts and losses', () => {
+describe('any sequence of crashes, partitions and losses', () => {
   it.each([1, 2, 3, 4, 5, 6])('loses nothing that was acknowledged (seed %i)', (seed) => {
     const cluster = new Cluster(3, seed, {
       snapshotBytes: 8192,
@@ -327,8 +327,8 @@ describe('any row of crashes, cuts and losses', () => {
   })
 })
 
-describe('a member that joins before anybody has taken a snapshot', () => {
-  it('is given one', () => {
+describe('a member that joins before the first snapshot', () => {
+  it('gets a snapshot', () => {
     const cluster = new Cluster(3, 7)
     const leader = cluster.elect()
     const session = openSession(cluster, leader)
@@ -347,7 +347,7 @@ describe('a member that joins before anybody has taken a snapshot', () => {
 })
 
 describe('a new member of a service with much to tell', () => {
-  it('gets the state in slices, while commands are answered and nobody loses the leader', () => {
+  it('gets the state in slices, while commands are served and no member loses the leader', () => {
     const cluster = new Cluster(3, 11, { snapshotSliceBytes: 100, blockingWrites: false })
     const leader = cluster.elect()
     const session = openSession(cluster, leader)

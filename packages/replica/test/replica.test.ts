@@ -6,7 +6,7 @@ import { seeded } from './support/sim-disk.js'
 import { acquire, World } from './support/world.js'
 
 describe('a service of one', () => {
-  it('leads soon after its start, and grants', () => {
+  it('leads soon after its start, and grants locks', () => {
     const world = new World()
     world.open()
     const session = world.openSession()
@@ -22,7 +22,7 @@ describe('a service of one', () => {
     expect(world.clock.now).toBeLessThan(5_050)
   })
 
-  it('has after a power loss everything that it acknowledged, and draws greater tokens', () => {
+  it('has everything that it acknowledged after a power failure, and grants greater tokens', () => {
     const world = new World()
     world.open()
     const session = world.openSession()
@@ -34,7 +34,7 @@ describe('a service of one', () => {
     expect(before).toBeDefined()
   })
 
-  it('answers a burst in order, with one flush for all that waited', () => {
+  it('answers a burst in order, with one flush for all waiting commands', () => {
     const world = new World()
     world.open({ blockingWrites: false })
     const session = world.openSession()
@@ -47,7 +47,7 @@ describe('a service of one', () => {
     expect(world.disk.syncs - before).toBe(1)
   })
 
-  it('tells listeners of an entry before its results, and when a burst is over', () => {
+  it('notifies listeners of an entry before its results, and at the end of a burst', () => {
     const world = new World()
     const replica = world.open()
     const session = world.openSession()
@@ -67,7 +67,7 @@ describe('a service of one', () => {
     expect(said.filter((text) => text === 'idle')).toHaveLength(1)
   })
 
-  it('goes on when a listener throws', () => {
+  it('continues when a listener throws', () => {
     const world = new World()
     const replica = world.open()
     replica.onApplied(() => {
@@ -89,7 +89,7 @@ describe('a service of one', () => {
     expect(world.read((view) => view.index)).toBeGreaterThanOrEqual(index)
   })
 
-  it('refuses what is not a command, and what is too large, with a code', () => {
+  it('refuses invalid and oversized commands with a code', () => {
     const world = new World()
     world.open()
     const session = world.openSession()
@@ -122,7 +122,7 @@ describe('a service of one', () => {
     expect(plain).toMatchObject({ grant: expect.not.objectContaining({ secret: expect.anything() }) })
   })
 
-  it('keeps recent events, and says when a cursor is too old', () => {
+  it('keeps recent events, and reports a cursor that is too old', () => {
     const world = new World()
     const replica = world.open({ historyEvents: 5 })
     const session = world.openSession()
@@ -135,7 +135,7 @@ describe('a service of one', () => {
     expect(replica.history({ ...cursor, epoch: 2 })).toBeUndefined()
   })
 
-  it('takes an empty folder only when it may found on it', () => {
+  it('accepts an empty folder only with bootstrap options', () => {
     const world = new World()
     expect(() => world.open({ bootstrap: undefined as never })).toThrow(/is empty/)
     world.open({ bootstrap: { epoch: 7 } })
@@ -144,7 +144,7 @@ describe('a service of one', () => {
     expect(world.replica.status.epoch).toBe(7)
   })
 
-  it('survives a power loss at any moment of its founding', () => {
+  it('survives a power failure at any moment of its bootstrap', () => {
     for (let steps = 0; steps < 16; steps++) {
       for (let seed = 0; seed < 2; seed++) {
         const world = new World(seed)
@@ -158,7 +158,7 @@ describe('a service of one', () => {
 })
 
 describe('sessions of the process itself', () => {
-  it('end when that process is known dead, and only they', () => {
+  it('end when that process is known to be dead, and no others do', () => {
     const world = new World()
     world.open({ endLocalSessions: true })
     const open = (nonce: string, local: boolean) =>
@@ -211,7 +211,7 @@ describe('time', () => {
     expect(world.submit({ kind: 'renew', session })).toMatchObject({ kind: 'renewed' })
   })
 
-  it('goes on after a restart where it stood', () => {
+  it('continues after a restart where it stopped', () => {
     const world = new World()
     world.open()
     const session = world.openSession(5000)
@@ -245,7 +245,7 @@ describe('time', () => {
 })
 
 describe('disk', () => {
-  it('cuts the log by snapshots, and starts from them', () => {
+  it('compacts the log with snapshots, and starts from them', () => {
     const world = new World()
     world.open({ snapshotBytes: 20_000 })
     const session = world.openSession(3_600_000)
@@ -265,7 +265,7 @@ describe('disk', () => {
     expect(world.acquire(session, 2001, 'x')).toBeGreaterThan(0)
   })
 
-  it('refuses grants while it is full, lets holds go, and recovers', () => {
+  it('refuses grants while it is full, accepts releases, and recovers', () => {
     const world = new World()
     world.open()
     const session = world.openSession(3_600_000)
@@ -297,7 +297,7 @@ describe('disk', () => {
     expect(world.acquire(session, request, 'b')).toBeGreaterThan(0)
   })
 
-  it('stops the member at a failed sync; all who wait are answered; nothing acknowledged is lost', () => {
+  it('stops the member at a failed sync, answers all waiting commands, and loses nothing acknowledged', () => {
     for (const blockingWrites of [true, false]) {
       const world = new World()
       const replica = world.open({ blockingWrites })
@@ -340,7 +340,7 @@ describe('disk', () => {
     expect(() => world.open()).toThrow(StorageError)
   })
 
-  it('that takes no new log file stops the member once, with its own reason', () => {
+  it('stops the member once, with the reason, when it accepts no new log file', () => {
     const world = new World()
     const replica = world.open({ blockingWrites: false })
     const session = world.openSession()
@@ -356,7 +356,7 @@ describe('disk', () => {
     expect(replica.status.failure).toBe([...failures][0])
   })
 
-  it('whose newest snapshot is damaged goes on with the one before, and says so', () => {
+  it('falls back to the previous snapshot when the newest is damaged, and logs it', () => {
     const world = new World()
     world.open({ snapshotBytes: 8192 })
     const session = world.openSession()
@@ -381,7 +381,7 @@ describe('disk', () => {
     }
   })
 
-  it('that lost power at any moment has all that was acknowledged', () => {
+  it('has everything acknowledged after a power failure at any moment', () => {
     for (let seed = 0; seed < 12; seed++) {
       const choose = seeded(seed)
       const world = new World(seed)
@@ -418,7 +418,7 @@ describe('disk', () => {
 })
 
 describe('stop', () => {
-  it('answers what is under way, refuses what comes later, and leaves nothing behind', () => {
+  it('answers pending commands, refuses later ones, and leaves nothing behind', () => {
     const world = new World()
     const replica = world.open({ blockingWrites: false })
     const session = world.openSession()
@@ -439,7 +439,7 @@ describe('stop', () => {
     expect(world.disk.idle).toBe(true)
   })
 
-  it('may be asked for twice, and after a failure', () => {
+  it('may be called twice, and after a failure', () => {
     const world = new World()
     const replica = world.open()
     world.stop()

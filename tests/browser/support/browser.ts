@@ -50,7 +50,7 @@ export class Visitor {
     return page
   }
 
-  /** What nobody expected. */
+  /** Unexpected messages. */
   get surprises(): string[] {
     return this.complaints.filter((text) => !this.expected.some((one) => one.test(text)))
   }

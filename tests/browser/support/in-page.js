@@ -9,7 +9,7 @@ function overflow() {
     .map((one) => `${one.tagName}.${one.className} ends at ${one.getBoundingClientRect().right}, not ${width}`)
 }
 
-/** What can be used, and has no name for people who hear the page. */
+/** Controls without a name for screen readers. */
 function nameless() {
   return [...document.querySelectorAll('a, button, input, [role="img"], table, nav, dialog')]
     .filter((one) => {

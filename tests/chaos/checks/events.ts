@@ -23,7 +23,7 @@ export class EventJudge {
   readonly #pairs = new TokenPairs()
   #cursor: readonly number[] = [0, 0, 0]
 
-  /** Events were missed: the holds are told anew, and only the order of tokens and cursors is judged across the gap. */
+  /** Events were missed: the holds are sent again, and only the order of tokens and cursors is judged across the gap. */
   restart(): void {
     for (const lock of this.#locks.values()) lock.holds.clear()
   }

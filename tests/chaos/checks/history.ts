@@ -27,7 +27,7 @@ export function judgeHistories({ operations }: Recorded): Judged[] {
 
 /**
  * A client that was stopped while it waited may have been granted the lock in a session that it then gave up, and asked
- * again in a new one: the first grant was real until that session ended, and nobody saw it. Only a shared one leaves a
+ * again in a new one: the first grant was real until that session ended, and no client saw it. Only a shared one leaves a
  * trace: its generation, and so its token, lives on.
  */
 function unseenGrants(judge: Judge, all: readonly Operation[]): readonly Operation[] {
@@ -44,7 +44,7 @@ function unseenGrants(judge: Judge, all: readonly Operation[]): readonly Operati
     }))
 }
 
-/** A hold whose end nobody saw (its process was killed, or never heard of its grant) may end at any time after its grant. */
+/** A hold without an observed end (its process was killed, or never heard of its grant) may end at any time after its grant. */
 function withEnds(judge: Judge, all: readonly Operation[]): readonly Operation[] {
   if (judge === 'register') return all
   const ended = new Set(all.filter(({ op }) => op === 'release').map(({ owner }) => owner))

@@ -9,7 +9,7 @@ export interface KeptJudgement {
   readonly problems: string[]
 }
 
-/** Persistent holds, when nobody takes or gives any more: those that were acknowledged are there, those given back are not. */
+/** Persistent holds after the last operation: the acknowledged ones are there, the released ones are not. */
 export async function judgeKept(locks: Locks, { notes }: Recorded): Promise<KeptJudgement> {
   const there = await heldNow(locks)
   const problems: string[] = []

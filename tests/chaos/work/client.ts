@@ -171,7 +171,7 @@ class ClientProcess {
     }
   }
 
-  /** Holds that outlive their sessions: acknowledged is there until given back, whatever happens to members. */
+  /** Holds that outlive their sessions: an acknowledged one is there until its release, whatever happens to members. */
   async #kept(locks: Locks): Promise<void> {
     await sleep(KEEP_EVERY_MS)
     const lock = `kept/${this.#newOwner()}`
@@ -266,7 +266,7 @@ function codeOf(error: unknown): string {
 
 const client = new ClientProcess(JSON.parse(process.argv[2] as string) as ClientSettings)
 process.on('SIGTERM', () => client.stop())
-// Without the harness nobody reads the journal.
+// Without the harness the journal has no reader.
 process.stdin.resume().on('end', () => process.exit(1))
 await client.run()
 process.exit(0)

@@ -34,7 +34,7 @@ export type Note =
     }
   /** The guard has refused a write. */
   | { readonly note: 'refused'; readonly lock: string; readonly token: string }
-  /** A hold that outlives its session: taken, about to be given back, given back. */
+  /** A hold that outlives its session: acquired, about to be released, released. */
   | { readonly note: 'kept' | 'giving' | 'given'; readonly lock: string; readonly id: string }
   /** A hold that must live as long as its process: taken, and seen lost. */
   | { readonly note: 'long' | 'long-lost'; readonly lock: string; readonly id: string; readonly why?: string }

@@ -62,7 +62,7 @@ export function faults(context: Context): void {
       expect((await waiting).token).toBeGreaterThan(holder.token)
     })
 
-    it('says unreachable, and nothing about who holds', async () => {
+    it('reports unreachable, and nothing about the holder', async () => {
       const locks = context.lineClient({ connectTimeout: '1s' })
       line().shut()
       expect(await rejection(locks.acquire('a', { wait: '1500ms' }))).toBeInstanceOf(UnavailableError)
@@ -80,7 +80,7 @@ export function faults(context: Context): void {
       expect(next.token).toBeGreaterThan(hold.token)
     })
 
-    it('for longer than the lease of one who waits: it waits again, and is never told of a grant to its dead session', async () => {
+    it('for longer than the lease of a waiter: it waits again, and never receives a grant to its dead session', async () => {
       const [locks, other] = [context.lineClient({ ttl: context.steadyTtlMs }), context.client()]
       const holder = await other.acquire('a')
       const waiting = locks.acquire('a', { wait: '60s' })

@@ -2,7 +2,7 @@ import { BusyError, InvalidError } from 'leasehold'
 import { describe, expect, it } from 'vitest'
 import { type Context, pendingOf, until } from './context.js'
 
-/** Who may hold what together, in which order, and with which tokens. */
+/** Which holds exclude each other, the order of grants, and their tokens. */
 export function grants(context: Context): void {
   const { capabilities } = context.fixture
   const able = (mode: 'shared' | 'permits') => capabilities.modes.includes(mode)
@@ -77,7 +77,7 @@ export function grants(context: Context): void {
       expect((await writer).token).toBeGreaterThan(readers[0]?.token as bigint)
     })
 
-    it('goes to those who wait behind a writer only after the writer, all together', async () => {
+    it('goes to readers that wait behind a writer only after the writer, all together', async () => {
       const locks = context.client()
       const reader = await locks.acquire('a', { mode: 'shared' })
       const writing = locks.acquire('a')

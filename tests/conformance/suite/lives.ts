@@ -8,7 +8,7 @@ export function lives(context: Context): void {
   const { capabilities } = context.fixture
 
   describe('a lease', () => {
-    it('that nobody renews ends: first here, then at the engine, and the lock passes on', async () => {
+    it('without renewals ends: first here, then at the engine, and the next waiter gets the lock', async () => {
       const [one, two] = [context.client(), context.client()]
       const ttl = context.shortTtl
       const hold = await one.acquire('a', { ttl, renew: false })
@@ -76,7 +76,7 @@ export function lives(context: Context): void {
       const [one, two] = [context.client(), context.client()]
       const hold = await one.acquire('a', { portable: true })
       const waiting = two.acquire('a')
-      await until(async () => (await pendingOf(one, 'a')) === 1, 'somebody waits')
+      await until(async () => (await pendingOf(one, 'a')) === 1, 'a client waits')
       const text = hold.serialize()
       const moved = await two.adopt(text)
       expect(moved.token).toBeGreaterThan(hold.token)

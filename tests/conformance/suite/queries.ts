@@ -55,7 +55,7 @@ export function views(context: Context): void {
       return events
     }
 
-    it('shows the life of a lock in order, and goes on from any cursor', async () => {
+    it('shows the life of a lock in order, and continues from any cursor', async () => {
       const [one, two] = [context.client(), context.client()]
       const from = (await one.query({ name: 'a' })).at
       const hold = await one.acquire('a')
@@ -85,7 +85,7 @@ export function views(context: Context): void {
       const { version } = await locks.register('a').put({ x: 1 })
       await locks.register('a').delete()
       const events = await collect(locks, { from, prefix: 'a' }, ({ kind }) => kind === 'deleted')
-      // An engine that is held up is told by its client that the wait is over.
+      // The client ends the wait of an engine that is held up.
       const reason = expect.stringMatching(/^(timeout|cancelled)$/) as string
       expect(events.find(({ kind }) => kind === 'unqueued')).toMatchObject({ names: ['a'], reason })
       expect(events.find(({ kind }) => kind === 'put')).toMatchObject({ key: 'a', version })
@@ -100,7 +100,7 @@ export function views(context: Context): void {
     })
   })
 
-  it.runIf(capabilities.watch)('an election has one leader at a time, and everybody sees who', async () => {
+  it.runIf(capabilities.watch)('an election has one leader at a time, and every observer sees it', async () => {
     const [one, two] = [context.client(), context.client()]
     const first = await one.election('boss').campaign({ value: 'host-1' })
     const seen: (string | null)[] = []

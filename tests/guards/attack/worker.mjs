@@ -27,7 +27,7 @@ async function stumble() {
   await sleep(dice < 0.93 ? random() * 2 : leaseMs * (0.5 + random() * 2))
 }
 
-/** A hold whose process does not know that it is over, as after a pause. */
+/** A hold whose process does not know that it has ended, as after a pause. */
 function unaware(hold) {
   return new Proxy(hold, {
     get(object, property) {

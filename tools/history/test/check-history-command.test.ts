@@ -60,7 +60,7 @@ describe('check-history', () => {
     expect(result.err).toContain('no answer for 41 operations within the limit of time')
   })
 
-  it('names file and line of bad input, goes on with the others, and exits with 2', async () => {
+  it('names file and line of bad input, checks the other files, and exits with 2', async () => {
     const result = await run('--model', 'mutex', 'broken.jsonl', 'missing.jsonl', 'notes.xml', 'good.jsonl')
     expect(result).toMatchObject({ code: 2, out: 'good.jsonl linearizable\n' })
     expect(result.err).toContain('broken.jsonl:3: not JSON')

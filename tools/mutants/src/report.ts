@@ -52,7 +52,7 @@ const NOBODY = 'nobody'
 const SIMULATION = 'simulation of the core'
 const WHY_MAX = 110
 
-/** One row: who finds it, after how much, and the words of the check. */
+/** One row: what finds it, after how many seeds, and the message of the check. */
 export function rowOf(mutant: Mutant, hunted: Hunted): string {
   const { scenario, seed, seeds, profile, simulation, test } = hunted
   if (simulation && !seed && !scenario) {

@@ -58,7 +58,7 @@ describe('the mutants', () => {
   it.each(RULE_MUTANTS.map((mutant) => [mutant.id, mutant] as const))('%s has tests of that name', (_, mutant) => {
     const { tests = [], testName = '' } = mutant
     // The tests of the other thread are those of holds, run there.
-    const files = tests.map((test) => test.replace('remote/apart', 'hold'))
+    const files = tests.map((test) => test.replace('remote/apart', 'hold/hold'))
     const text = files.map((file) => readFileSync(join(PACKAGES_FOLDER, file), 'utf8')).join('\n')
     expect(testName.split('|').filter((name) => !text.includes(name))).toEqual([])
   })

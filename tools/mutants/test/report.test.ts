@@ -8,7 +8,7 @@ const two: Mutant = { id: 'raft/two', bug: 'two', patches: [], profile: 'storage
 const hunted = (id: string, more: Partial<Hunted>): Hunted => ({ id, profile: 'swarm', seeds: 3, ...more })
 
 describe('the table of mutants', () => {
-  it('says who finds one, and after how much', () => {
+  it('names what finds a mutant, and after how many seeds', () => {
     const seed = { seed: 1, why: 'I2: a | b\nmore' }
     expect(rowOf(one, hunted('core/one', { seed }))).toBe(
       '| `core/one` | a &lt; b | explorer, `swarm` | 1 seed | I2: a \\| b |',

@@ -3,17 +3,17 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { errorOf, InvalidError, isErrorCode, LeaseholdError, StorageError, UnavailableError } from '@leasehold/core'
 import type { Backup } from '@leasehold/replica/node'
-import { get } from '../fetch.js'
-import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service.js'
+import { get } from '../tls-fetch.js'
+import { apiKeyOf, type ServiceOptions, tlsOf, urlOf } from '../service-client.js'
 
 export interface DownloadOptions extends ServiceOptions {
-  /** Takes what one member has, when there is no quorum. */
+  /** Backs up the state of one member, without a quorum. */
   readonly stale?: boolean
-  /** Replaces the file if it is there. */
+  /** Replaces an existing file. */
   readonly force?: boolean
 }
 
-/** A member that sends nothing for this long is given up. */
+/** How long a member may send nothing before the download is aborted. */
 const STALL_LIMIT_MS = 30_000
 
 export interface Downloaded extends Backup {
@@ -21,8 +21,8 @@ export interface Downloaded extends Backup {
 }
 
 /**
- * Downloads a backup into `file`: written beside it, synced, read back and checked, and only then given its name.
- * @throws InvalidError when the file is there; UnavailableError, StorageError
+ * Downloads a backup into `file`: writes a temporary file beside it, syncs it, reads it back and checks it, and then renames it.
+ * @throws InvalidError if the file exists; UnavailableError, StorageError
  */
 export async function downloadBackup(
   file: string,
@@ -34,7 +34,7 @@ export async function downloadBackup(
   const draft = `${file}.tmp`
   const stall = new Stall()
   try {
-    const response = await ask(options, stall)
+    const response = await requestBackup(options, stall)
     const total = Number(response.headers.get('content-length') ?? 0)
     const bytes = await receive(response, draft, stall, (got) => progress(got, total))
     const backup = readBackup(draft)
@@ -46,8 +46,8 @@ export async function downloadBackup(
   }
 }
 
-/** Asks the members in turn; the first that can gives the backup. */
-async function ask(options: DownloadOptions, stall: Stall): Promise<Response> {
+/** Requests a backup from the members in turn, until one of them sends it. */
+async function requestBackup(options: DownloadOptions, stall: Stall): Promise<Response> {
   const urls = urlOf(options).split(',')
   const odd = urls.find((url) => !/^https?:\/\//.test(url.trim()))
   if (odd !== undefined) throw new InvalidError(`this command needs a service, not ${odd.trim()}`)
@@ -72,15 +72,15 @@ async function ask(options: DownloadOptions, stall: Stall): Promise<Response> {
 }
 
 async function problem(response: Response): Promise<LeaseholdError> {
-  const answer = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; hint?: string }
-  const { code } = answer
+  const body = (await response.json().catch(() => ({}))) as { code?: string; detail?: string; hint?: string }
+  const { code } = body
   if (!isErrorCode(code)) {
-    return new UnavailableError(`the service answered ${response.status}`, {
+    return new UnavailableError(`the service responded with ${response.status}`, {
       hint: 'is this the URL of a Leasehold service?',
     })
   }
-  const hint = code === 'no-quorum' ? 'without a quorum, --stale takes what one member has' : answer.hint
-  return errorOf(code, answer.detail ?? `HTTP ${response.status}`, { hint })
+  const hint = code === 'no-quorum' ? 'without a quorum, --stale backs up the state of one member' : body.hint
+  return errorOf(code, body.detail ?? `HTTP ${response.status}`, { hint })
 }
 
 async function receive(response: Response, draft: string, stall: Stall, got: (bytes: number) => void): Promise<number> {
@@ -92,7 +92,7 @@ async function receive(response: Response, draft: string, stall: Stall, got: (by
     for (;;) {
       const { done, value } = await read(reader)
       if (done) break
-      stall.moved()
+      stall.reset()
       await writeAll(file, value)
       bytes += value.length
       got(bytes)
@@ -113,7 +113,7 @@ async function read(
   try {
     return (await reader.read()) as { done: false; value: Uint8Array }
   } catch (cause) {
-    throw new UnavailableError('the backup broke off before its end', { cause, hint: 'try it again' })
+    throw new UnavailableError('the backup was cut off before its end', { cause, hint: 'try again' })
   }
 }
 
@@ -121,7 +121,7 @@ async function writeAll(file: FileHandle, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at)).bytesWritten
 }
 
-/** Gives the file its name; without `force`, never over another one. */
+/** Moves the file to its final name; without `force`, never over an existing file. */
 async function publish(draft: string, file: string, force: boolean): Promise<void> {
   try {
     if (force) renameSync(draft, file)
@@ -130,7 +130,7 @@ async function publish(draft: string, file: string, force: boolean): Promise<voi
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || (!force && existsSync(file))) throw exists(file)
     if (force) throw new StorageError(`cannot write ${file}: ${(error as Error).message}`, { cause: error })
-    // A file system without links.
+    // A file system without hard links.
     renameSync(draft, file)
   }
   if (process.platform === 'win32') return
@@ -143,10 +143,10 @@ async function publish(draft: string, file: string, force: boolean): Promise<voi
 }
 
 function exists(file: string): InvalidError {
-  return new InvalidError(`${file} is there already`, { hint: 'choose another name, or replace it with --force' })
+  return new InvalidError(`${file} exists`, { hint: 'choose another name, or replace it with --force' })
 }
 
-/** Aborts a download in which nothing moves. */
+/** Aborts a download when no data arrives. */
 class Stall {
   readonly #controller = new AbortController()
   #timer = this.#arm()
@@ -155,7 +155,7 @@ class Stall {
     return this.#controller.signal
   }
 
-  moved(): void {
+  reset(): void {
     clearTimeout(this.#timer)
     this.#timer = this.#arm()
   }

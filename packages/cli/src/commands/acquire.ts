@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { note, print, printJson } from '../output.js'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { withProgress } from '../progress.js'
-import { type ServiceOptions, serviceCommand } from '../service.js'
+import { type ServiceOptions, serviceCommand } from '../service-client.js'
 
-/** With the same nonce the same request, sent again after its answer was lost, takes nothing twice. */
+/** The nonce deduplicates a request that is resent because its response was lost. */
 const NONCE_BYTES = 16
 
 interface Options extends ServiceOptions {
@@ -17,26 +17,26 @@ interface Options extends ServiceOptions {
   readonly data?: string
 }
 
-interface Answer {
+interface AcquireResponse {
   readonly hold: string
   readonly token: string
   readonly expiresInMs: number
 }
 
-/** `acquire NAME`: for shell scripts; prints a handle that `renew` and `release` take. */
+/** `acquire NAME`: acquires a lock for shell scripts, and prints a handle for `renew` and `release`. */
 export function acquireCommand(): Command {
   return serviceCommand(new Command('acquire').argument('<name>', 'the lock'))
-    .description('take a lock and print a handle for renew and release (prefer: leasehold run)')
+    .description('acquire a lock and print a handle for renew and release (prefer: leasehold run)')
     .option('--ttl <duration>', 'how long the hold lasts without a renewal', '30s')
     .option('--wait <duration>', 'how long to wait for the lock; 0 does not wait', '30s')
-    .option('--shared', 'together with other shared holders')
-    .option('--permits <n>', 'take one of n permits', numberOf('permits', 1))
-    .option('--data <text>', 'shown to people who look at the lock')
+    .option('--shared', 'share the lock with other shared holders')
+    .option('--permits <n>', 'acquire one of n permits', numberOf('permits', 1))
+    .option('--data <text>', 'text that is shown with the lock')
     .addHelpText(
       'after',
       `
-The handle is a secret: whoever has it can renew and release. The fencing token goes to stderr, and with --json into
-the answer. Nothing renews the hold by itself: it ends one TTL after the last renew.
+The handle is a secret: it permits renew and release. The fencing token is printed to stderr, or with --json to stdout.
+The hold is not renewed automatically: it expires one TTL after the last renew.
 
 Example:
   $ HANDLE=$(leasehold acquire nightly-report --ttl 5m) || exit 75
@@ -60,11 +60,11 @@ async function acquire(name: string, options: Options): Promise<void> {
     ...permits,
     ...data,
   }
-  const answer = await withProgress(options, async (progress) => {
+  const response = await withProgress(options, async (progress) => {
     progress.wait(`waiting for ${name}`)
-    return (await callService(options, '/v1/acquire', request, { repeatable: true })) as Answer
+    return (await callService(options, '/v1/acquire', request, { repeatable: true })) as AcquireResponse
   })
-  if (options.json === true) return printJson(answer)
-  note(`token ${answer.token}, for ${answer.expiresInMs} ms`)
-  print(answer.hold)
+  if (options.json === true) return printJson(response)
+  note(`token ${response.token}, for ${response.expiresInMs} ms`)
+  print(response.hold)
 }

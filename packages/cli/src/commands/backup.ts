@@ -1,22 +1,22 @@
 import { countsOf } from '@leasehold/core'
 import { Command } from 'commander'
 import { downloadBackup, type DownloadOptions } from '../backup/download.js'
-import { count, size } from '../backup/texts.js'
+import { count, size } from '../backup/summary.js'
 import { print, printJson } from '../output.js'
 import { withProgress } from '../progress.js'
-import { serviceCommand } from '../service.js'
+import { serviceCommand } from '../service-client.js'
 
-/** `backup`: the whole state of the service in one file. */
+/** `backup FILE`: writes the state of the service into one file. */
 export function backupCommand(): Command {
-  return serviceCommand(new Command('backup').argument('<file>', 'where to write it'))
-    .description('write the whole state of the service into a file')
-    .option('--stale', 'take what one member has, when there is no quorum')
-    .option('--force', 'replace the file if it is there')
+  return serviceCommand(new Command('backup').argument('<file>', 'the file to write'))
+    .description('write the whole state of the service to a file')
+    .option('--stale', 'back up the state of one member, without a quorum')
+    .option('--force', 'replace the file if it exists')
     .addHelpText(
       'after',
       `
-The state is that of one moment, and has everything that was acknowledged before. The file holds the secrets of holds:
-keep it as safe as the data folder. Restore it with: leasehold restore
+The backup is a consistent snapshot with everything that was acknowledged before. The file contains the secrets of
+holds: protect it like the data folder. Restore it with: leasehold restore
 
 Example:
   $ leasehold backup locks.backup`,
@@ -30,6 +30,6 @@ Example:
       if (options.json === true) return printJson({ file, bytes, cluster, epoch, index, member, read, hash, counts })
       const what = [count(counts.sessions, 'session'), count(counts.holds, 'hold'), count(counts.registers, 'register')]
       print(`${file}: epoch ${epoch}, entry ${index}, ${size(bytes)} (${what.join(', ')})`)
-      if (read === 'stale') print(`it is what ${member} has: without a quorum, newer entries may be missing`)
+      if (read === 'stale') print(`it is the state of ${member}: without a quorum, newer entries may be missing`)
     })
 }

@@ -1,8 +1,8 @@
 import { createHistogram } from 'node:perf_hooks'
 import { type Command, Command as NewCommand } from 'commander'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { note, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const TASKS = 64
 const SECONDS_MAX = 600
@@ -18,7 +18,7 @@ interface Locker {
   acquire(name: string, options: object): Promise<{ release(): Promise<unknown> }>
 }
 
-/** One workload: how many tasks, on one name or each on its own, and what is timed. */
+/** One workload: a number of tasks that lock the same name, or each its own. */
 interface Workload {
   readonly workload: string
   readonly tasks: number
@@ -31,16 +31,16 @@ const WORKLOADS: readonly Workload[] = [
   { workload: 'hand-offs', tasks: TASKS, names: 'one' },
 ]
 
-/** `bench`: how many locks a second this machine takes from a service. */
+/** `bench`: measures how many locks per second this machine acquires from a service. */
 export function benchCommand(): Command {
   return serviceCommand(new NewCommand('bench'))
-    .description('take and release locks as fast as it goes, and print one JSON object per workload')
+    .description('acquire and release locks as fast as possible, and print one JSON object per workload')
     .option('--seconds <n>', 'how long each workload is measured', numberOf('the time', 1, SECONDS_MAX), 3)
     .addHelpText(
       'after',
       `
-Without --url and LEASEHOLD_URL it starts a service of its own in a folder that it takes away again. A pair is one acquire and
-one release; of hand-offs, the times are those from asking to having the lock. Locks are below ${PREFIX}.
+Without --url and LEASEHOLD_URL, it starts a service of its own in a temporary folder. An operation is one acquire and one
+release; for hand-offs, the latency is that of the acquire. Locks are below ${PREFIX}.
 
 Example:
   $ leasehold bench --url http://127.0.0.1:4100 --seconds 5`,
@@ -84,7 +84,7 @@ async function measure(locks: Locker, { workload, tasks, names }: Workload, seco
   return { workload, tasks, seconds, opsPerSecond, p50Ms, p99Ms }
 }
 
-/** Closed: each task begins its next pair when its last one has ended. */
+/** Runs a closed loop: each task starts its next pair when the previous one has ended. */
 async function loop(
   locks: Locker,
   tasks: number,

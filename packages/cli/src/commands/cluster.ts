@@ -1,15 +1,15 @@
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { print, printJson, table } from '../output.js'
-import { stateAt } from '../ready.js'
-import { type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service.js'
+import { readinessOf } from '../readiness.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf } from '../service-client.js'
 
 const ANSWER_TIMEOUT_MS = 15_000
-/** One that does not answer this at once is as good as away. */
+/** A member that does not respond within this counts as unreachable. */
 const STATUS_TIMEOUT_MS = 3000
 
-interface Listed {
+interface ListedMember {
   readonly name: string
   readonly url: string
   readonly peer: string
@@ -17,7 +17,7 @@ interface Listed {
   readonly matchIndex?: number
 }
 
-interface ClusterAnswer {
+interface ClusterStatus {
   readonly member: string
   readonly role: string
   readonly leader: string
@@ -26,32 +26,32 @@ interface ClusterAnswer {
   readonly commitIndex: number
   readonly appliedIndex: number
   readonly disk: string
-  readonly members?: readonly Listed[]
+  readonly members?: readonly ListedMember[]
 }
 
-/** `cluster status|add|promote|remove|transfer`: the members of a cluster, and changes of them. */
+/** `cluster status|add|promote|remove|transfer`: shows and changes the members of a cluster. */
 export function clusterCommand(): Command {
   const cluster = new Command('cluster').description('the members of a cluster')
   serviceCommand(cluster.command('status'))
-    .description('show the members, who leads and how far everybody is')
+    .description('show the members, the leader, and how far each member is behind')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster status --url http://127.0.0.1:4101,http://127.0.0.1:4102')
     .action(async (options: ServiceOptions) => {
       const answer = await status(options)
       const tls = tlsOf(options)
       const members = await Promise.all(
-        (answer.members ?? []).map(async (member) => ({ ...member, state: await stateAt(member.url, tls) })),
+        (answer.members ?? []).map(async (member) => ({ ...member, state: await readinessOf(member.url, tls) })),
       )
       if (options.json === true) return printJson({ ...answer, ...(answer.members === undefined ? {} : { members }) })
       return print(statusText(answer, members))
     })
-  serviceCommand(cluster.command('add').argument('<name=host:port>', 'the new member, and where it listens to members'))
-    .description('add an empty member that is started already, as a learner: it gets everything and has no vote')
+  serviceCommand(cluster.command('add').argument('<name=host:port>', 'the new member, and its --peer-listen address'))
+    .description('add a running, empty member as a learner: it receives all data and has no vote')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster add n4=127.0.0.1:5104')
     .action(async (place: string, options: ServiceOptions) => {
       const [name = '', peer = ''] = place.split('=')
       if (name === '' || peer === '') {
-        throw new InvalidError(`a new member is named as NAME=HOST:PORT, not ${JSON.stringify(place)}`, {
-          hint: 'HOST:PORT is where it listens to the other members: its --peer-listen',
+        throw new InvalidError(`write the new member as NAME=HOST:PORT, not ${JSON.stringify(place)}`, {
+          hint: 'HOST:PORT is its --peer-listen address',
         })
       }
       await change(
@@ -62,19 +62,19 @@ export function clusterCommand(): Command {
       )
     })
   serviceCommand(cluster.command('promote').argument('<name>', 'the learner'))
-    .description('make a learner that has caught up a voter')
+    .description('make a voter of a learner that has caught up')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster promote n4')
     .action((name: string, options: ServiceOptions) =>
       change(options, '/v1/cluster/promote', { name }, `${name} is a voter`),
     )
   serviceCommand(cluster.command('remove').argument('<name>', 'the member'))
-    .description('remove a member; then stop it, and empty its folder before it is added again')
+    .description('remove a member; then stop it, and empty its folder before you add it again')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster remove n2')
     .action((name: string, options: ServiceOptions) =>
       change(options, '/v1/cluster/remove', { name }, `${name} is removed`),
     )
-  serviceCommand(cluster.command('transfer').argument('<name>', 'the voter that shall lead'))
-    .description('hand leadership to another voter')
+  serviceCommand(cluster.command('transfer').argument('<name>', 'the new leader'))
+    .description('transfer leadership to another voter')
     .addHelpText('after', '\nExample:\n  $ leasehold cluster transfer n3')
     .action((name: string, options: ServiceOptions) =>
       change(options, '/v1/cluster/transfer', { name }, `${name} was asked to lead`),
@@ -82,14 +82,14 @@ export function clusterCommand(): Command {
   return cluster
 }
 
-/** What the leader says, or who else answers: only the leader knows how far the others are. */
-async function status(options: ServiceOptions): Promise<ClusterAnswer> {
+/** Returns the status from the leader if possible, because only the leader knows how far the others are. */
+async function status(options: ServiceOptions): Promise<ClusterStatus> {
   const urls = urlOf(options).split(',')
-  let answer: ClusterAnswer | undefined
+  let answer: ClusterStatus | undefined
   let failure: unknown
   for (const url of urls) {
     try {
-      answer = await standing({ ...options, url })
+      answer = await statusOf({ ...options, url })
       if (answer.leader !== '') break
     } catch (error) {
       failure = error
@@ -100,15 +100,15 @@ async function status(options: ServiceOptions): Promise<ClusterAnswer> {
   }
   if (answer.leader === answer.member || answer.leaderUrl === '') return answer
   try {
-    return await standing({ ...options, url: answer.leaderUrl })
+    return await statusOf({ ...options, url: answer.leaderUrl })
   } catch {
     return answer
   }
 }
 
-async function standing(options: ServiceOptions): Promise<ClusterAnswer> {
+async function statusOf(options: ServiceOptions): Promise<ClusterStatus> {
   const call = { method: 'GET', timeoutMs: STATUS_TIMEOUT_MS, repeatable: true } as const
-  return (await callService(options, '/v1/cluster', undefined, call)) as ClusterAnswer
+  return (await callService(options, '/v1/cluster', undefined, call)) as ClusterStatus
 }
 
 async function change(options: ServiceOptions, path: string, body: object, text: string): Promise<void> {
@@ -117,7 +117,7 @@ async function change(options: ServiceOptions, path: string, body: object, text:
   else print(text)
 }
 
-function statusText(answer: ClusterAnswer, members: readonly (Listed & { state: string })[]): string {
+function statusText(answer: ClusterStatus, members: readonly (ListedMember & { state: string })[]): string {
   const { member, role, leader, term, commitIndex } = answer
   const head = `asked ${member} (${role}), leader ${leader || 'none'}, term ${term}, commit ${commitIndex}`
   if (members.length === 0) return `${head}\nthis is a service of one`

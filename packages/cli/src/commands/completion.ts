@@ -2,16 +2,16 @@ import { Argument, Command } from 'commander'
 import { print, printJson } from '../output.js'
 import { SHELLS, type Shell } from '../completion/shells.js'
 
-/** `completion SHELL`: the words of this command line, for the shell's completion. */
+/** `completion SHELL`: prints the completion script of a shell. */
 export function completionCommand(): Command {
   return new Command('completion')
-    .addArgument(new Argument('<shell>', 'whose script to print').choices(SHELLS))
-    .description('print a script with which a shell completes commands and options')
+    .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
+    .description('print a script that completes commands and options in a shell')
     .option('--json', 'print JSON')
     .addHelpText(
       'after',
       `
-Put the line for your shell into its startup file:
+Add the line for your shell to its startup file:
   bash  eval "$(leasehold completion bash)"
   zsh   eval "$(leasehold completion zsh)"      after compinit
   fish  leasehold completion fish | source

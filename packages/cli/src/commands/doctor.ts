@@ -1,15 +1,15 @@
 import { AccessError } from '@leasehold/core'
 import { Command } from 'commander'
 import { VERSION } from '../version.js'
-import { outColours } from '../colour.js'
+import { outColours } from '../colours.js'
 import { duration, print, printJson } from '../output.js'
-import type { Outcome } from '../program.js'
-import { callService } from '../http.js'
+import type { Outcome } from '../outcome.js'
+import { callService } from '../call-service.js'
 import { withProgress } from '../progress.js'
-import { stateAt } from '../ready.js'
-import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service.js'
-import { type Check, clockChecks, diskChecks, filesCheck } from '../doctor-machine.js'
-import { exitCodeOf, hintOf } from '../failure.js'
+import { readinessOf } from '../readiness.js'
+import { type ServiceOptions, serviceCommand, tlsOf, urlOf, withLocks } from '../service-client.js'
+import { type Check, clockChecks, diskChecks, filesCheck } from '../machine-checks.js'
+import { exitCodeOf, hintOf } from '../error-report.js'
 
 interface DoctorOptions extends ServiceOptions {
   readonly data?: string
@@ -17,19 +17,19 @@ interface DoctorOptions extends ServiceOptions {
 
 const PROBE = 'leasehold/doctor'
 const ROUNDS = 20
-const EXIT_UNWELL = 1
+const EXIT_CHECK_FAILED = 1
 
-/** `doctor`: is the service there, does it answer, how fast, and which TTL follows? */
+/** `doctor`: checks this machine and the service, and recommends a TTL. */
 export function doctorCommand(outcome: Outcome): Command {
   return serviceCommand(new Command('doctor'))
     .description(
-      'check this machine and the way to the service: clocks, disk, members, locks, and the TTL that follows',
+      'check this machine and the connection to the service: clocks, disk, members, locks, and a suitable TTL',
     )
-    .option('--data <dir>', 'check the disk that a member shall keep its data on, too')
+    .option('--data <dir>', 'also check the disk of this data folder')
     .addHelpText(
       'after',
       `
-It takes and releases the lock leasehold/doctor a few times.
+It acquires and releases the lock leasehold/doctor a few times.
 
 Examples:
   $ leasehold doctor
@@ -37,7 +37,7 @@ Examples:
     )
     .action(async (options: DoctorOptions) => {
       const checks = await withProgress(options, async (progress): Promise<Check[]> => {
-        progress.wait('looking at this machine, its clocks and the service')
+        progress.wait('checking this machine, its clocks and the service')
         return [
           { check: 'version', ok: true, text: `leasehold ${VERSION}, node ${process.versions.node}` },
           ...(options.data === undefined ? [] : diskChecks(options.data)),
@@ -46,7 +46,7 @@ Examples:
           ...(await serviceChecks(options, outcome)),
         ]
       })
-      if (checks.some(({ ok }) => !ok) && outcome.code === 0) outcome.code = EXIT_UNWELL
+      if (checks.some(({ ok }) => !ok) && outcome.code === 0) outcome.code = EXIT_CHECK_FAILED
       if (options.json === true) return printJson({ ok: checks.every((check) => check.ok), checks })
       for (const { check, ok, text, hint } of checks) {
         print(`${ok ? outColours.green('ok   ') : outColours.red('fails')} ${check.padEnd(10)} ${text}`)
@@ -73,26 +73,26 @@ async function serviceChecks(options: ServiceOptions, outcome: Outcome): Promise
   return checks
 }
 
-interface Standing {
+interface ClusterStatus {
   readonly leader: string
   readonly disk: string
   readonly commitIndex: number
   readonly members?: readonly { readonly name: string; readonly url: string; readonly role: string }[]
 }
 
-/** Who leads, who does not answer, and whose disk is full. */
+/** Checks the leader, the readiness of the members, and their disks. */
 async function memberChecks(options: ServiceOptions): Promise<Check[]> {
   const {
     leader,
     disk,
     members = [],
-  } = (await callService(options, '/v1/cluster', undefined, { method: 'GET' })) as Standing
+  } = (await callService(options, '/v1/cluster', undefined, { method: 'GET' })) as ClusterStatus
   const tls = tlsOf(options)
-  const states = await Promise.all(members.map(async ({ name, url }) => [name, await stateAt(url, tls)] as const))
+  const states = await Promise.all(members.map(async ({ name, url }) => [name, await readinessOf(url, tls)] as const))
   const away = states.filter(([, state]) => state !== 'ready')
   const majority = Math.floor(members.filter(({ role }) => role === 'voter').length / 2) + 1
   const quorum =
-    members.length === 0 ? 'a service of one' : `${leader} leads ${members.length} members, ${majority} are a majority`
+    members.length === 0 ? 'a service of one' : `${leader} leads ${members.length} members; a majority is ${majority}`
   return [
     { check: 'quorum', ok: leader !== '', text: leader === '' ? 'no leader is known' : quorum },
     ...(away.length === 0
@@ -102,16 +102,16 @@ async function memberChecks(options: ServiceOptions): Promise<Check[]> {
             check: 'members',
             ok: false,
             text: away.map(([name, state]) => `${name}: ${state}`).join('; '),
-            hint: 'the service works while a majority does; see to these before the next one goes',
+            hint: 'the service works while a majority is up: repair these members before another one fails',
           },
         ]),
     ...(disk === 'ok'
       ? []
-      : [{ check: 'disk', ok: false, text: 'a member lives on its reserve', hint: 'make room on its disk' }]),
+      : [{ check: 'disk', ok: false, text: 'a member uses its disk reserve', hint: 'free space on its disk' }]),
   ]
 }
 
-/** Measures acquire + release, and the pauses of this process meanwhile. */
+/** Measures acquire and release, and derives a TTL. */
 async function timings(pair: () => Promise<unknown>): Promise<Check[]> {
   const times: number[] = []
   for (let i = 0; i < ROUNDS; i++) {
@@ -122,7 +122,7 @@ async function timings(pair: () => Promise<unknown>): Promise<Check[]> {
   times.sort((a, b) => a - b)
   const median = times[Math.floor(times.length / 2)] as number
   const worst = times.at(-1) as number
-  // A renewal is sent at a third of the TTL: twenty of the worst round trips leave room for several attempts.
+  // Renewals are sent at a third of the TTL: a TTL of twenty worst round trips allows several attempts.
   const ttlMs = Math.max(1_000, Math.ceil((worst * 20) / 1_000) * 1_000)
   return [
     {
@@ -133,7 +133,7 @@ async function timings(pair: () => Promise<unknown>): Promise<Check[]> {
     {
       check: 'ttl',
       ok: true,
-      text: `from these times a ttl of ${duration(ttlMs)} or more is safe against this network; the default is 10s`,
+      text: `at these latencies, a ttl of ${duration(ttlMs)} or more is safe; the default is 10s`,
     },
   ]
 }

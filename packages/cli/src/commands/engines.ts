@@ -1,8 +1,8 @@
 import { InvalidError } from '@leasehold/core'
 import { Argument, Command } from 'commander'
-import { numberOf } from '../numbers.js'
+import { numberOf } from '../argument-parsers.js'
 import { print, printJson, table } from '../output.js'
-import { urlOf } from '../service.js'
+import { urlOf } from '../service-client.js'
 
 interface SqlOptions {
   readonly schema?: string
@@ -17,19 +17,15 @@ interface EpochOptions {
 
 const EPOCH_MAX = 32_767
 
-/** `engines sql postgres`, `engines epoch N`: what an operator does with an engine that is not a Leasehold service. */
+/** `engines sql postgres`, `engines epoch N`: commands for operators of an engine that is not a Leasehold service. */
 export function enginesCommand(): Command {
   const engines = new Command('engines').description('lock state in a database: its tables and its epoch')
   engines
     .command('sql')
-    .addArgument(new Argument('<engine>', 'which keeps the lock state').choices(['postgres']))
+    .addArgument(new Argument('<engine>', 'the engine').choices(['postgres']))
     .description('print the migration for lock state in a database, which also upgrades tables of an older version')
-    .option('--schema <name>', 'another schema than leasehold')
-    .option(
-      '--epoch <n>',
-      'first epoch: above that of a service that this one replaces',
-      numberOf('epoch', 1, EPOCH_MAX),
-    )
+    .option('--schema <name>', 'the schema, if not leasehold')
+    .option('--epoch <n>', 'first epoch; above that of the service it replaces', numberOf('epoch', 1, EPOCH_MAX))
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ leasehold engines sql postgres | psql -1 -v ON_ERROR_STOP=1 "$DATABASE_URL"')
     .action(async (engine: string, { json, ...options }: SqlOptions) => {
@@ -40,8 +36,8 @@ export function enginesCommand(): Command {
     })
   engines
     .command('epoch')
-    .argument('<n>', 'greater than every epoch that was ever used', numberOf('epoch', 1, EPOCH_MAX))
-    .description('begin a new epoch: after a failover that may have lost something, or a restored backup')
+    .argument('<n>', 'the epoch; above every epoch ever used', numberOf('epoch', 1, EPOCH_MAX))
+    .description('start a new epoch, after a failover that may have lost data or after a restore')
     .option('--url <url>', 'postgres://… or etcd://… (env LEASEHOLD_URL)')
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ leasehold engines epoch 7 --url postgres://localhost/shop')
@@ -49,8 +45,8 @@ export function enginesCommand(): Command {
       const url = urlOf(options)
       if (/^etcd(\+tls)?:/.test(url)) return raiseInEtcd(url, epoch, options)
       if (!/^postgres(ql)?:/.test(url)) {
-        const hint = 'a service gets one by restore --epoch or serve --epoch'
-        throw new InvalidError('the epoch is raised by command on postgres://… and etcd://… only', { hint })
+        const hint = 'for a service, use restore --epoch or serve --epoch'
+        throw new InvalidError('engines epoch works on postgres://… and etcd://… only', { hint })
       }
       const { raiseEpoch } = await import('@leasehold/engines/postgres')
       const { before } = await raiseEpoch(url, epoch)
@@ -69,7 +65,7 @@ async function raiseInEtcd(url: string, epoch: number, { json }: EpochOptions): 
   }
   print(`epoch ${epoch} has begun (it was ${before ?? 'none'}); ${sessions} sessions and all ordinary holds have ended`)
   if (kept.length === 0) return
-  print('persistent holds, which stay:')
+  print('persistent holds, which continue:')
   const rows = kept.map((one) => [one.names.join(', '), String(one.before), String(one.id)])
   print(table(['LOCKS', 'ID BEFORE', 'ID NOW'], rows))
 }

@@ -1,15 +1,15 @@
 import { Command } from 'commander'
 import { note, printJson } from '../output.js'
-import type { Outcome } from '../program.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import type { Outcome } from '../outcome.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const EXIT_MISSING = 1
 
-/** `get KEY`: prints a register's value, byte for byte. */
+/** `get KEY`: prints the value of a register, byte for byte. */
 export function getCommand(outcome: Outcome): Command {
   return serviceCommand(new Command('get').argument('<key>', 'the register'))
     .description('print the value of a register; exit 1 if there is none')
-    .addHelpText('after', '\nThe version goes to stderr.\n\nExample:\n  $ leasehold get config/flags')
+    .addHelpText('after', '\nThe version is printed to stderr.\n\nExample:\n  $ leasehold get config/flags')
     .action(async (key: string, options: ServiceOptions) => {
       const found = await withLocks(options, (locks) => locks.register(key).get())
       if (!found) outcome.code = EXIT_MISSING

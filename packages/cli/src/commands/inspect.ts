@@ -1,17 +1,17 @@
 import { Command } from 'commander'
-import { outColours } from '../colour.js'
-import { live, type View } from '../live/live.js'
+import { outColours } from '../colours.js'
+import { live, type View } from '../live/live-view.js'
 import { duration, print, printJson } from '../output.js'
 import { after, dataText, heldJson, type Listing, listing, modeText, pendingJson } from '../listing.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
-import { cut, harmless } from '../text.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
+import { cut, harmless } from '../terminal-text.js'
 import { dimTokens } from '../tokens.js'
 
-/** `inspect NAME`: everything about one lock. */
+/** `inspect NAME`: shows everything about one lock. */
 export function inspectCommand(): Command {
   return serviceCommand(new Command('inspect').argument('<name>', 'the lock'))
     .description('show one lock: holders, tokens, sessions, queue, delays')
-    .option('--live', 'go on showing it: drawn in place on a terminal, otherwise once more after every change')
+    .option('--live', 'keep showing it: updated in place on a terminal, otherwise printed again after every change')
     .addHelpText(
       'after',
       '\nExamples:\n  $ leasehold inspect billing/invoice-42\n  $ leasehold inspect billing/invoice-42 --live',
@@ -41,7 +41,7 @@ function json(name: string, { held, pending, delays, sessions }: Listing): objec
   return { name, held: held.map(heldJson), pending: pending.map(pendingJson), delays, sessions }
 }
 
-/** Colours the word that a line begins with. */
+/** Colours the first word of a line. */
 function painted(line: string): string {
   return line.replace(/^ {2}(free|held|queue|delay)/, (start, word: string) => {
     if (word === 'held') return outColours.green(start)
@@ -70,7 +70,7 @@ function description(name: string, { held, pending, delays }: Listing, agoMs: nu
   }
   for (const [index, row] of pending.entries()) {
     const mode = row.locks.find((lock) => lock.name === name)?.mode
-    const end = row.remainingMs === undefined ? 'without end' : `for ${duration(after(row.remainingMs, agoMs))} more`
+    const end = row.remainingMs === undefined ? 'unlimited' : `for ${duration(after(row.remainingMs, agoMs))} more`
     const what = mode === undefined ? '' : `${modeText(mode)}, `
     const since = duration(row.waitingMs + agoMs)
     lines.push(`  queue ${index + 1} ${what}${row.client || '(no name)'}, since ${since}, ${end}`)

@@ -21,24 +21,24 @@ function keyFile(command: Command): Command {
     .option('--json', 'print JSON')
 }
 
-/** `key create|ls|revoke`: the API keys of a service, in a file that every member has. */
+/** `key create|ls|revoke`: manages the API keys of a service, in a file that every member has. */
 export function keyCommand(): Command {
-  const key = new Command('key').description('API keys: made, listed and revoked in the file that serve --keys reads')
+  const key = new Command('key').description('create, list and revoke API keys in the file that serve --keys reads')
   keyFile(key.command('create'))
-    .description('make a key, print it once, and keep its hash')
+    .description('create a key, print it once, and store its hash')
     .requiredOption(
       '--rule <rule...>',
-      'what it may do: PREFIX:VERB,VERB with acquire, read, steal, admin; * is everything',
+      'permissions: PREFIX:VERB,VERB with the verbs acquire, read, steal, admin; * means all',
     )
-    .option('--name <text>', 'whose it is, for the audit', '')
-    .option('--expires <duration>', 'how long it is good, such as 90d; default: no end')
+    .option('--name <text>', 'name of the owner, for the audit log', '')
+    .option('--expires <duration>', 'how long it is valid, such as 90d; default: unlimited')
     .addHelpText(
       'after',
       `
 Example:
   $ leasehold key create --name 'billing worker' --rule 'billing:acquire,read'
 
-A running service sees the change within a second. On a cluster, bring the same file to every member.`,
+A running service applies the change within a second. In a cluster, copy the file to every member.`,
     )
     .action(async ({ keys, rule, name, expires, json }: CreateOptions) => {
       const { createKey } = await import('@leasehold/server')
@@ -49,7 +49,7 @@ A running service sees the change within a second. On a cluster, bring the same 
       else print(text)
     })
   keyFile(key.command('ls'))
-    .description('list the keys; what they are cannot be seen again')
+    .description('list the keys, without their secrets')
     .addHelpText('after', '\nExample:\n  $ leasehold key ls')
     .action(async ({ keys: file, json }: KeyOptions) => {
       const { readKeys } = await import('@leasehold/server')
@@ -65,7 +65,7 @@ A running service sees the change within a second. On a cluster, bring the same 
       return print(table(['ID', 'NAME', 'RULES', 'CREATED', 'EXPIRES'], rows))
     })
   keyFile(key.command('revoke').argument('<id>', 'the id that key ls shows'))
-    .description('take a key out of the file: it is worth nothing within a second')
+    .description('remove a key from the file: the service rejects it within a second')
     .addHelpText('after', '\nExample:\n  $ leasehold key revoke 0c9be1f2a377')
     .action(async (id: string, { keys, json }: KeyOptions) => {
       const { revokeKey } = await import('@leasehold/server')

@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import type { CommandIo, ExploreCommand } from '@leasehold/lab/fuzz/explore-command'
 import { print } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 
 interface ReplayOptions {
   readonly seed?: string
@@ -10,21 +10,21 @@ interface ReplayOptions {
   readonly json?: boolean
 }
 
-const PROFILE_HELP = 'what goes wrong: swarm, liveness, storage, network, membership, holders or calm (default swarm)'
+const PROFILE_HELP = 'fault profile: swarm, liveness, storage, network, membership, holders or calm (default swarm)'
 
-/** `lab explore`: random fault schedules over the real code. */
+/** `lab explore`: runs random fault schedules over the real code. */
 export function exploreSubcommand(outcome: Outcome): Command {
   return new Command('explore')
-    .description('run the real code under random faults, seed by seed, until something is broken')
-    .requiredOption('--seeds <A..B>', 'seeds to run')
+    .description('run the real code under random faults, seed by seed, until an invariant is violated')
+    .requiredOption('--seeds <A..B>', 'the seeds')
     .option('--profile <name>', PROFILE_HELP)
-    .option('--members <n>', 'members of the cluster (default: 3 or 5, as the seed draws)')
-    .option('--state <file>', 'keep the progress in this file, and go on from it')
-    .option('--out <file>', 'where the shrunk scenario goes (default lab-SEED.json)')
+    .option('--members <n>', 'members of the cluster (default: 3 or 5, depending on the seed)')
+    .option('--state <file>', 'save the progress in this file, and resume from it')
+    .option('--out <file>', 'file for the shrunk scenario (default lab-SEED.json)')
     .option('--json', 'print one JSON object')
     .addHelpText(
       'after',
-      '\nExit code 1 and a line for the replay when an invariant is broken.\n\nExample:\n  $ leasehold lab explore --seeds 1..200 --profile swarm',
+      '\nExit code 1, and a replay line, if an invariant is violated.\n\nExample:\n  $ leasehold lab explore --seeds 1..200 --profile swarm',
     )
     .action(async (options: ExploreCommand) => {
       const { exploreCommand } = await import('@leasehold/lab/fuzz/explore-command')
@@ -32,14 +32,14 @@ export function exploreSubcommand(outcome: Outcome): Command {
     })
 }
 
-/** `lab replay`: one seed again, with its whole trace. */
+/** `lab replay`: repeats one seed, with its whole trace. */
 export function replaySubcommand(outcome: Outcome): Command {
   return new Command('replay')
-    .description('run one seed, or a scenario file of explore, again and show everything that happens')
-    .argument('[file]', 'a scenario file that explore has written')
+    .description('repeat one seed, or a scenario file of explore, and show its whole trace')
+    .argument('[file]', 'a scenario file written by explore')
     .option('--seed <n>', 'the seed')
     .option('--profile <name>', PROFILE_HELP)
-    .option('--members <n>', 'as in the run that is replayed')
+    .option('--members <n>', 'as in the original run')
     .option('--json', 'print one JSON object')
     .addHelpText('after', '\nExample:\n  $ leasehold lab replay --seed 42 --profile swarm')
     .action(async (file: string | undefined, options: ReplayOptions) => {
@@ -48,7 +48,7 @@ export function replaySubcommand(outcome: Outcome): Command {
     })
 }
 
-/** The first signal ends the work after the present seed. */
+/** Runs `work` so that the first signal ends it after the current seed. */
 async function withStop(work: (io: CommandIo) => Promise<number>): Promise<number> {
   let stopping = false
   const stop = (): void => {

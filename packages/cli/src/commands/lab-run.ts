@@ -4,12 +4,12 @@ import type { Scenario, ScenarioResult } from '@leasehold/lab'
 import { Command } from 'commander'
 import pc from 'picocolors'
 import { print, printJson, table } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 
 const EXIT_UNEXPECTED = 1
 const SEED_MAX = 2 ** 32 - 1
 
-/** `lab list`. The code of the lab is loaded only when it is used. */
+/** `lab list`: lists the scenarios. The lab is loaded on use only. */
 export function listSubcommand(): Command {
   return new Command('list')
     .description('list the scenarios')
@@ -35,17 +35,17 @@ interface RunOptions {
   readonly html?: string
 }
 
-/** `lab run`. */
+/** `lab run`: runs one scenario. */
 export function runSubcommand(outcome: Outcome): Command {
   return new Command('run')
-    .description('play a scenario with the real code, and see whether it ends as its definition expects')
+    .description('run a scenario with the real code, and check whether it ends as its definition expects')
     .argument('<scenario>', 'an id of `lab list`, or a JSON file')
-    .option('--seed <n>', 'which run: equal seeds give equal runs', parseSeed, 1)
+    .option('--seed <n>', 'the seed: equal seeds give equal runs', parseSeed, 1)
     .option('--json', 'print expectation, observation, violations and timeline as JSON')
-    .option('--html <file>', 'write the run as a page with a picture')
+    .option('--html <file>', 'write the run to an HTML page with a diagram')
     .addHelpText(
       'after',
-      '\nExit code 0 only if the scenario ended as expected: a baseline that must violate did violate.\n\nExamples:\n  $ leasehold lab run R1\n  $ leasehold lab run R1 --html r1.html\n  $ leasehold lab run ./my-scenario.json --seed 7',
+      '\nExit code 0 only if the scenario ends as expected: a baseline that must violate does violate.\n\nExamples:\n  $ leasehold lab run R1\n  $ leasehold lab run R1 --html r1.html\n  $ leasehold lab run ./my-scenario.json --seed 7',
     )
     .action(async (given: string, options: RunOptions) => {
       const lab = await import('@leasehold/lab')
@@ -66,9 +66,9 @@ async function scenarioOf(given: string): Promise<Scenario> {
   try {
     text = readFileSync(given, 'utf8')
   } catch (cause) {
-    throw new InvalidError(`neither a scenario nor a file that can be read: ${given}`, {
+    throw new InvalidError(`neither a scenario nor a readable file: ${given}`, {
       cause,
-      hint: '`leasehold lab list` has the scenarios',
+      hint: '`leasehold lab list` prints the scenarios',
     })
   }
   return parseScenario(text)
@@ -78,12 +78,12 @@ function writePage(file: string, page: string): void {
   try {
     writeFileSync(file, page)
   } catch (cause) {
-    throw new StorageError(`${file} cannot be written`, { cause })
+    throw new StorageError(`cannot write ${file}`, { cause })
   }
 }
 
 function summary({ scenario, ok, observed }: ScenarioResult, file: string): string {
-  return `${scenario}: ${expectation(observed.violations)}${ok ? ', as expected' : ', NOT as expected'}; the picture is in ${file}`
+  return `${scenario}: ${expectation(observed.violations)}${ok ? ', as expected' : ', NOT as expected'}; the diagram is in ${file}`
 }
 
 function parseSeed(text: string): number {

@@ -1,13 +1,13 @@
 import { Command } from 'commander'
 import { note, print, printJson } from '../output.js'
-import type { Listen } from '../serve/serve.js'
+import type { Listen } from '../serve/options.js'
 import { readListen } from '../serve/settings.js'
 
-/** `lab serve`: the lab as a page. */
+/** `lab serve`: serves the lab as a web page. */
 export function labServeSubcommand(): Command {
   return new Command('serve')
-    .description('serve the lab as a page: pause, kill, cut and turn clocks with the mouse')
-    .option('--listen <host:port>', 'where to listen; port 0 takes a free one', readListen, {
+    .description('serve the lab as a web page, to pause, kill, cut and change clocks with the mouse')
+    .option('--listen <host:port>', 'the address; port 0 chooses a free port', readListen, {
       host: '127.0.0.1',
       port: 0,
     })
@@ -15,7 +15,7 @@ export function labServeSubcommand(): Command {
     .addHelpText(
       'after',
       `
-The page runs the production code in the browser and asks nothing of this machine but its own files.
+The page runs the production code in the browser; this server sends its files only.
 Prints one line with its address when it is ready; stop it with Ctrl-C.
 
 Example:

@@ -1,11 +1,11 @@
 import { Command } from 'commander'
 import type { SessionRow } from 'leasehold'
-import { outColours } from '../colour.js'
+import { outColours } from '../colours.js'
 import type { Picture } from '../live/refresh.js'
-import { live, type View } from '../live/live.js'
+import { live, type View } from '../live/live-view.js'
 import { duration, note, print, printJson, table } from '../output.js'
 import { after, heldJson, type Listing, listing, modeText, pendingJson } from '../listing.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 import { type Cell, type Heading, tableLines } from '../table.js'
 import { tokenCells } from '../tokens.js'
 
@@ -18,15 +18,15 @@ const HEADINGS: readonly Heading[] = [
   { title: 'LEFT', whole: true },
   'QUEUE',
 ]
-/** A client renews at a third of the TTL: with less than half left, a renewal is late; with less than a fifth, the hold is nearly over. */
+/** Parts of the TTL. A client renews at a third of it: below a half, a renewal is late; below a fifth, the hold is about to expire. */
 const LATE = 1 / 2
-const NEARLY_OVER = 1 / 5
+const NEARLY_EXPIRED = 1 / 5
 
-/** `ls [PREFIX]`: who holds what, and who waits. */
+/** `ls [PREFIX]`: lists locks with their holders and queues. */
 export function lsCommand(): Command {
   return serviceCommand(new Command('ls').argument('[prefix]', 'only locks below this path'))
     .description('list locks with their holders and queues')
-    .option('--live', 'go on showing them: drawn in place on a terminal, otherwise once more after every change')
+    .option('--live', 'keep showing them: updated in place on a terminal, otherwise printed again after every change')
     .addHelpText(
       'after',
       `
@@ -43,7 +43,7 @@ Examples:
       if (options.json === true) return printJson(json(found))
       const rows = lockRows(found)
       print(rows.length === 0 ? 'no locks are held' : table(HEADINGS, rows))
-      if (found.more) note('there are more: ask for a prefix')
+      if (found.more) note('there are more: give a prefix')
     })
 }
 
@@ -103,12 +103,12 @@ function lockRows(found: Listing, agoMs = 0): Cell[][] {
   return rows.sort(([a], [b]) => a.localeCompare(b, 'en'))
 }
 
-/** What is left of a lease, in the colour of how it stands. */
+/** Formats what is left of a lease: yellow if a renewal is late, red if it is about to expire. */
 function leftCell(remainingMs: number | undefined, agoMs: number, session: SessionRow | undefined): Cell {
   if (remainingMs === undefined) return 'persistent'
   const left = after(remainingMs, agoMs)
   const text = duration(left)
   const part = session === undefined ? 1 : left / session.ttlMs
-  if (part < NEARLY_OVER) return { text, paint: outColours.red }
+  if (part < NEARLY_EXPIRED) return { text, paint: outColours.red }
   return part < LATE ? { text, paint: outColours.yellow } : text
 }

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs'
 import { Command } from 'commander'
-import { versionOf } from '../numbers.js'
+import { versionOf } from '../argument-parsers.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
 const STDIN = 0
 
-/** `put KEY VALUE`: writes a register, if asked only over a known version. */
+/** `put KEY VALUE`: writes a register, optionally only over a given version. */
 export function putCommand(): Command {
   return serviceCommand(
     new Command('put').argument('<key>', 'the register').argument('<value>', 'its value; - reads stdin'),
   )
     .description('write a register')
-    .option('--if-version <version>', 'only if the register has this version; 0: only if there is none', versionOf)
+    .option('--if-version <version>', 'only if the register has this version; 0: only if it does not exist', versionOf)
     .addHelpText(
       'after',
       `

@@ -1,12 +1,12 @@
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand } from '../service.js'
+import { type ServiceOptions, serviceCommand } from '../service-client.js'
 
-/** `release HANDLE`: ends a hold of `acquire`. */
+/** `release HANDLE`: releases a hold of `acquire`. */
 export function releaseCommand(): Command {
-  return serviceCommand(new Command('release').argument('<handle>', 'what acquire printed'))
-    .description('release a hold by its handle; exit 76 if it was gone already')
+  return serviceCommand(new Command('release').argument('<handle>', 'the handle that acquire printed'))
+    .description('release a hold by its handle; exit 76 if it has already ended')
     .addHelpText('after', '\nExample:\n  $ leasehold release "$HANDLE"')
     .action(async (hold: string, options: ServiceOptions) => {
       await callService(options, '/v1/release', { hold })

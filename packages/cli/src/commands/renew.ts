@@ -1,11 +1,11 @@
 import { Command } from 'commander'
-import { callService } from '../http.js'
+import { callService } from '../call-service.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand } from '../service.js'
+import { type ServiceOptions, serviceCommand } from '../service-client.js'
 
-/** `renew HANDLE`: one renewal of a hold of `acquire`. */
+/** `renew HANDLE`: renews a hold of `acquire` once. */
 export function renewCommand(): Command {
-  return serviceCommand(new Command('renew').argument('<handle>', 'what acquire printed'))
+  return serviceCommand(new Command('renew').argument('<handle>', 'the handle that acquire printed'))
     .description('renew a hold by its handle')
     .addHelpText('after', '\nExample:\n  $ leasehold renew "$HANDLE" || echo "the hold is gone"')
     .action(async (hold: string, options: ServiceOptions) => {

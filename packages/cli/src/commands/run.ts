@@ -3,15 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { AcquireTimeoutError, BusyError, ERRORS, HoldLostError, InvalidError, parseDuration } from '@leasehold/core'
 import { Command } from 'commander'
 import type { Hold, Locks } from 'leasehold'
-import { report } from '../failure.js'
-import { numberOf } from '../numbers.js'
+import { report } from '../error-report.js'
+import { numberOf } from '../argument-parsers.js'
 import { note } from '../output.js'
-import type { Outcome } from '../program.js'
+import type { Outcome } from '../outcome.js'
 import { Progress } from '../progress.js'
-import { deadlineIn } from '../run/messages.js'
-import { killAfterOf } from '../run/settings.js'
+import { deadlineIn } from '../run/supervisor-messages.js'
+import { killAfterOf } from '../run/kill-after.js'
 import { type Ended, Supervised } from '../run/supervised.js'
-import { apiKeyOf, type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service.js'
+import { apiKeyOf, type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service-client.js'
 
 interface Options extends ServiceOptions {
   readonly ttl: string
@@ -23,22 +23,22 @@ interface Options extends ServiceOptions {
 }
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2', 'SIGWINCH'] as const
-/** While waiting for the lock these end the waiting. */
+/** Signals that abort the wait for the lock. */
 const ENDING = new Set<NodeJS.Signals>(['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'])
 const EXIT_NOT_EXECUTABLE = 126
 const EXIT_NOT_FOUND = 127
 const EXIT_SIGNAL_BASE = 128
-/** How often the supervisor hears of a moved deadline: this many times per TTL, but not more often than the minimum. */
-const LOOKS_PER_TTL = 20
-const LOOK_MIN_MS = 25
+/** How often the deadline is sent to the supervisor: this many times per TTL, at most once per minimum. */
+const DEADLINES_PER_TTL = 20
+const DEADLINE_GAP_MIN_MS = 25
 
 const CONNECT_TIMEOUT_MS = 5_000
 const RELEASE_LIMIT_MS = 3_000
 
 const HELP = `
 The command gets LEASEHOLD_LOCK, LEASEHOLD_FENCING_TOKEN (decimal) and LEASEHOLD_URL. Signals are forwarded. When the
-hold is going to be lost, its whole process group gets SIGTERM at deadline - kill-after, and SIGKILL at the deadline.
-What the command leaves behind in its process group is ended before the lock is released.
+hold is about to be lost, its whole process group gets SIGTERM at deadline - kill-after, and SIGKILL at the deadline.
+Processes that the command leaves in its process group are ended before the lock is released.
 
 Exit codes: the command's own (128 + n for signal n; 126/127 not executable/not found); 75 not acquired in time;
 76 hold lost; 69 service unreachable; 77 not allowed; 64 wrong usage.
@@ -46,16 +46,16 @@ Exit codes: the command's own (128 + n for signal n; 126/127 not executable/not 
 Example:
   $ leasehold run nightly-report --wait 0 -- ./report.sh --full`
 
-/** `run NAME -- CMD ARGS…`: a command under a lock. */
+/** `run NAME -- CMD ARGS…`: runs a command under a lock. */
 export function runCommand(outcome: Outcome): Command {
   return serviceCommand(
-    new Command('run').argument('<name>', 'the lock').argument('<command...>', 'what to run, after --'),
+    new Command('run').argument('<name>', 'the lock').argument('<command...>', 'the command, after --'),
   )
     .description('run a command while holding a lock')
     .option('--ttl <duration>', 'lease time: how long the lock stays taken if this machine dies', '30s')
     .option('--wait <duration>', 'how long to wait for the lock; 0 does not wait; Infinity', '30s')
-    .option('--shared', 'together with other shared holders')
-    .option('--permits <n>', 'take one of n permits', numberOf('permits', 1))
+    .option('--shared', 'share the lock with other shared holders')
+    .option('--permits <n>', 'acquire one of n permits', numberOf('permits', 1))
     .option(
       '--kill-after <duration>',
       'time between SIGTERM and SIGKILL when the hold is lost (default: min(5s, ttl/6))',
@@ -75,7 +75,7 @@ async function run(name: string, command: readonly string[], options: Options): 
   const ttlMs = parseDuration(options.ttl, '--ttl', { noSmallNumbers: true })
   const killAfterMs = killAfterOf(ttlMs, options.killAfter)
   if (options.shared === true && options.permits !== undefined) {
-    throw new InvalidError('--shared and --permits contradict each other')
+    throw new InvalidError('--shared and --permits exclude each other')
   }
   const signals = new Signals()
   try {
@@ -99,7 +99,7 @@ async function run(name: string, command: readonly string[], options: Options): 
   }
 }
 
-/** The hold, or the exit code when there is none. */
+/** Returns the hold, or the exit code if there is none. */
 async function acquire(
   locks: Locks,
   name: string,
@@ -138,14 +138,14 @@ function environment(name: string, hold: Hold, options: Options): NodeJS.Process
   }
 }
 
-/** Waits for the command, releases, and says with which code to exit. */
+/** Waits for the command, releases the lock, and returns the exit code. */
 async function finish(hold: Hold, child: Supervised, signals: Signals, ttlMs: number): Promise<number> {
   signals.forwardTo(child)
-  const look = setInterval(
+  const timer = setInterval(
     () => {
       if (hold.state === 'held') child.deadline(deadlineIn(hold.remaining()))
     },
-    Math.max(LOOK_MIN_MS, ttlMs / LOOKS_PER_TTL),
+    Math.max(DEADLINE_GAP_MIN_MS, ttlMs / DEADLINES_PER_TTL),
   )
   hold.signal.addEventListener('abort', () => child.lost())
   if (hold.state !== 'held') child.lost()
@@ -153,28 +153,28 @@ async function finish(hold: Hold, child: Supervised, signals: Signals, ttlMs: nu
   try {
     ended = await child.ended
   } finally {
-    clearInterval(look)
+    clearInterval(timer)
   }
   const lost = hold.state === 'lost' ? ((await hold.lost) ?? undefined) : undefined
   await release(hold)
   if (ended.kind === 'failed') return notStarted(ended)
   if (lost !== undefined || ended.becauseLost) {
-    throw lost ?? new HoldLostError('deadline', 'the hold was going to be lost, so the command was ended')
+    throw lost ?? new HoldLostError('deadline', 'the hold was about to be lost, so the command was ended')
   }
   if (ended.signal !== null) return EXIT_SIGNAL_BASE + constants.signals[ended.signal]
   return ended.code ?? ERRORS.storage.exit
 }
 
-/** Gives the lock back; a service that is away does not hold the command's exit code up for long. */
+/** Releases the lock. An unreachable service delays the exit by a bounded time only. */
 async function release(hold: Hold): Promise<void> {
   const problem = await Promise.race([
     hold.release().then(
       () => undefined,
       (error: Error) => error.message,
     ),
-    sleep(RELEASE_LIMIT_MS, `no answer within ${RELEASE_LIMIT_MS} ms`),
+    sleep(RELEASE_LIMIT_MS, `no response within ${RELEASE_LIMIT_MS} ms`),
   ])
-  if (problem !== undefined) note(`leasehold: not released, so the lock passes on after its ttl: ${problem}`)
+  if (problem !== undefined) note(`leasehold: not released, so the lock is free after its ttl: ${problem}`)
 }
 
 function notStarted(failed: Extract<Ended, { kind: 'failed' }>): number {
@@ -182,10 +182,10 @@ function notStarted(failed: Extract<Ended, { kind: 'failed' }>): number {
   return failed.code === 'ENOENT' ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE
 }
 
-/** Signals of this process: they end the waiting, and go to the command once there is one. */
+/** Handles the signals of this process: they abort the wait, and are forwarded to the command once it runs. */
 class Signals {
   readonly abort = new AbortController()
-  /** The signal that ended the waiting. */
+  /** The signal that aborted the wait. */
   first: NodeJS.Signals | undefined
   #child: Supervised | undefined
   readonly #handler = (signal: NodeJS.Signals) => {

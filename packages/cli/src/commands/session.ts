@@ -1,11 +1,11 @@
 import { Command } from 'commander'
 import { InvalidError, parseToken } from '@leasehold/core'
-import { callService, isService } from '../http.js'
+import { callService, isService } from '../call-service.js'
 import { duration, print, printJson, table } from '../output.js'
 import { listing } from '../listing.js'
-import { type ServiceOptions, serviceCommand, withLocks } from '../service.js'
+import { type ServiceOptions, serviceCommand, withLocks } from '../service-client.js'
 
-/** `session ls` and `session end`: the leases behind the holds. */
+/** `session ls` and `session end`: lists and ends sessions. */
 export function sessionCommand(): Command {
   const session = new Command('session').description('list and end sessions')
   serviceCommand(session.command('ls'))
@@ -26,14 +26,14 @@ export function sessionCommand(): Command {
       print(table(['SESSION', 'CLIENT', 'TTL', 'LEFT', 'HOLDS', 'WAITS'], rows))
     })
   serviceCommand(session.command('end').argument('<session>', 'the id that ls shows'))
-    .description('end a session: its holds are freed, its waits end')
+    .description('end a session: its holds and waits end')
     .option('--reason <text>', 'shown to the client and in the events', 'ended by an operator')
-    .addHelpText('after', "\nExample:\n  $ leasehold session end 42 --reason 'host is gone'")
+    .addHelpText('after', "\nExample:\n  $ leasehold session end 42 --reason 'host is down'")
     .action(async (id: string, options: ServiceOptions & { reason: string }) => {
       const { reason } = options
       if (!/^[1-9]\d{0,18}$/.test(id)) {
-        throw new InvalidError(`${id} is no id of a session`, {
-          hint: 'it is a decimal number: leasehold session ls shows them',
+        throw new InvalidError(`${id} is not the id of a session`, {
+          hint: 'an id is a decimal number: leasehold session ls shows them',
         })
       }
       if (isService(options)) await callService(options, '/v1/sessions/end', { session: id, reason })

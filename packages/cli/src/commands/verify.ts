@@ -1,5 +1,5 @@
 import { Command } from 'commander'
-import { count, size } from '../backup/texts.js'
+import { count, size } from '../backup/summary.js'
 import { print, printJson } from '../output.js'
 import { withProgress } from '../progress.js'
 
@@ -9,7 +9,7 @@ interface Options {
   readonly json?: boolean
 }
 
-/** `verify`: checks a data folder that nobody uses. */
+/** `verify`: checks a data folder that no service uses. */
 export function verifyCommand(): Command {
   return new Command('verify')
     .description('check every byte of a data folder that no service is using')
@@ -19,8 +19,8 @@ export function verifyCommand(): Command {
     .addHelpText(
       'after',
       `
-Reads identity, snapshots and log with all checksums, and replays the log into the state. Nothing is repaired. Damage ends
-it with exit code 74 and names file and byte. Members that print the same entry must print the same hash.
+Reads identity, snapshots and log with all checksums, and replays the log. Nothing is repaired. On damage, it exits with
+code 74 and names the file and the byte. Members that print the same entry must print the same hash.
 
 Example:
   $ leasehold verify --data ./data`,
@@ -47,7 +47,7 @@ Example:
       const entries = log.first === undefined ? 'no entries' : `entries ${log.first} to ${log.last}`
       print(`  log        ${count(log.files, 'file')}, ${entries}; known as committed: up to ${commit}`)
       if (log.torn)
-        print('             its last write was cut off before it was acknowledged; the next start clears it')
+        print('             its last write was torn before it was acknowledged; the next start truncates it')
       print(`  state      after entry ${index} of term ${term}: hash ${hash}`)
       const parts = Object.entries(counts).map(([words, number]) => count(number, words.slice(0, -1)))
       print(`             ${parts.join(', ')}`)

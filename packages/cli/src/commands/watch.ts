@@ -2,21 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { EpochChangedError, UnavailableError, WatchError } from '@leasehold/core'
 import { Command } from 'commander'
 import type { Locks, WatchEvent } from 'leasehold'
-import { outColours } from '../colour.js'
-import { clock, EVENT_HEADINGS, eventCells, paintOf, type Told, told } from '../live/events.js'
+import { outColours } from '../colours.js'
+import { clock, EVENT_HEADINGS, eventCells, paintOf, type EventRow, eventRow } from '../live/events.js'
 import { type Lost, reasonOf } from '../live/refresh.js'
-import { clipped, drawing, headLine, noteConnection, statusLine } from '../live/live.js'
+import { clipped, drawing, headLine, noteConnection, statusLine } from '../live/live-view.js'
 import { canDraw, type Size } from '../live/screen.js'
 import { print, printJson } from '../output.js'
-import { type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service.js'
-import { harmless } from '../text.js'
+import { type ServiceOptions, serviceCommand, urlOf, withLocks } from '../service-client.js'
+import { harmless } from '../terminal-text.js'
 import { tableLines } from '../table.js'
 import { dimTokens, TokenTrail } from '../tokens.js'
 
-/** Events that the live table remembers; more than a tall terminal has lines. */
+/** Bound on the events of the live table; more than a tall terminal has lines. */
 const KEPT = 500
-/** A watch that has to begin again does so after this pause. */
-const AGAIN_MS = 500
+/** Pause before a failed watch is restarted. */
+const RESTART_MS = 500
 const EVENT_WIDTH = 10
 
 interface Options extends ServiceOptions {
@@ -24,17 +24,17 @@ interface Options extends ServiceOptions {
   readonly live?: boolean
 }
 
-/** `watch [PREFIX]`: events as they happen, until interrupted. */
+/** `watch [PREFIX]`: prints events as they happen, until interrupted. */
 export function watchCommand(): Command {
   return serviceCommand(new Command('watch').argument('[prefix]', 'only locks and registers below this path'))
     .description('print events as they happen, one per line')
     .option('--from <cursor>', 'continue after this event (the cursor of an earlier line)')
-    .option('--live', 'the newest events as a table that is drawn in place; without a terminal: lines as ever')
+    .option('--live', 'show the newest events as a table, updated in place; without a terminal, print lines')
     .addHelpText(
       'after',
       `
-A connection that is lost is found again, and nothing is missed meanwhile. When too much has happened for that, the
-watch ends with exit code 1 (gap): read the state anew, and watch from there. The live table says so and goes on.
+After a lost connection, the watch reconnects and misses no event. If the service no longer has all of them, the watch
+ends with exit code 1 (gap): read the state again, and watch from there. The live table shows the gap and continues.
 
 Examples:
   $ leasehold watch billing --json
@@ -68,23 +68,23 @@ async function lines(locks: Locks, where: Where, { json }: Options): Promise<voi
   }
 }
 
-/** One event as a line for people. */
+/** Formats one event as a line. */
 function sentence(event: WatchEvent): string {
-  const { at, event: kind, name, who, what } = told(event, new Date())
-  const rest = [name, who, what].filter((part) => part !== '').join('  ')
+  const { at, event: kind, name, actor, what } = eventRow(event, new Date())
+  const rest = [name, actor, what].filter((part) => part !== '').join('  ')
   return `${outColours.dim(clock(at))}  ${paintOf(kind)(kind.padEnd(EVENT_WIDTH))}${harmless(rest)}`
 }
 
-/** Tells when the connection goes, and when it is back. */
-function onConnection(locks: Locks, tell: (lost: Lost | undefined) => void): () => void {
+/** Calls `notify` when the connection is lost, and when it is back. */
+function onConnection(locks: Locks, notify: (lost: Lost | undefined) => void): () => void {
   let lost: Lost | undefined
   return locks.on('status', (status) => {
     if (status.state === 'connected' && lost !== undefined) {
       lost = undefined
-      tell(undefined)
+      notify(undefined)
     } else if (status.state === 'connecting' && status.lastError !== undefined && lost === undefined) {
       lost = { since: performance.now(), why: reasonOf(status.lastError) }
-      tell(lost)
+      notify(lost)
     }
   })
 }
@@ -93,7 +93,7 @@ function onConnection(locks: Locks, tell: (lost: Lost | undefined) => void): () 
 class LiveEvents {
   readonly #title: string
   readonly #options: Options
-  readonly #kept: Told[] = []
+  readonly #kept: EventRow[] = []
   #count = 0
   #lost: Lost | undefined
 
@@ -119,28 +119,28 @@ class LiveEvents {
     )
   }
 
-  /** A gap, a restore and a long absence of the service are shown; then the watch goes on from now. */
+  /** Shows a gap, a restore or a long outage as an event, and restarts the watch. */
   async #watch(locks: Locks, where: Where & { readonly signal: AbortSignal }): Promise<void> {
     let from = where.from
     while (!where.signal.aborted) {
       try {
         for await (const event of locks.watch({ ...where, ...(from === undefined ? {} : { from }) })) {
           from = event.cursor
-          this.#add(told(event, new Date()))
+          this.#add(eventRow(event, new Date()))
         }
       } catch (error) {
         if (where.signal.aborted) return
         if (error instanceof WatchError || error instanceof EpochChangedError) {
           from = undefined
-          this.#add({ at: new Date(), event: 'gap', name: '', who: '', what: `events were missed: ${error.message}` })
+          this.#add({ at: new Date(), event: 'gap', name: '', actor: '', what: `events were missed: ${error.message}` })
         } else if (!(error instanceof UnavailableError)) throw error
-        await sleep(AGAIN_MS, undefined, { signal: where.signal }).catch(() => {})
+        await sleep(RESTART_MS, undefined, { signal: where.signal }).catch(() => {})
       }
     }
   }
 
-  /** Shown with the next redraw: many events cost no more drawing than few. */
-  #add(event: Told): void {
+  /** Adds an event, which the next redraw shows. */
+  #add(event: EventRow): void {
     this.#count++
     this.#kept.push(event)
     if (this.#kept.length > KEPT) this.#kept.shift()

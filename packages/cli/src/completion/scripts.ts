@@ -2,14 +2,14 @@ import type { Command } from 'commander'
 import type { Shell } from './shells.js'
 import { type OptionSpec, type Spec, specsOf } from './spec.js'
 
-/** The script that a shell reads to complete the words of the program. */
+/** Returns the completion script of a shell. */
 export function completionScript(program: Command, shell: Shell): string {
   const specs = specsOf(program)
   if (shell === 'bash') return bash(specs)
   return shell === 'zsh' ? zsh(specs) : fish(specs)
 }
 
-/** A text in single quotes, for all three shells. */
+/** Quotes a text for all three shells. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
@@ -18,7 +18,7 @@ function words(specs: readonly OptionSpec[]): string[] {
   return specs.flatMap((option) => option.words)
 }
 
-/** `cluster add|cluster promote|…`: patterns of paths that have something to run or to choose. */
+/** Returns the pattern of all command paths: `'cluster'|'cluster add'|…`. */
 function paths(specs: readonly Spec[]): string {
   return specs
     .filter(({ path }) => path.length > 0)
@@ -26,7 +26,7 @@ function paths(specs: readonly Spec[]): string {
     .join('|')
 }
 
-/** `--data|--config)` → what completes the value of these options; options of one kind share a line. */
+/** Returns the `case` lines that complete option values. Options with the same completion share a line. */
 function valueCases(options: readonly OptionSpec[], actionOf: (value: NonNullable<OptionSpec['value']>) => string) {
   const cases = new Map<string, string[]>()
   for (const { words: names, value } of options) {

@@ -1,12 +1,12 @@
 import type { Command } from 'commander'
 
-/** What a shell needs to know of one command, to complete what follows it. */
+/** One command, as a completion script needs it. */
 export interface Spec {
   /** `leasehold cluster add` is `['cluster', 'add']`. */
   readonly path: readonly string[]
   readonly commands: readonly Word[]
   readonly options: readonly OptionSpec[]
-  /** Values that its first argument can have; of a file, `'file'`. */
+  /** The possible values of the first argument; `'file'` for any file. */
   readonly argument: readonly string[] | 'file' | undefined
 }
 
@@ -18,11 +18,11 @@ export interface Word {
 export interface OptionSpec {
   readonly words: readonly string[]
   readonly text: string
-  /** Undefined for a switch; of the others: the values it can have, a file, or anything. */
+  /** The possible values, a file, or anything. Undefined for a switch. */
   readonly value: readonly string[] | 'file' | 'any' | undefined
 }
 
-/** Every command of the program, from the program's own settings: nothing is said twice. */
+/** Returns all commands of the program, from commander's definitions. */
 export function specsOf(program: Command): Spec[] {
   const specs: Spec[] = []
   const visit = (command: Command, path: readonly string[]): void => {
@@ -56,7 +56,7 @@ function isFile(placeholder: string): boolean {
   return /\b(file|dir)\b/.test(placeholder)
 }
 
-/** Shells put it into one column. */
+/** Joins the lines of a text: shells show it in one column. */
 function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }

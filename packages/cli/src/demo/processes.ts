@@ -2,15 +2,15 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { AcquireTimeoutError, UnavailableError } from '@leasehold/core'
-import type { Report, WorkerTask } from './story.js'
+import type { Report, WorkerTask } from './model.js'
 
 const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
 const WORKER = fileURLToPath(new URL('./worker.js', import.meta.url))
 const STOP_LIMIT_MS = 3_000
-/** So that the tokens of the guarded half are those of the article's picture, 33 and 34. */
+/** Makes the tokens of the guarded half 33 and 34, as in the figure of Kleppmann's article. */
 const TOKEN_START = 24
 
-/** All children of the demo; whatever happens, none is left behind. */
+/** The child processes of the demo. */
 export class Children {
   readonly #running = new Set<ChildProcess>()
 
@@ -23,17 +23,17 @@ export class Children {
     return child
   }
 
-  /** Works on stopped ones, too. */
+  /** Kills all children, even stopped ones. */
   killAll(): void {
     for (const child of this.#running) child.kill('SIGKILL')
   }
 }
 
-/** The lines of a child's stdout as values of one type, each waited for with a bound. */
+/** The JSON lines of a child's stdout. */
 class Lines<T> {
   readonly #seen: T[] = []
   readonly #listeners = new Set<(line: T | undefined) => void>()
-  #over = false
+  #isClosed = false
 
   constructor(child: ChildProcess, onLine: (line: T) => void) {
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (text) => {
@@ -43,12 +43,12 @@ class Lines<T> {
       for (const listener of [...this.#listeners]) listener(line)
     })
     child.once('close', () => {
-      this.#over = true
+      this.#isClosed = true
       for (const listener of [...this.#listeners]) listener(undefined)
     })
   }
 
-  /** The first line, from the past or to come, that `matches`. */
+  /** Waits for the first line that `matches`, at most `limitMs`. Lines of the past count. */
   find(matches: (line: T) => boolean, what: string, limitMs: number): Promise<T> {
     const old = this.#seen.find(matches)
     if (old !== undefined) return Promise.resolve(old)
@@ -66,12 +66,12 @@ class Lines<T> {
         settle(() => reject(new AcquireTimeoutError(`the demo waited ${Math.round(limitMs)} ms until ${what}`)))
       }, limitMs)
       this.#listeners.add(listener)
-      if (this.#over) listener(undefined)
+      if (this.#isClosed) listener(undefined)
     })
   }
 }
 
-/** The lock service of the demo: `leasehold serve` on a free port. */
+/** Starts the lock service of the demo: `leasehold serve` on a free port. */
 export async function startService(children: Children, folder: string, limitMs: number) {
   const child = children.spawn([
     BIN,
@@ -93,14 +93,14 @@ export async function startService(children: Children, folder: string, limitMs: 
 
 async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = new Promise((resolve) => child.once('exit', resolve))
+  const exited = new Promise((resolve) => child.once('exit', resolve))
   child.kill('SIGTERM')
   const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS)
-  await gone
+  await exited
   clearTimeout(timer)
 }
 
-/** A worker of the demo, and what it has reported. */
+/** A worker process of the demo, and its reports. */
 export class Worker {
   readonly #child: ChildProcess
   readonly #lines: Lines<Report>
@@ -112,7 +112,7 @@ export class Worker {
     this.#lines = new Lines(this.#child, onReport)
   }
 
-  /** The first report of one of these kinds; a failure of the worker is a failure of the demo. */
+  /** Waits for the first report of one of these kinds. @throws UnavailableError if the worker fails */
   async report<K extends Report['kind']>(kinds: readonly K[], limitMs: number): Promise<Extract<Report, { kind: K }>> {
     const wanted: readonly string[] = [...kinds, 'failed']
     const found = await this.#lines.find(

@@ -3,12 +3,12 @@ import { InvalidError } from '@leasehold/core'
 import { fence } from '@leasehold/fence/fs'
 import { guardSql } from '@leasehold/fence/migrations'
 import type { Client } from 'pg'
-import type { StorePlace } from './story.js'
+import type { StorePlace } from './model.js'
 
 /** The one record of the demo. */
 export const RECORD_ID = 'invoice-42'
 
-/** Makes the table with the record, and what a guard needs. */
+/** Creates the record, and the tables of the guard in PostgreSQL. */
 export async function createRecord(place: StorePlace, total: number): Promise<void> {
   if (place.kind === 'pg') {
     await onPostgres(place, async (client) => {
@@ -33,7 +33,7 @@ export async function readRecord(place: StorePlace): Promise<number> {
   return version === null ? await readPlainFile(place.file) : Number(new TextDecoder().decode(version))
 }
 
-/** The number in a file that is simply overwritten. */
+/** Reads the number in a plain file. */
 export async function readPlainFile(file: string): Promise<number> {
   return Number(await readFile(file, 'utf8'))
 }
@@ -46,7 +46,7 @@ export async function dropRecord(place: StorePlace): Promise<void> {
   })
 }
 
-/** The driver of PostgreSQL, which is the user's own. @throws InvalidError */
+/** Loads the driver of PostgreSQL, which the user installs. @throws InvalidError */
 export async function postgresDriver(): Promise<typeof import('pg')> {
   try {
     return (await import('pg')).default as unknown as typeof import('pg')

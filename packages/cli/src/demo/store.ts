@@ -2,9 +2,9 @@ import * as nodeFs from 'node:fs/promises'
 import type { Pool, PoolClient } from 'pg'
 import type { Hold } from 'leasehold'
 import { postgresDriver, readPlainFile, RECORD_ID } from './record.js'
-import type { StorePlace } from './story.js'
+import type { StorePlace } from './model.js'
 
-/** The record as a worker uses it. `sending` runs right before the write leaves the process, after every local check. */
+/** The record. `write` calls `sending` after every local check, right before the write leaves the process. */
 export interface Store {
   read(hold: Hold): Promise<number>
   write(hold: Hold, total: number, sending: () => void): Promise<void>
@@ -73,12 +73,12 @@ async function postgresStore(place: Extract<StorePlace, { kind: 'pg' }>, guarded
   }
 }
 
-/** A pool whose next connection announces its first query: the BEGIN of the guard. */
+/** Returns a pool whose next connection calls `announce` before its first query, the BEGIN of the guard. */
 function announcingPool(pool: Pool, announce: () => void): { connect(): Promise<PoolClient> } {
   return { connect: async () => announcing(await pool.connect(), 'query', announce) }
 }
 
-/** The same object, except that the first call of `method` is announced. */
+/** Returns a proxy of `target` that calls `announce` before the first call of `method`. */
 function announcing<T extends object>(target: T, method: keyof T, announce: () => void): T {
   let announced = false
   return new Proxy(target, {

@@ -2,29 +2,29 @@ import { existsSync, writeSync } from 'node:fs'
 import { StaleTokenError } from '@leasehold/core'
 import { createLocks, type Hold, type Locks } from 'leasehold'
 import { openStore, type Store } from './store.js'
-import type { Report, WorkerTask } from './story.js'
+import type { Report, WorkerTask } from './model.js'
 
 /*
- * A worker of the demo, in a process of its own. It adds an amount to the record: lock, read, compute, write. It is as
- * careful as a program without a guard can be: right before its write it asks whether its lease is good.
+ * The program of a worker process. It adds an amount to the record: acquire, read, compute, write. It is as careful as a
+ * program without a guard can be: right before its write, it checks that its lease is valid.
  */
 
 const STDOUT = 1
 const GATE_LIMIT_MS = 18_000
-const GATE_LOOK_MS = 10
+const GATE_POLL_MS = 10
 const WAIT = '15s'
 const WORK_MS = 150
 
-/** Written at once: this process may be stopped in the next moment. */
+/** Writes a report synchronously, because this process may be stopped right after it. */
 function report(what: Report): void {
   writeSync(STDOUT, `${JSON.stringify(what)}\n`)
 }
 
-/** The moment between the look at the lease and the write, in which the demo stops this process. Blocks, as a pause does. */
+/** Blocks between the check of the lease and the write, like a long pause. The demo stops this process here. */
 function pauseAt(gate: string | undefined): void {
   const sleeper = new Int32Array(new SharedArrayBuffer(4))
   const end = performance.now() + GATE_LIMIT_MS
-  while (gate !== undefined && !existsSync(gate) && performance.now() < end) Atomics.wait(sleeper, 0, 0, GATE_LOOK_MS)
+  while (gate !== undefined && !existsSync(gate) && performance.now() < end) Atomics.wait(sleeper, 0, 0, GATE_POLL_MS)
 }
 
 async function unit(hold: Hold, store: Store, task: WorkerTask, gate: string | undefined): Promise<void> {
@@ -40,11 +40,11 @@ async function unit(hold: Hold, store: Store, task: WorkerTask, gate: string | u
   report({ kind: 'wrote', value: total })
 }
 
-/** Opens the session with a lock that only this worker takes, so that the next token of all is that of its next lock. */
+/** Opens the session with a lock of its own, so that the worker's next lock gets the next token, and waits for `begin`. */
 async function waitFor(locks: Locks, task: WorkerTask, begin: string): Promise<void> {
   await locks.request(`warm-up/${task.actor}`, { ttl: task.ttlMs, wait: WAIT }, () => report({ kind: 'ready' }))
   const end = performance.now() + GATE_LIMIT_MS
-  while (!existsSync(begin) && performance.now() < end) await new Promise((done) => setTimeout(done, GATE_LOOK_MS))
+  while (!existsSync(begin) && performance.now() < end) await new Promise((done) => setTimeout(done, GATE_POLL_MS))
 }
 
 async function work(locks: Locks, store: Store, task: WorkerTask): Promise<void> {

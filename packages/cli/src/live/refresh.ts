@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EpochChangedError, UnavailableError, WatchError } from '@leasehold/core'
 import type { Locks } from 'leasehold'
-import { innermost } from '../failure.js'
+import { innermost } from '../error-report.js'
 import { type Listing, listing } from '../listing.js'
 
-/** Renewals make no events: what is left of a lease is read again this often, while there is one. */
+/** How often leases are queried again while a lock is held: renewals emit no events. */
 const RENEWALS_MS = 2000
-/** However many events come, the picture is read no more often than this. */
+/** Shortest time between two queries, however many events arrive. */
 const READ_GAP_MS = 150
-/** While the service is away. */
+/** Time between two attempts while the service is unreachable. */
 const RETRY_MS = 500
 
 export interface Query {
@@ -16,12 +16,12 @@ export interface Query {
   readonly name?: string
 }
 
-/** What is known of the service at the moment. */
+/** The last known state of the service. */
 export interface Picture {
   readonly found: Listing
-  /** When it was true, by `performance.now()`. */
+  /** When it was queried, by `performance.now()`. */
   readonly readAt: number
-  /** Since when, and why, it cannot be read again; undefined while all is well. */
+  /** Since when and why the service is unreachable; undefined while it is reachable. */
   readonly lost: Lost | undefined
 }
 
@@ -31,9 +31,9 @@ export interface Lost {
 }
 
 /**
- * Shows what the query finds, and again after every change, until `signal` aborts. Changes come from the watch stream. A lost
- * service is shown as lost, with the last picture, and read again as soon as it is back.
- * @throws whatever the first reading throws, and refusals later; a service that goes away later is no error
+ * Shows the result of a query, and again after every change, until `signal` aborts. Changes come from the watch stream. While
+ * the service is unreachable, the last result is shown as stale; it is refreshed once the service is back.
+ * @throws errors of the first query, and later refusals; an unreachable service is no error after the first query
  */
 export async function refresh(
   locks: Locks,
@@ -42,14 +42,14 @@ export async function refresh(
 ): Promise<void> {
   let picture: Picture = { found: await listing(locks, query), readAt: performance.now(), lost: undefined }
   show(picture)
-  const losing = (error: Error): void => {
+  const onLost = (error: Error): void => {
     if (signal.aborted) return
     picture = { ...picture, lost: { since: picture.lost?.since ?? performance.now(), why: reasonOf(error) } }
     show(picture)
   }
   let changes: Changes | undefined
   const off = locks.on('status', (status) => {
-    if (status.state === 'connecting' && status.lastError !== undefined) losing(status.lastError)
+    if (status.state === 'connecting' && status.lastError !== undefined) onLost(status.lastError)
     if (status.state === 'connected' && picture.lost !== undefined) changes?.poke()
   })
   const read = async (): Promise<void> => {
@@ -61,7 +61,7 @@ export async function refresh(
   try {
     while (!signal.aborted) {
       try {
-        // After a failure there may be anything to see.
+        // Changes during the outage have no events.
         if (picture.lost !== undefined) await read()
         changes = new Changes(locks, query, picture.found.at, signal)
         for (await changes.next(renewals()); !signal.aborted; await changes.next(renewals())) {
@@ -70,8 +70,8 @@ export async function refresh(
         }
       } catch (error) {
         if (signal.aborted) return
-        if (!isPassing(error)) throw error
-        losing(error as Error)
+        if (!isTransient(error)) throw error
+        onLost(error as Error)
         await pause(RETRY_MS, signal)
       } finally {
         changes?.stop()
@@ -82,7 +82,7 @@ export async function refresh(
   }
 }
 
-/** The watch from one reading on: tells that something has happened since it was last asked. */
+/** A watch from one query on. It resolves `next` after every event. */
 class Changes {
   readonly #controller = new AbortController()
   readonly #stop: AbortSignal
@@ -101,7 +101,7 @@ class Changes {
     )
   }
 
-  /** Resolves after the next event, or after `limitMs`. Rejects when the watch has failed. */
+  /** Resolves after the next event, or after `limitMs`. Rejects if the watch has failed. */
   async next(limitMs: number | undefined): Promise<void> {
     if (!this.#happened && this.#failure === undefined && !this.#stop.aborted) {
       await new Promise<void>((resolve) => {
@@ -116,7 +116,7 @@ class Changes {
     this.#happened = false
   }
 
-  /** There is something to read, although no event says so. */
+  /** Resolves `next` without an event. */
   poke(): void {
     this.#happened = true
     this.#wake()
@@ -135,12 +135,12 @@ async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal }).catch(() => {})
 }
 
-/** The service is away, or has moved on without us: what is shown is read again. */
-function isPassing(error: unknown): boolean {
+/** Whether the query can be repeated: the service is unreachable, or the watch has missed events. */
+function isTransient(error: unknown): boolean {
   return error instanceof UnavailableError || error instanceof WatchError || error instanceof EpochChangedError
 }
 
-/** Why something failed: what it began with. */
+/** Returns the message of the root cause. */
 export function reasonOf(error: Error): string {
   const { message } = innermost(error)
   return message === '' ? error.message : message

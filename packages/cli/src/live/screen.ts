@@ -1,15 +1,15 @@
-import { isTerminal } from '../colour.js'
+import { isTerminal } from '../colours.js'
 
 const ENTER = '\x1b[?1049h\x1b[?25l'
 const LEAVE = '\x1b[?25h\x1b[?1049l'
 const HOME = '\x1b[H'
 const REST_OF_LINE = '\x1b[K'
 const REST_OF_SCREEN = '\x1b[J'
-/** What a terminal says its size is when it does not know. */
+/** The size of a terminal that does not report one. */
 const COLUMNS = 80
 const ROWS = 24
 
-/** q, Escape, Ctrl-C and Ctrl-D, as raw input. */
+/** Keys that quit: q, Escape, Ctrl-C and Ctrl-D, as raw input. */
 const QUIT = new Set(['q', 'Q', '\x1b', '\x03', '\x04'])
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
@@ -18,17 +18,17 @@ export interface Size {
   readonly rows: number
 }
 
-/** Whether a picture can be drawn in place: somebody looks, and the cursor can be moved. */
+/** Whether output can be drawn in place: stdout is a terminal with a movable cursor. */
 export function canDraw(): boolean {
   return isTerminal(process.stdout)
 }
 
 /**
- * The terminal while something live is on it: a screen of its own, so that what was there before is there afterwards.
- * Ends with q, Ctrl-C or a signal; whatever ends the process, the terminal is given back as it was.
+ * The terminal during a live view. It uses the alternate screen, so that the previous content is restored at the end, even
+ * if the process exits early. The view ends with q, Ctrl-C or a signal.
  */
 export class Screen {
-  /** Aborts when the person wants to leave. */
+  /** Aborts when the user quits. */
   readonly quit: AbortSignal
   readonly #quit = new AbortController()
   readonly #isRaw: boolean
@@ -61,7 +61,7 @@ export class Screen {
     return { columns: columns || COLUMNS, rows: rows || ROWS }
   }
 
-  /** Draws over what is there. Lines fit the size already. */
+  /** Draws over the previous content. Lines must fit the size. */
   draw(lines: readonly string[]): void {
     const shown = lines.slice(0, this.size.rows)
     process.stdout.write(`${HOME}${shown.join(`${REST_OF_LINE}\n`)}${REST_OF_LINE}${REST_OF_SCREEN}`)

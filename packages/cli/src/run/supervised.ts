@@ -1,15 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { StorageError } from '@leasehold/core'
-import type { Deadline, FromSupervisor, ToSupervisor } from './messages.js'
+import type { Deadline, FromSupervisor, ToSupervisor } from './supervisor-messages.js'
 
 export type Ended = Extract<FromSupervisor, { kind: 'ended' | 'failed' }>
 
-/** The command under its supervisor, as `run` sees it. */
+/** The handle of `run` on the command under its supervisor. */
 export class Supervised {
   readonly #supervisor: ChildProcess
   #pid: number | undefined
-  /** Resolves when the command and its process group are gone. */
+  /** Resolves when the command and its process group have ended. */
   readonly ended: Promise<Ended>
 
   constructor(options: {
@@ -27,12 +27,12 @@ export class Supervised {
     this.ended = new Promise((resolve, reject) => {
       let last: Ended | undefined
       this.#supervisor.on('message', (message) => {
-        const said = message as FromSupervisor
-        if (said.kind === 'ready') {
+        const received = message as FromSupervisor
+        if (received.kind === 'ready') {
           const { command, killAfterMs } = options
-          this.#tell({ kind: 'start', command, killAfterMs, deadline: options.deadline() })
-        } else if (said.kind === 'started') this.#pid = said.pid
-        else last = said
+          this.#send({ kind: 'start', command, killAfterMs, deadline: options.deadline() })
+        } else if (received.kind === 'started') this.#pid = received.pid
+        else last = received
       })
       this.#supervisor.once('error', (cause) => reject(new StorageError('cannot start the supervisor', { cause })))
       // 'close' and not 'exit': the last message may still be in the channel.
@@ -41,30 +41,30 @@ export class Supervised {
   }
 
   deadline(deadline: Deadline): void {
-    this.#tell({ kind: 'deadline', deadline })
+    this.#send({ kind: 'deadline', deadline })
   }
 
   lost(): void {
-    this.#tell({ kind: 'lost' })
+    this.#send({ kind: 'lost' })
   }
 
   signal(signal: NodeJS.Signals): void {
-    this.#tell({ kind: 'signal', signal })
+    this.#send({ kind: 'signal', signal })
   }
 
-  /** Somebody has killed the supervisor: nothing watches the command any more, so it ends here. */
+  /** The supervisor was killed: the command has no supervision, so its group is killed. */
   #orphaned(): Ended {
     if (this.#pid !== undefined) {
       try {
         process.kill(-this.#pid, 'SIGKILL')
       } catch {
-        // It had ended already.
+        // The group has already ended.
       }
     }
     return { kind: 'ended', code: null, signal: 'SIGKILL', becauseLost: false }
   }
 
-  #tell(message: ToSupervisor): void {
+  #send(message: ToSupervisor): void {
     if (this.#supervisor.connected) this.#supervisor.send(message, () => {})
   }
 }

@@ -1,17 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { ProcessGroup } from './group.js'
-import { type Deadline, type FromSupervisor, remainingUntil, type ToSupervisor } from './messages.js'
+import { ProcessGroup } from './process-group.js'
+import { type Deadline, type FromSupervisor, remainingUntil, type ToSupervisor } from './supervisor-messages.js'
 
 /*
- * The small process between `leasehold run` and the command. It starts the command in a process group of its own, and
- * ends that whole group: with SIGTERM at deadline − kill-after and SIGKILL at the deadline, also while `run` is stopped
- * or busy; at once when the hold is lost; and when `run` itself has gone, which shows as the end of the channel.
+ * The process between `leasehold run` and the command. It starts the command in its own process group, and ends the whole
+ * group: with SIGTERM at deadline − kill-after and SIGKILL at the deadline, even while `run` is stopped or busy; at once
+ * when the hold is lost; and when `run` itself has ended, which closes the channel.
  */
 
-/** After SIGKILL: how long to wait for the kernel. */
+/** How long to wait for the kernel after SIGKILL. */
 const GONE_LIMIT_MS = 2_000
-/** Longest sleep of a timer, so that a step of the wall clock is seen soon. */
-const LOOK_MS = 250
+/** Longest time between two checks of the deadline, so that a step of the wall clock is noticed. */
+const CHECK_MS = 250
 
 class Supervisor {
   #child: ChildProcess | undefined
@@ -21,7 +21,7 @@ class Supervisor {
   #ending = false
   #becauseLost = false
   #timer: NodeJS.Timeout | undefined
-  /** Signals from before the command was there. */
+  /** Signals that arrived before the command was started. */
   readonly #early: NodeJS.Signals[] = []
 
   handle(message: ToSupervisor): void {
@@ -32,7 +32,7 @@ class Supervisor {
         return this.#start(message.command)
       case 'deadline':
         if (!this.#ending) this.#deadline = message.deadline
-        return this.#look()
+        return this.#checkDeadline()
       case 'lost':
         this.#becauseLost = true
         return this.end()
@@ -42,7 +42,7 @@ class Supervisor {
     }
   }
 
-  /** `run` is gone, or the hold is: the group must be, too. */
+  /** Ends the group, because `run` has ended or the hold is lost. */
   end(): void {
     if (this.#child === undefined) process.exit(0)
     this.#terminate()
@@ -52,7 +52,7 @@ class Supervisor {
       const { monotonicMs, wallMs } = this.#deadline
       this.#deadline = { monotonicMs: monotonicMs - shift, wallMs: wallMs - shift }
     }
-    this.#look()
+    this.#checkDeadline()
   }
 
   #start([file, ...args]: readonly string[]): void {
@@ -60,19 +60,19 @@ class Supervisor {
     this.#child = child
     child.once('error', (error: NodeJS.ErrnoException) => {
       if (child.pid !== undefined) return
-      tell({ kind: 'failed', code: error.code ?? '', message: error.message })
-      leave()
+      send({ kind: 'failed', code: error.code ?? '', message: error.message })
+      exit()
     })
     child.once('exit', (code, signal) => void this.#finish(code, signal))
     if (child.pid === undefined) return
     this.#group = new ProcessGroup(child.pid)
-    tell({ kind: 'started', pid: child.pid })
+    send({ kind: 'started', pid: child.pid })
     for (const signal of this.#early) this.#group.send(signal)
-    this.#look()
+    this.#checkDeadline()
   }
 
-  /** Acts if it is time, and looks again when it may be. */
-  #look(): void {
+  /** Ends the group if the deadline requires it, and schedules the next check. */
+  #checkDeadline(): void {
     clearTimeout(this.#timer)
     if (this.#group === undefined) return
     const remaining = remainingUntil(this.#deadline)
@@ -83,18 +83,18 @@ class Supervisor {
     if (remaining <= 0) this.#group.send('SIGKILL')
     else {
       const next = this.#ending ? remaining : remaining - this.#killAfterMs
-      this.#timer = setTimeout(() => this.#look(), Math.max(1, Math.min(next, LOOK_MS)))
+      this.#timer = setTimeout(() => this.#checkDeadline(), Math.max(1, Math.min(next, CHECK_MS)))
     }
   }
 
   #terminate(): void {
     this.#ending = true
     this.#group?.send('SIGTERM')
-    // A stopped process would keep the signal until it is continued.
+    // A stopped process gets the signal only once it continues.
     this.#group?.send('SIGCONT')
   }
 
-  /** The command has ended: what it left behind in its group goes too, before the lock may pass on. */
+  /** Ends the processes that the command has left in its group, before the lock is released. */
   async #finish(code: number | null, signal: NodeJS.Signals | null): Promise<void> {
     const group = this.#group
     if (group?.send(0)) {
@@ -107,17 +107,17 @@ class Supervisor {
       }
     }
     clearTimeout(this.#timer)
-    tell({ kind: 'ended', code, signal, becauseLost: this.#becauseLost })
-    leave()
+    send({ kind: 'ended', code, signal, becauseLost: this.#becauseLost })
+    exit()
   }
 }
 
-function tell(message: FromSupervisor): void {
+function send(message: FromSupervisor): void {
   if (process.connected) process.send?.(message)
 }
 
-/** Ends once the last message is out. */
-function leave(): void {
+/** Exits once the last message is sent. */
+function exit(): void {
   process.removeAllListeners('disconnect')
   if (process.connected) process.disconnect()
   setImmediate(() => process.exit(0))
@@ -126,6 +126,6 @@ function leave(): void {
 const supervisor = new Supervisor()
 process.on('message', (message) => supervisor.handle(message as ToSupervisor))
 process.on('disconnect', () => supervisor.end())
-// Signals reach the command through `run`; this process only ends with the group.
+// Signals reach the command through `run`; this process ends with the group only.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) process.on(signal, () => {})
-tell({ kind: 'ready' })
+send({ kind: 'ready' })

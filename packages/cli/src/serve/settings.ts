@@ -2,8 +2,8 @@ import { isIPv6 } from 'node:net'
 import { readFileSync } from 'node:fs'
 import { DEFAULT_LISTEN, InvalidError } from '@leasehold/core'
 import { type Command, InvalidArgumentError, Option } from 'commander'
-import { numberOf } from '../numbers.js'
-import type { Listen } from './serve.js'
+import { numberOf } from '../argument-parsers.js'
+import type { Listen } from './options.js'
 
 const EPOCH_MAX = 32_767
 const RATE_MAX = 1_000_000
@@ -11,7 +11,7 @@ const TOKEN_START_MAX = 1_000_000
 
 /** One setting of `serve`: an option, an environment variable, and a field of the config file. */
 interface Setting {
-  /** With `<…>` it takes a value; without, it is a switch. */
+  /** With `<…>`, the setting takes a value; without, it is a switch. */
   readonly flags: string
   readonly text: string
   readonly read?: (text: string) => unknown
@@ -24,53 +24,53 @@ const rate = (what: string) => numberOf(what, 1, RATE_MAX)
 export const SETTINGS: readonly Setting[] = [
   {
     flags: '--data <dir>',
-    text: 'data folder; made if it is not there',
+    text: 'data folder; created if it does not exist',
     fallback: { value: './data', text: './data' },
   },
   {
     flags: '--listen <host:port>',
-    text: 'where clients connect; port 0 takes a free one',
+    text: 'address for clients; port 0 chooses a free port',
     read: readListen,
     fallback: { value: readListen(DEFAULT_LISTEN), text: DEFAULT_LISTEN },
   },
-  { flags: '--advertise-url <url>', text: 'where clients reach the service, if not at the address it listens on' },
+  { flags: '--advertise-url <url>', text: 'URL at which clients reach the service, if it is not the listen address' },
   {
     flags: '--epoch <n>',
-    text: 'first epoch of an empty service, above that of a service it replaces',
+    text: 'first epoch of an empty service; above that of the service it replaces',
     read: numberOf('the epoch', 1, EPOCH_MAX),
   },
   {
     flags: '--token-start <n>',
-    text: 'for demonstrations: tokens of an empty service start above this number, not above the clock; an emptied folder repeats them',
+    text: 'for demonstrations: tokens of an empty service start above this number, not above the clock, and repeat if the folder is emptied',
     read: numberOf('the token start', 0, TOKEN_START_MAX),
   },
   { flags: '--name <name>', text: 'name of this member of a cluster' },
-  { flags: '--peer-listen <host:port>', text: 'where this member takes the other members' },
+  { flags: '--peer-listen <host:port>', text: 'address for the other members' },
   {
     flags: '--cluster <list>',
-    text: 'all members, the same list for each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT',
+    text: 'all members, the same list on each: n1=HOST:PORT,n2=HOST:PORT,n3=HOST:PORT',
   },
   {
     flags: '--repair',
-    text: 'a member whose data folder is damaged or empty takes its place again by itself, with the data of the others',
+    text: 'rejoin the cluster with the data of the other members if the data folder is damaged or empty',
   },
-  { flags: '--allow-anonymous', text: 'listen beyond this machine although nobody is asked for credentials' },
+  { flags: '--allow-anonymous', text: 'listen on a non-loopback address without authentication' },
   {
     flags: '--allow-origins <list>',
-    text: 'pages of these origins may use the service from a browser, such as https://tools.example,https://app.example:8443',
+    text: 'origins of web pages that may use the service, such as https://tools.example,https://app.example:8443',
     read: readOrigins,
   },
   { flags: '--take-over', text: 'take the data folder from an owner on another machine that you know is dead' },
-  { flags: '--keys <file>', text: 'ask for API keys; their hashes are in this file (leasehold key create)' },
-  { flags: '--jwt-jwks <file or url>', text: 'let JSON Web Tokens in that a key of this set has signed' },
-  { flags: '--jwt-issuer <text>', text: 'who must have issued them' },
-  { flags: '--jwt-audience <text>', text: 'whom they must be for' },
-  { flags: '--tls-cert <file>', text: 'serve https with this certificate (PEM); read again when it changes' },
-  { flags: '--tls-key <file>', text: 'its key (PEM)' },
-  { flags: '--tls-client-ca <file>', text: 'clients need a certificate that one of these authorities has signed' },
-  { flags: '--peer-tls-cert <file>', text: 'certificate for the talk with other members (PEM)' },
-  { flags: '--peer-tls-key <file>', text: 'its key (PEM)' },
-  { flags: '--peer-tls-ca <file>', text: 'authorities that sign the certificates of members' },
+  { flags: '--keys <file>', text: 'require API keys; their hashes are in this file (leasehold key create)' },
+  { flags: '--jwt-jwks <file or url>', text: 'accept JSON Web Tokens signed by a key of this set' },
+  { flags: '--jwt-issuer <text>', text: 'required issuer of the tokens' },
+  { flags: '--jwt-audience <text>', text: 'required audience of the tokens' },
+  { flags: '--tls-cert <file>', text: 'serve https with this certificate (PEM); reloaded when it changes' },
+  { flags: '--tls-key <file>', text: 'key of the certificate (PEM)' },
+  { flags: '--tls-client-ca <file>', text: 'require client certificates signed by one of these CAs' },
+  { flags: '--peer-tls-cert <file>', text: 'certificate for connections between members (PEM)' },
+  { flags: '--peer-tls-key <file>', text: 'key of that certificate (PEM)' },
+  { flags: '--peer-tls-ca <file>', text: 'CAs that sign the certificates of members' },
   {
     flags: '--peer-tls-allowed-names <list>',
     text: 'certificates of members must also have one of these names, such as n1.example,*.members.example',
@@ -84,13 +84,17 @@ export const SETTINGS: readonly Setting[] = [
     text: 'let a member that lost its data rejoin (its --repair): whoever holds a certificate of that member gets the whole state and a vote',
   },
   { flags: '--limit-requests <n>', text: 'requests per second of one client', read: rate('the limit') },
-  { flags: '--limit-renewals <n>', text: 'renewals per second of one client, counted apart', read: rate('the limit') },
+  {
+    flags: '--limit-renewals <n>',
+    text: 'renewals per second of one client, counted separately',
+    read: rate('the limit'),
+  },
   { flags: '--limit-sessions <n>', text: 'sessions of one client', read: rate('the limit') },
-  { flags: '--limit-waiters <n>', text: 'acquires of one client that wait', read: rate('the limit') },
-  { flags: '--audit <file>', text: 'write who took, stole and was refused what, as JSON lines; - is standard output' },
+  { flags: '--limit-waiters <n>', text: 'waiting acquires of one client', read: rate('the limit') },
+  { flags: '--audit <file>', text: 'audit log of acquires, steals and refusals, as JSON lines; - is standard output' },
   {
     flags: '--log-level <level>',
-    text: 'log lines on stderr',
+    text: 'lowest level of the log on stderr',
     choices: ['info', 'warn', 'error', 'silent'],
     fallback: { value: 'info', text: 'info' },
   },
@@ -149,8 +153,8 @@ export function addSettings(command: Command): Command {
 }
 
 /**
- * Takes the settings of a config file that neither an option nor the environment gives.
- * @throws InvalidError that names the file and the field
+ * Applies the settings of a config file, except those given by an option or the environment.
+ * @throws InvalidError, which names the file and the field
  */
 export function applyConfig(command: Command, file: string): void {
   const fields = readFields(file)
@@ -177,17 +181,17 @@ function readFields(file: string): object {
     throw new InvalidError(`cannot read the config file ${file}: ${(cause as Error).message}`, { cause })
   }
   if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content
-  throw new InvalidError(`${file} is no config file: it holds one JSON object`)
+  throw new InvalidError(`${file} is not a config file: it must contain one JSON object`)
 }
 
 function valueOf(file: string, field: string, setting: Setting, value: unknown): unknown {
-  const wrong = (right: string): InvalidError =>
-    new InvalidError(`${file}: ${field} is ${right}, not ${JSON.stringify(value)?.slice(0, 100)}`)
+  const wrong = (expected: string): InvalidError =>
+    new InvalidError(`${file}: ${field} is ${expected}, not ${JSON.stringify(value)?.slice(0, 100)}`)
   if (isSwitch(setting)) {
     if (typeof value !== 'boolean') throw wrong('true or false')
     return value ? true : undefined
   }
-  if (typeof value !== 'string' && typeof value !== 'number') throw wrong('a text or a number')
+  if (typeof value !== 'string' && typeof value !== 'number') throw wrong('a string or a number')
   const text = String(value)
   if (setting.choices?.includes(text) === false) throw wrong(`one of ${setting.choices.join(', ')}`)
   try {
@@ -198,7 +202,7 @@ function valueOf(file: string, field: string, setting: Setting, value: unknown):
   }
 }
 
-/** The JSON Schema of the config file. */
+/** Returns the JSON Schema of the config file. */
 export function configSchema(): object {
   const properties = SETTINGS.map((setting) => {
     const description = `${setting.text}. Environment: ${environmentName(setting)}`
@@ -219,7 +223,7 @@ export function configSchema(): object {
   }
 }
 
-/** `127.0.0.1:4100`, `[::1]:4100`, `localhost:0`. */
+/** Parses `127.0.0.1:4100`, `[::1]:4100`, `localhost:0`. */
 export function readListen(text: string): Listen {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text)
   const host = match?.[1] ?? match?.[2]
@@ -230,7 +234,7 @@ export function readListen(text: string): Listen {
   return { host, port }
 }
 
-/** `https://tools.example,http://127.0.0.1:8080`, as browsers name the origin of a page. */
+/** Parses a list of origins, as browsers send them: `https://tools.example,http://127.0.0.1:8080`. */
 export function readOrigins(text: string): readonly string[] {
   return text.split(',').map((part) => {
     const given = part.trim()
@@ -238,7 +242,7 @@ export function readOrigins(text: string): readonly string[] {
     const isWeb = url?.protocol === 'http:' || url?.protocol === 'https:'
     if (url !== undefined && isWeb && url.href === `${url.origin}/` && !/[?#]$/.test(given)) return url.origin
     throw new InvalidArgumentError(
-      `${JSON.stringify(given.slice(0, 80))} is no origin: write http:// or https://, a host and perhaps a port, such as https://tools.example.`,
+      `${JSON.stringify(given.slice(0, 80))} is not an origin: write http:// or https://, a host and optionally a port, such as https://tools.example.`,
     )
   })
 }

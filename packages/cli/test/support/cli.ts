@@ -12,6 +12,10 @@ export const BIN = fileURLToPath(new URL('../../../leasehold/bin/leasehold.js', 
 // Every command is a process of its own, or three: on a busy machine that takes its time.
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 })
 
+/** The shortest and the longest pause between two checks of a condition. */
+const POLL_MIN_MS = 20
+const POLL_MAX_MS = 1_000
+
 /** Bound for whatever should happen soon on a busy machine. */
 export const SOON_MS = 60_000
 
@@ -70,16 +74,22 @@ export async function complained(cli: Cli, text: string): Promise<void> {
   if (!cli.stderr.includes(text)) throw new Error(`ended without saying ${text}: ${cli.stdout}${cli.stderr}`)
 }
 
-/** Waits for a condition, with a bound. */
+/**
+ * Waits for a condition, with a bound. Pauses for as long as the condition took, so that one that runs commands leaves the
+ * processor to what it waits for.
+ */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
   limitMs = SOON_MS,
 ): Promise<void> {
-  const end = performance.now() + limitMs
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`waited ${limitMs} ms until ${what}`)
-    await sleep(20)
+  const start = performance.now()
+  for (;;) {
+    const asked = performance.now()
+    if (await condition()) return
+    const now = performance.now()
+    if (now - start > limitMs) throw new Error(`waited ${limitMs} ms until ${what}`)
+    await sleep(Math.min(Math.max(now - asked, POLL_MIN_MS), POLL_MAX_MS))
   }
 }
 

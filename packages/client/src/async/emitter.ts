@@ -1,6 +1,6 @@
 import type { ClientPlatform } from '../platform.js'
 
-/** Listeners of one kind of event. A listener that throws is reported and never disturbs the caller or other listeners. */
+/** Listeners of one kind of event. The error of a listener is reported and never reaches the caller or other listeners. */
 export class Emitter<T> {
   readonly #platform: ClientPlatform
   #listeners: ((value: T) => void)[] = []

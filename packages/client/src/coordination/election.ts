@@ -4,9 +4,9 @@ import type { Hold } from '../hold/hold.js'
 import { type AcquireOptions, checkKeys, describe, signalOf } from '../options.js'
 import type { HeldRow, LocksView, WatchEvent } from '../namespace-view.js'
 
-/** Who leads. */
+/** The leader of an election. */
 export interface Leader {
-  /** What the leader gave to `campaign`. */
+  /** The value of its `campaign`. */
   readonly value: string
   /** The token of its term: greater than that of every earlier leader. */
   readonly token: bigint
@@ -15,7 +15,7 @@ export interface Leader {
 }
 
 export interface CampaignOptions extends Omit<AcquireOptions, 'mode' | 'permits' | 'data' | 'portable' | 'persistent'> {
-  /** Shown to everybody who observes: an address, a host name. At most 4 KiB. */
+  /** Shown to observers: an address, a host name. At most 4 KiB. */
   readonly value?: string
 }
 
@@ -63,7 +63,7 @@ export class Election {
     return this.#context.request(this.name, acquire, (hold) => body(this.#lead(hold)))
   }
 
-  /** Gives up every leadership that this object has won; who still waits goes on waiting. Resolves when the service knows. */
+  /** Releases every leadership that this object has won; its waiting campaigns continue. Resolves when they are released. */
   async resign(): Promise<void> {
     await Promise.all([...this.#leaderships].map((leadership) => leadership.release()))
   }
@@ -88,13 +88,13 @@ export class Election {
     return { now: leaderOf(held[0]), at }
   }
 
-  /** The leader after an event; undefined: as before. */
+  /** The leader after an event; undefined: unchanged. */
   async #next(event: WatchEvent, shown: Leader | null): Promise<Leader | null | undefined> {
     if (event.kind === 'freed' && event.id === shown?.id) return null
     if (event.kind !== 'held' || event.id === shown?.id) return undefined
     if (!event.locks.some((lock) => lock.name === this.name)) return undefined
     const leader = await this.leader()
-    // Somebody else by now: the events of that change are still to come.
+    // Another leader by now: the events of that change will follow.
     return leader?.id === event.id ? leader : undefined
   }
 

@@ -2,30 +2,30 @@ import { EpochChangedError, UnavailableError, WatchError } from '@leasehold/core
 import { linkedController } from '../async/bounded-wait.js'
 import type { WatchEvent } from '../namespace-view.js'
 
-/** Pause before what is shown is read again: after a gap or a restore, and while the service is away. */
+/** Pause before the state is read again: after a gap or a restore, and while the service is unreachable. */
 export const RESYNC_PAUSE_MS = 100
 
-/** What a view that goes on for ever (a leader, a register) needs of its client. */
+/** What a live view (of a leader, of a register) needs from its client. */
 export interface LiveStateContext {
   watch(prefix: string, from: string, signal: AbortSignal): AsyncIterable<WatchEvent>
   abortController(): AbortController
-  /** A pause before the next try. */
+  /** A pause before the next attempt. */
   pause(): Promise<void>
 }
 
-/** What is source. */
+/** A state that can be read and watched. */
 export interface LiveStateSource<T> {
   /** The state now, and the cursor from which its changes are watched. */
   read(): Promise<{ readonly now: T; readonly at: string }>
-  /** What an event makes of what was shown; undefined: nothing new. */
+  /** The state after an event; undefined: unchanged. */
   next(event: WatchEvent, shown: T): Promise<T | undefined>
-  /** Whether two states are one. */
+  /** Whether two states are equal. */
   same(one: T, other: T): boolean
 }
 
 /**
- * The state now, and again after every change, until `signal` aborts. After a gap, a restore or an outage the present state is
- * read again; an error before the first state is the caller's.
+ * Yields the state now, and again after every change, until `signal` aborts. After a gap, a restore or an outage the state is
+ * read again; an error before the first state is thrown.
  */
 export async function* liveState<T>(
   context: LiveStateContext,

@@ -10,7 +10,7 @@ export interface OnceOptions extends Pick<AcquireOptions, 'ttl' | 'wait' | 'sign
    * nothing. Later slots come later in natural order: `'2026-11-29T03:00Z'`, `'week-9'` before `'week-10'`.
    */
   readonly slot: string | Date
-  /** What a throw of the function does: `'keep'` (default) counts the slot as run, `'free'` lets a later call try it again. */
+  /** The effect of an error of the function: `'keep'` (default) counts the slot as run, `'free'` lets a later call try it again. */
   readonly onError?: 'keep' | 'free'
 }
 
@@ -25,7 +25,7 @@ const SLOT_CHARS_MAX = 200
 const NOT_RUN = Object.freeze({ ran: false })
 
 /**
- * Runs `run` once per slot over all instances. The slots that have run are kept in a register that the lock fences, so that
+ * Runs `run` once per slot over all instances. A register that the lock fences keeps the slots that have run, so that
  * a holder that has lost the lock cannot claim a slot. Old slots are forgotten, and count as run.
  */
 export async function runOnce<T>(
@@ -47,7 +47,7 @@ export async function runOnce<T>(
   }
   const register = context.register(`once/${name}`)
   const isClaimed = async () => hasRun(slotsOf(await register.get()), slot)
-  // Who comes after the claim need not wait until the run is over; unless a throw would free the slot.
+  // After the claim a caller need not wait for the end of the run, unless an error would free the slot.
   if (onError === 'keep' && (await isClaimed())) return NOT_RUN
   try {
     return await context.request(`once/${name}`, acquire, (hold) => claimAndRun(register, slot, onError, hold, run))

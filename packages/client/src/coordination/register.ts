@@ -32,7 +32,7 @@ export interface RegisterContext extends LiveStateContext {
   fullName(name: string): string
   shortName(full: string): string
   session(): Promise<EngineSession>
-  /** The cursor of now. */
+  /** The present cursor. */
   position(): Promise<string>
 }
 
@@ -71,7 +71,7 @@ export class Register {
 
   /**
    * Writes bytes as they are, and everything else as JSON.
-   * @throws VersionConflictError, HoldLostError, NotHolderError (the fence is over), InvalidError, LimitError
+   * @throws VersionConflictError, HoldLostError, NotHolderError (the fence has ended), InvalidError, LimitError
    */
   async put(value: unknown, options: PutOptions = {}): Promise<{ version: bigint }> {
     checkKeys(options, ['ifVersion', 'fence', 'lock'], 'put')
@@ -103,7 +103,7 @@ export class Register {
     })
   }
 
-  /** The value after an event; undefined: as before. */
+  /** The value after an event; undefined: unchanged. */
   async #next(event: WatchEvent, shown: RegisterEntry | null): Promise<RegisterEntry | null | undefined> {
     if ((event.kind !== 'put' && event.kind !== 'deleted') || event.key !== this.key) return undefined
     if (event.kind === 'put' && event.version === shown?.version) return undefined
@@ -115,12 +115,12 @@ export class Register {
     return this.#context.fullName(this.key)
   }
 
-  /** A fenced write can be made in the session of its hold only; any other in one that has request numbers left. */
+  /** A fenced write needs the session of its hold; any other write a session with request numbers left. */
   async #write<T>(options: PutOptions, send: (session: EngineSession, terms: WriteTerms) => Promise<T>): Promise<T> {
     for (;;) {
       const { session, ...terms } = await this.#terms(options)
       const isFree = !('fence' in terms)
-      // Since the choice of the session others may have taken its last ones.
+      // Other requests may have taken the session's last numbers since it was chosen.
       if (isFree && session.congested) continue
       try {
         return await send(session, terms)
@@ -146,7 +146,7 @@ export class Register {
     fence.assertHeld()
     const internals = fence[holdInternals]
     const { host } = internals
-    // The hold's own session is alive as long as the hold is: no other has to be opened.
+    // The session of the hold lives as long as the hold: no other has to be opened.
     const session = host instanceof LeaseKeeper && host.live ? host.session : await this.#context.session()
     return { session, timeoutMs, ...version, fence: internals.fence(lock) }
   }

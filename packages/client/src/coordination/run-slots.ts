@@ -1,18 +1,18 @@
 /** The slots of a `once` that have run, in the order in which they were claimed. */
 export interface Slots {
   readonly ran: readonly string[]
-  /** The greatest slot that was forgotten; everything up to it counts as run. */
+  /** The greatest slot that is no longer listed; everything up to it counts as run. */
   readonly forgotten: string
 }
 
-/** How many slots are remembered one by one. */
+/** Listed slots. */
 export const SLOTS_MAX = 100
 
 export function hasRun(slots: Slots, slot: string): boolean {
   return slots.ran.includes(slot) || (slots.forgotten !== '' && compareSlots(slot, slots.forgotten) <= 0)
 }
 
-/** With `slot`, and without the smallest ones if they become too many. */
+/** Adds `slot`, and drops the smallest ones beyond the limit. */
 export function addRun(slots: Slots, slot: string): Slots {
   const ran = [...slots.ran, slot]
   let { forgotten } = slots

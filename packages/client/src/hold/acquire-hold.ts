@@ -25,14 +25,14 @@ export interface AcquireContext {
   readonly connectTimeoutMs: number
 }
 
-/** Pause between two tries on new sessions, so that a service that ends every session at once is not hammered. */
+/** Pause between two attempts on new sessions, so that a service that ends every session at once is not flooded. */
 const AGAIN_MS = 50
-/** Tries of an acquire that does not wait: its session may have ended unnoticed just before. */
+/** Attempts of an acquire that does not wait: its session may have ended unnoticed just before. */
 const ATTEMPTS_WITHOUT_WAIT = 3
 
 /**
- * Takes the locks of `plan`. When the session ends while this waits, it begins anew on another session, within the
- * same wait. A grant that arrives when the deadline of its session is over is not returned.
+ * Acquires the locks of `plan`. When the session ends during the wait, it retries on another session, within the
+ * same wait. A grant that arrives after the deadline of its session is not returned.
  */
 export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise<Hold> {
   if (!isObserved('acquire') && !isObserved('wait'))
@@ -44,8 +44,8 @@ export function acquireHold(context: AcquireContext, plan: AcquirePlan): Promise
 }
 
 /**
- * The first try of an acquire with nothing special about it, on a session that is there: the same as in {@link acquireWithRetries}, with
- * two promises instead of a dozen. Undefined: it is not as simple as that.
+ * The fast path: the first attempt of a plain acquire on an open session. The same as in {@link acquireWithRetries}, with
+ * two promises instead of a dozen. Undefined: not applicable.
  */
 function acquireFast(context: AcquireContext, plan: AcquirePlan): Promise<Hold> | undefined {
   const { elapsed, pool } = context
@@ -89,7 +89,7 @@ async function acquireWithRetries(
       const hold = await attempt(context, plan, endAt)
       if (hold) return pool.closed ? await releaseIfClosed(hold, pool) : hold
     } catch (error) {
-      // Once it has waited in the queue, an outage is only a part of the wait.
+      // After a first attempt, an outage is a part of the wait.
       const outage = error instanceof UnavailableError && tries > 1
       if (!isRetryable(error) && !outage) throw toTimeoutError(error, plan)
       lastError = error
@@ -108,7 +108,7 @@ async function releaseIfClosed(hold: Hold, pool: SessionPool): Promise<Hold> {
 async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number): Promise<Hold | undefined> {
   const { elapsed } = context
   let keeper = needsDedicatedSession(plan) ? undefined : context.pool.ready(plan.ttlMs, plan.marginMs)
-  // Between the choice of a session and this line others may have taken its last request numbers.
+  // Other requests may have taken the session's last request numbers since it was chosen.
   while (keeper === undefined || (keeper.session.congested && keeper.check()))
     keeper = await sessionFor(context, plan, Math.max(0, endAt - elapsed.now()))
   const host = keeper
@@ -127,7 +127,7 @@ async function attempt(context: AcquireContext, plan: AcquirePlan, endAt: number
   return (await applyTerms(keeper, hold, plan)) ? hold : undefined
 }
 
-/** What is still to do between the grant and its return. False: the hold did not live so long. */
+/** Applies `persistent`, `renew`, `maxHold` and `signal` to a grant before it is returned. False: the hold has ended. */
 export async function applyTerms(
   keeper: LeaseKeeper,
   hold: Hold,
@@ -136,7 +136,7 @@ export async function applyTerms(
   if (keeper.dedicated) keeper.limit(plan.maxHoldMs)
   // A persistent hold stays only once its grant is acknowledged; a lease that is not renewed begins with its grant.
   if ((plan.persistent || !plan.renew) && !(await confirmed(keeper))) {
-    // Whether the service knows that a persistent hold was taken is unknown: it must not stay behind without an owner.
+    // The service may have granted the persistent hold: it must not stay behind without an owner.
     if (plan.persistent) void hold[Symbol.asyncDispose]()
     return false
   }
@@ -167,7 +167,7 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
   const bounds = {
     what: `acquire of ${namesOf(plan)}`,
     signal: plan.signal,
-    // A wait of 0 means not to wait for the lock; the connection may take its time.
+    // A wait of 0 does not wait for the lock, but for the connection.
     timeoutMs: plan.waitMs === 0 ? connectTimeoutMs : Math.max(1, remainingMs),
     timeoutError: () => noSessionError(pool.engineStatus),
   }
@@ -179,32 +179,33 @@ async function sessionFor(context: AcquireContext, plan: AcquirePlan, remainingM
   }
 }
 
-/** The wait is over before there was a session. What stood in the way is known to the engine, with what to do about it. */
+/** The wait ended before a session was open. The engine knows what failed, and the hint. */
 function noSessionError(status: EngineStatus): UnavailableError {
   const text = 'no session could be opened within the wait'
-  if (status.state === 'connected') return new UnavailableError(text, { hint: 'the service is slow: wait for longer' })
+  if (status.state === 'connected')
+    return new UnavailableError(text, { hint: 'the service is slow: use a longer wait' })
   const cause = status.state === 'connecting' ? status.lastError : undefined
   if (!(cause instanceof LeaseholdError)) return new UnavailableError(text, { cause })
   const code = cause.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
   return new UnavailableError(`${text}: ${cause.message}`, { code, cause, hint: cause.hint })
 }
 
-/** Not renewed, or not for ever: its session ends with it. */
+/** A hold that is not renewed, or with a limit, needs a session that ends with it. */
 function needsDedicatedSession(plan: AcquirePlan): boolean {
   return !plan.renew || plan.maxHoldMs !== Number.POSITIVE_INFINITY
 }
 
 function isRetryable(error: unknown): boolean {
-  // NotHolderError: it was granted, and taken away again before the answer arrived.
+  // NotHolderError: it was granted, and lost before the answer arrived.
   return error instanceof SessionEndedError || error instanceof EpochChangedError || error instanceof NotHolderError
 }
 
-/** Others have taken the session's last request numbers: another session may have some. */
+/** Whether the request failed because the session has no request numbers left. Another session may have some. */
 export function isWindowFull(error: unknown, { session }: LeaseKeeper): boolean {
   return error instanceof LimitError && session.congested
 }
 
-/** `busy` is the answer to a wait of 0 only. */
+/** `busy` is an error of a wait of 0 only. */
 function toTimeoutError(error: unknown, plan: AcquirePlan): unknown {
   if (!(error instanceof BusyError) || plan.waitMs === 0) return error
   return new AcquireTimeoutError(`${namesOf(plan)} was not acquired within ${plan.waitMs} ms: ${error.message}`, {

@@ -8,7 +8,7 @@ import { serializeHold } from './serialized-hold.js'
 
 export type HoldState = 'held' | 'released' | 'lost'
 
-/** Something that the holder should know before it is too late. */
+/** A warning for the holder while it can still react. */
 export type HoldWarning =
   /** A renewal is late. If none arrives within `remainingMs`, the hold is lost. */
   | {
@@ -35,34 +35,34 @@ export interface HoldHost {
   fullName(name: string): string
   /** Compares the clocks with the deadline; loses all holds of the session when it has passed. */
   check(): boolean
-  /** Why the session is over, if it is. */
+  /** Why the session ended, if it has. */
   readonly ended: LostEnd | undefined
   /** Milliseconds until the local deadline. */
   remaining(): number
-  /** The same, without reading the clocks as the client does: nothing that it does later depends on it. */
+  /** The same for outside observers, without a sample of the clocks: it changes nothing for the client. */
   peek(): number
   /** Milliseconds since the last acknowledged renewal (or the opening) was sent. */
   unconfirmedMs(): number
-  /** Renews the session now. False: this was not acknowledged. */
+  /** Renews the session now. False: the renewal was not acknowledged. */
   renewNow(): Promise<boolean>
   /** The session ends `limitMs` from now at the latest. For sessions of one hold only. */
   limit(limitMs: number): void
   /** The session ends at the deadline that it has now. For sessions of one hold only. */
   stopRenewing(): void
-  /** Tells the service. Called once per hold, when the hold is no longer held. */
+  /** Releases the hold at the service. Called once per hold, after it has stopped being held. */
   release(hold: Hold): Promise<Released>
-  /** The hold is over, whatever the reason. */
+  /** The hold has ended, lost or released. */
   forget(hold: Hold, lost: HoldLostError | undefined): void
   warn(hold: Hold, warning: HoldWarning): void
 }
 
 /** What a release resolves with. */
 export interface Released {
-  /** False: the hold was gone already. */
+  /** False: the hold had ended already. */
   readonly released: boolean
 }
 
-/** @internal What sister packages may do with a hold; see {@link trackEffect} and {@link fenceOf}. */
+/** @internal What the other packages may do with a hold; see {@link trackEffect} and {@link fenceOf}. */
 export const holdInternals: unique symbol = Symbol.for('leasehold.hold')
 
 export interface HoldInternals {
@@ -77,7 +77,7 @@ export interface HoldInternals {
  * One grant of one or more locks. Single-use: `held` until it is released or lost, and never again afterwards.
  *
  * - *held → released*: `release()`, `await using`, or the end of `request`.
- * - *held → lost*: the service says that it is gone, or the local deadline passes: send time of the last acknowledged
+ * - *held → lost*: the service reports its end, or the local deadline passes: send time of the last acknowledged
  *   renewal + TTL − margin, on this machine's clocks. Checked synchronously by every member below.
  *
  * @example
@@ -87,12 +87,12 @@ export interface HoldInternals {
 export class Hold implements AsyncDisposable {
   /** Names this grant at the service. Never reused. Not a secret. */
   readonly id: bigint
-  /** The locks of this hold, in the order in which they were asked for. */
+  /** The locks of this hold, in the order of the acquire. */
   readonly locks: readonly HeldLock[]
   readonly persistent: boolean
   readonly #host: HoldHost
   readonly #secret: string | undefined
-  /** Made when somebody listens: most holds have neither listeners nor effects. */
+  /** Made on demand: most holds have neither listeners nor effects. */
   #warnings: Emitter<HoldWarning> | undefined
   #effects: Set<Promise<unknown>> | undefined
   #state: HoldState = 'held'
@@ -116,7 +116,7 @@ export class Hold implements AsyncDisposable {
   /** The hold's state, now: the deadline is compared with the clocks at this call. */
   get state(): HoldState {
     if (this.#state === 'held' && !this.persistent && !this.#host.check()) {
-      // Asked by a listener in the middle of the session's end: this hold's turn comes now.
+      // Called by a listener during the end of the session: this hold is lost now.
       const ended = this.#host.ended
       if (ended) this.lose(ended)
     }
@@ -164,14 +164,14 @@ export class Hold implements AsyncDisposable {
     return this.#controller.signal
   }
 
-  /** When the hold stops being held if nothing renews it, by this machine's calendar. For logs only. */
+  /** When the hold stops being held unless it is renewed, by this machine's wall clock. For logs only. */
   get deadline(): Date {
     const { platform } = this.#host
     const remaining = this.remaining()
     return platform.date(remaining === Number.POSITIVE_INFINITY ? DATE_MAX_MS : platform.wallMs() + remaining)
   }
 
-  /** Milliseconds for which this is held if nothing renews it, at this moment. 0 when it is not held. */
+  /** Milliseconds until the hold stops being held unless it is renewed. 0 when it is not held. */
   remaining(): number {
     if (this.state !== 'held') return 0
     return this.persistent ? Number.POSITIVE_INFINITY : Math.max(0, this.#host.remaining())
@@ -188,7 +188,7 @@ export class Hold implements AsyncDisposable {
     throw new NotHolderError(`the hold of ${quoted(this.names)} is ${state}: it was released by its owner`)
   }
 
-  /** Resolves when the hold is over: with the error if it was lost, with null if it was released. Never rejects. */
+  /** Resolves when the hold has ended: with the error if it was lost, with null if it was released. Never rejects. */
   get lost(): Promise<HoldLostError | null> {
     const state = this.state
     if (!this.#over) {
@@ -202,7 +202,7 @@ export class Hold implements AsyncDisposable {
     return this.#over.promise
   }
 
-  /** Warns before a loss. Returns a function that takes the listener back. */
+  /** Listens to warnings before a loss. Returns a function that removes the listener. */
   on(event: 'warning', listener: (warning: HoldWarning) => void): () => void {
     if (event !== 'warning')
       throw new InvalidError(`a hold has no event ${String(event)}`, { hint: "it has 'warning'" })
@@ -211,8 +211,8 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * Gives the locks back, after guarded effects in flight under this hold have settled. The hold stops being held before
-   * the service is told. Of a lost hold: resolves `{ released: false }` at once. Every call returns the first outcome.
+   * Releases the locks, after guarded effects in flight under this hold have settled. The hold stops being held before
+   * the release is sent. Of a lost hold: resolves `{ released: false }` at once. Every call returns the first outcome.
    * @throws UnavailableError, UnknownOutcomeError: the service has not confirmed; the lock passes on at the end of the TTL
    */
   release(): Promise<Released> {
@@ -246,7 +246,7 @@ export class Hold implements AsyncDisposable {
   }
 
   /**
-   * A bearer secret with which another process can take the hold over: `locks.adopt(text)`. Treat it like a password.
+   * A bearer secret with which another process can adopt the hold: `locks.adopt(text)`. Treat it like a password.
    * @throws InvalidError unless the hold is portable or persistent
    */
   serialize(): string {
@@ -287,7 +287,7 @@ export class Hold implements AsyncDisposable {
     }
   }
 
-  /** @internal The hold is gone without a release of its owner. Only the first end counts. */
+  /** @internal The hold ended without a release by its owner. Only the first end counts. */
   lose(end: LostEnd): void {
     if (this.#state !== 'held') return
     const lost = this.#lostError(end)
@@ -296,12 +296,12 @@ export class Hold implements AsyncDisposable {
     this.#controller?.abort(lost)
   }
 
-  /** @internal A release found the hold gone; `ended`: how, if the service has said so. */
+  /** @internal A release found no hold; `ended`: the reason, if the service reported one. */
   markGone(ended: LostEnd | undefined): void {
     this.#gone = this.#lostError(ended ?? { reason: 'expired', text: 'it was gone when its release arrived' })
   }
 
-  /** @internal Set when a release found the hold gone: its end had not been heard of here. */
+  /** @internal Set when a release found no hold, whose end was not known here. */
   get gone(): HoldLostError | undefined {
     return this.#gone
   }
@@ -320,7 +320,7 @@ export class Hold implements AsyncDisposable {
 
   #lostError({ reason, text }: LostEnd): HoldLostError {
     return new HoldLostError(reason, `the hold of ${quoted(this.names)} (token ${this.token}) is lost: ${text}`, {
-      hint: 'stop the work; a guard refuses what is still on its way',
+      hint: 'stop the work; a guard rejects writes that are still in flight',
     })
   }
 
@@ -359,7 +359,7 @@ export class Hold implements AsyncDisposable {
 
 export const RELEASED: Released = Object.freeze({ released: true })
 export const NOT_RELEASED: Released = Object.freeze({ released: false })
-/** The latest point that a Date can name: the deadline of a hold that has none. */
+/** The latest time of a Date: the deadline of a persistent hold. */
 const DATE_MAX_MS = 8.64e15
 
 export function quoted(names: readonly string[]): string {
@@ -369,7 +369,7 @@ export function quoted(names: readonly string[]): string {
 
 /**
  * @internal Registers a guarded effect in flight: `release()` waits for it, within the hold's deadline.
- * @throws HoldLostError, NotHolderError if the hold is over or being released: the effect must not begin
+ * @throws HoldLostError, NotHolderError if the hold has ended or is being released: the effect must not start
  */
 export function trackEffect<T>(hold: Hold, effect: Promise<T>): Promise<T> {
   hold[holdInternals].track(effect)

@@ -2,7 +2,7 @@ import { HoldLostError } from '@leasehold/core'
 import type { Hold } from './hold.js'
 
 /**
- * Runs `body` under `hold` and gives the hold back, whatever happens:
+ * Runs `body` under `hold` and releases the hold in any case. The outcome:
  * the body threw → its error; it returned and the hold was lost → `HoldLostError` with the value in `.result`;
  * it returned and only the release failed → the value, and a warning.
  */

@@ -25,23 +25,23 @@ export interface ExchangeOptions {
   readonly onRestored: (error: EpochChangedError) => void
 }
 
-export interface Ask {
+export interface HttpCall {
   readonly what: string
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly path: string
   readonly body?: Json
-  /** All of it, with repeats. */
+  /** For all attempts together. */
   readonly timeoutMs: number
-  /** One attempt may take so long: for requests that wait at the service. Default: 10 s, less where there are others to ask. */
+  /** For one attempt: for requests that wait at the service. Default: 10 s, less while other members are untried. */
   readonly attemptMs?: number
   readonly signal?: AbortSignal | undefined
-  /** An attempt may have reached the service, and has no answer. */
+  /** Called when an attempt may have reached the service without an answer. */
   readonly onUnanswered?: () => void
-  /** Wants the bytes as they are; what is not found is an answer too. */
+  /** Returns the bytes as they are, also of a 404. */
   readonly raw?: boolean
 }
 
-export interface Got {
+export interface HttpAnswer {
   readonly status: number
   readonly json: Json
   readonly bytes: Uint8Array
@@ -49,18 +49,18 @@ export interface Got {
 }
 
 const ATTEMPT_MS = 10_000
-/** How long an attempt may take in the first round over several members; in later ones longer. */
+/** How long an attempt may take in the first round over several members; later rounds take longer. */
 const ATTEMPT_FIRST_MS = 1_000
 const REDIRECT = 307
 export const NOT_FOUND = 404
 const REDIRECTS_MAX = 3
-/** Bytes of an answer: a page of a query is far smaller. */
+/** Largest answer in bytes: a page of a query is far smaller. */
 const ANSWER_BYTES_MAX = 32 * 2 ** 20
 
-/** An answer that says: not here, or not now. */
+/** Codes of answers after which the next member is tried. */
 const RETRYABLE_ELSEWHERE = new Set<string>(['no-quorum', 'unreachable', 'unknown-outcome'])
 
-/** Requests and answers over HTTP: several members in turn, the leader followed, repeated until there is an answer. */
+/** Requests over HTTP: tries several members in turn, follows redirects to the leader, and repeats until an answer. */
 export class HttpExchange {
   readonly #options: ExchangeOptions
   #preferred: string
@@ -88,43 +88,43 @@ export class HttpExchange {
     this.#become({ state: 'closed' })
   }
 
-  /** Asks until there is an answer. Everything that is asked may be repeated. @throws the typed error of a refusal */
-  async ask(ask: Ask): Promise<Got> {
+  /** Sends a repeatable request until it is answered. @throws the typed error of a refusal */
+  async call(call: HttpCall): Promise<HttpAnswer> {
     const { platform, urls } = this.#options
-    const endAt = platform.monotonicMs() + ask.timeoutMs
+    const endAt = platform.monotonicMs() + call.timeoutMs
     let last: LeaseholdError | undefined
     for (let attempt = 1; ; attempt++) {
-      const attemptMs = ask.attemptMs ?? this.#patienceMs(attempt)
+      const attemptMs = call.attemptMs ?? this.#patienceMs(attempt)
       for (let i = 0; i < urls.length; i++) {
         const leftMs = endAt - platform.monotonicMs()
-        if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+        if (call.signal?.aborted) throw abortedError(call.what, call.signal)
         if (this.#closed || (leftMs <= 0 && attempt > 1)) break
         try {
-          return await this.#follow(this.#preferred, ask, Math.max(1, Math.min(leftMs, attemptMs)))
+          return await this.#followRedirects(this.#preferred, call, Math.max(1, Math.min(leftMs, attemptMs)))
         } catch (error) {
           if (!isRetryableElsewhere(error)) throw error
           last = error
-          if (!isNotSent(error)) ask.onUnanswered?.()
+          if (!isNotSent(error)) call.onUnanswered?.()
           this.#preferred = urls[++this.#turn % urls.length] as string
           this.#become({ state: 'connecting', attempt, lastError: error })
         }
       }
       const leftMs = endAt - platform.monotonicMs()
-      if (this.#closed || leftMs <= 0) throw this.#unavailable(ask, last)
+      if (this.#closed || leftMs <= 0) throw this.#unavailable(call, last)
       await delay(platform, Math.min(leftMs, backoffMs(platform, attempt + 1)))
     }
   }
 
-  /** A member that is silent must not use up the time in which another could answer. */
+  /** Limits an attempt, so that a silent member does not use up the time in which another could answer. */
   #patienceMs(round: number): number {
     if (this.#options.urls.length === 1) return ATTEMPT_MS
     return Math.min(ATTEMPT_MS, ATTEMPT_FIRST_MS * 2 ** (round - 1))
   }
 
-  async #follow(url: string, ask: Ask, leftMs: number): Promise<Got> {
+  async #followRedirects(url: string, call: HttpCall, leftMs: number): Promise<HttpAnswer> {
     let base = url
     for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-      const answer = await this.#once(base, ask, leftMs)
+      const answer = await this.#attempt(base, call, leftMs)
       if ('got' in answer) {
         this.#preferred = base
         this.#become({ state: 'connected', url: base, epoch: this.#epoch })
@@ -132,60 +132,60 @@ export class HttpExchange {
       }
       base = new URL(answer.location, base).origin
     }
-    throw new UnavailableError('members send each other as the leader', { code: 'no-quorum' })
+    throw new UnavailableError('members redirect to each other as the leader', { code: 'no-quorum' })
   }
 
-  async #once(base: string, ask: Ask, leftMs: number): Promise<{ got: Got } | { location: string }> {
+  async #attempt(base: string, call: HttpCall, leftMs: number): Promise<{ got: HttpAnswer } | { location: string }> {
     const { platform, fetch, apiKey } = this.#options
     const controller = platform.abortController()
     const abort = () => controller.abort()
-    ask.signal?.addEventListener('abort', abort)
+    call.signal?.addEventListener('abort', abort)
     const cancel = after(platform, leftMs, abort, true)
     try {
-      const answer = await fetch(base.replace(/\/+$/, '') + ask.path, {
-        method: ask.method,
+      const answer = await fetch(base.replace(/\/+$/, '') + call.path, {
+        method: call.method,
         redirect: 'manual',
         signal: controller.signal,
         headers: {
-          ...(ask.body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...(ask.raw ? { accept: 'application/octet-stream' } : {}),
+          ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(call.raw ? { accept: 'application/octet-stream' } : {}),
           ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
         },
-        ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+        ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
       })
       const location = answer.headers.get('location')
       if (answer.status === REDIRECT && location !== null) {
         await answer.arrayBuffer()
         return { location }
       }
-      return { got: await this.#read(base, ask, answer) }
+      return { got: await this.#read(base, call, answer) }
     } catch (error) {
-      if (ask.signal?.aborted) throw abortedError(ask.what, ask.signal)
+      if (call.signal?.aborted) throw abortedError(call.what, call.signal)
       if (isTyped(error)) throw error
       throw new UnavailableError(`${base} does not answer: ${(error as Error)?.message}`, { cause: error })
     } finally {
       cancel()
-      ask.signal?.removeEventListener('abort', abort)
+      call.signal?.removeEventListener('abort', abort)
     }
   }
 
-  async #read(base: string, ask: Ask, answer: FetchAnswer): Promise<Got> {
+  async #read(base: string, call: HttpCall, answer: FetchAnswer): Promise<HttpAnswer> {
     const bytes = new Uint8Array(await answer.arrayBuffer())
     if (bytes.length > ANSWER_BYTES_MAX) throw new UnavailableError(`an answer of ${bytes.length} bytes`)
     const fine = answer.status >= 200 && answer.status < 300
     const { status, headers } = answer
-    if (ask.raw && (fine || status === NOT_FOUND)) return { status, json: {}, bytes, headers }
+    if (call.raw && (fine || status === NOT_FOUND)) return { status, json: {}, bytes, headers }
     const json = jsonOf(bytes)
     if (json === undefined) {
-      throw new UnavailableError(`${base} has answered ${answer.status}, and not as a lock service does`)
+      throw new UnavailableError(`${base} answered ${answer.status}, but not as a lock service`)
     }
     if (!fine) throw problemOf(answer.status, json)
-    this.#epochOf(base, json)
+    this.#checkEpoch(base, json)
     return { status, json, bytes, headers }
   }
 
-  /** Every answer says of which service and epoch it is. An older epoch is refused; another service is no continuation. */
-  #epochOf(base: string, { epoch, cluster }: Json): void {
+  /** Checks the service and epoch of an answer. An older epoch is rejected; another service ends all sessions. */
+  #checkEpoch(base: string, { epoch, cluster }: Json): void {
     if (typeof epoch !== 'number' || typeof cluster !== 'string') return
     if (epoch < this.#epoch) {
       throw new UnavailableError(
@@ -202,11 +202,11 @@ export class HttpExchange {
     this.#options.onRestored(new EpochChangedError(`the service was restored: epoch ${epoch}, cluster ${cluster}`))
   }
 
-  #unavailable(ask: Ask, cause: LeaseholdError | undefined): LeaseholdError {
-    const text = `${this.#options.urls.join(',')}: no answer to ${ask.what} within ${Math.round(ask.timeoutMs)} ms`
+  #unavailable(call: HttpCall, cause: LeaseholdError | undefined): LeaseholdError {
+    const text = `${this.#options.urls.join(',')}: no answer to ${call.what} within ${Math.round(call.timeoutMs)} ms`
     const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
     const why = cause ? ` (${cause.message})` : ''
-    return new UnavailableError(text + why, { code, cause, hint: 'says nothing about who holds a lock' })
+    return new UnavailableError(text + why, { code, cause, hint: 'says nothing about the holder of a lock' })
   }
 
   #become(status: EngineStatus): void {
@@ -221,7 +221,7 @@ function isTyped(error: unknown): error is LeaseholdError {
   return isErrorCode((error as LeaseholdError | undefined)?.code)
 }
 
-/** Failures to connect, as Node names them: nothing was sent. Other runtimes do not tell. */
+/** Node's codes of failures to connect, after which nothing was sent. Other runtimes have none. */
 const NOT_SENT = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 function isNotSent(error: LeaseholdError): boolean {
@@ -244,7 +244,7 @@ function jsonOf(bytes: Uint8Array): Json | undefined {
 
 function problemOf(status: number, problem: Json): LeaseholdError {
   const { code, detail, hint, reason, version } = problem
-  if (!isErrorCode(code)) return new UnavailableError(`the service has answered ${status}`)
+  if (!isErrorCode(code)) return new UnavailableError(`the service answered ${status}`)
   return errorOf(code, typeof detail === 'string' ? detail : code, {
     ...(typeof hint === 'string' ? { hint } : {}),
     ...(typeof reason === 'string' ? { reason: reason as LostReason } : {}),

@@ -1,4 +1,4 @@
-/** The part of `fetch` that is used. It is handed in, so that a runtime's own, or a wrapped one, can be taken. */
+/** The part of `fetch` that is used. It is passed in, so that it can be the runtime's own or a wrapped one. */
 export type Fetch = (
   url: string,
   init: {

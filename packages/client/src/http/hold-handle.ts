@@ -32,7 +32,7 @@ export function secretOf(handle: string): string | undefined {
   if ((flags & HAS_SECRET) === 0) return undefined
   const length = HEAD_BYTES + ((flags & HAS_SESSION) === 0 ? 0 : SERIAL_BYTES + SECRET_BYTES) + SECRET_BYTES
   if (!handle.startsWith(PREFIX) || bytes.length !== length)
-    throw new InvalidError('the service has sent no hold handle')
+    throw new InvalidError('the service sent an invalid hold handle')
   return Array.from(bytes.subarray(-SECRET_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 

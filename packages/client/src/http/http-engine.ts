@@ -24,7 +24,7 @@ import type {
   OpenSessionOptions,
 } from '../engine.js'
 import { type ClientPlatform, defaultPlatform } from '../platform.js'
-import { type Ask, type Got, HttpExchange, type Json, NOT_FOUND } from './exchange.js'
+import { type HttpCall, type HttpAnswer, HttpExchange, type Json, NOT_FOUND } from './exchange.js'
 import type { Fetch } from './fetch.js'
 import { fromBase64 } from './hold-handle.js'
 import { HttpSession, lockOf } from './http-session.js'
@@ -74,14 +74,14 @@ export class HttpEngine implements Engine {
   }
 
   async connect(timeoutMs: number): Promise<void> {
-    await this.#ask({ what: 'connect', method: 'GET', path: '/readyz', timeoutMs, raw: true })
+    await this.#call({ what: 'connect', method: 'GET', path: '/readyz', timeoutMs, raw: true })
   }
 
   async openSession(options: OpenSessionOptions): Promise<EngineSession> {
     const { ttlMs, client, timeoutMs } = options
     const nonce = Array.from(this.#platform.randomBytes(16), (byte) => byte.toString(16).padStart(2, '0')).join('')
     const body = { ttl: `${ttlMs}ms`, client, nonce }
-    const { json } = await this.#ask({ what: 'openSession', method: 'POST', path: '/v1/sessions', body, timeoutMs })
+    const { json } = await this.#call({ what: 'openSession', method: 'POST', path: '/v1/sessions', body, timeoutMs })
     const session = new HttpSession({
       exchange: this.#exchange,
       platform: this.#platform,
@@ -98,7 +98,7 @@ export class HttpEngine implements Engine {
     const asked = Object.entries({ ...query, ...(options.stale ? { stale: true } : {}) })
     const text = asked.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
     const path = `/v1/locks${text === '' ? '' : `?${text}`}`
-    const { json } = await this.#ask({ what: 'query', method: 'GET', path, timeoutMs: options.timeoutMs })
+    const { json } = await this.#call({ what: 'query', method: 'GET', path, timeoutMs: options.timeoutMs })
     const at = parseCursor(json.at as string)
     return {
       epoch: at.epoch,
@@ -115,7 +115,7 @@ export class HttpEngine implements Engine {
     const { actor, reason, timeoutMs } = options
     const body = { hold: String(hold), actor, reason }
     try {
-      await this.#ask({ what: 'steal', method: 'POST', path: '/v1/steal', body, timeoutMs })
+      await this.#call({ what: 'steal', method: 'POST', path: '/v1/steal', body, timeoutMs })
     } catch (error) {
       if (!(error instanceof NotHolderError)) throw error
       throw new NotHolderError(`hold ${hold} does not exist`, { cause: error })
@@ -125,13 +125,13 @@ export class HttpEngine implements Engine {
   async endSession(session: bigint, options: { reason: string; timeoutMs: number }): Promise<void> {
     const body = { session: String(session), reason: options.reason }
     const { timeoutMs } = options
-    await this.#ask({ what: 'endSession', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
+    await this.#call({ what: 'endSession', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
   }
 
   async getRegister(key: string, options: { stale: boolean; timeoutMs: number }): Promise<EngineRegister | undefined> {
     const path = `/v1/registers?key=${encodeURIComponent(key)}${options.stale ? '&stale=true' : ''}`
     const { timeoutMs } = options
-    const got = await this.#ask({ what: 'get', method: 'GET', path, timeoutMs, raw: true })
+    const got = await this.#call({ what: 'get', method: 'GET', path, timeoutMs, raw: true })
     if (got.status === NOT_FOUND) return undefined
     const lock = got.headers.get('leasehold-lock')
     return {
@@ -152,8 +152,8 @@ export class HttpEngine implements Engine {
     this.#listeners.clear()
   }
 
-  #ask(ask: Ask): Promise<Got> {
-    return this.#exchange.ask(ask)
+  #call(call: HttpCall): Promise<HttpAnswer> {
+    return this.#exchange.call(call)
   }
 }
 

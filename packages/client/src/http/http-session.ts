@@ -22,7 +22,7 @@ import {
 import type { ClientPlatform } from '../platform.js'
 import { isBeforehand, unknownOutcomeError, windowFullError } from '../protocol/refusals.js'
 import { abortedError } from '../async/bounded-wait.js'
-import type { Ask, Got, HttpExchange, Json } from './exchange.js'
+import type { HttpCall, HttpAnswer, HttpExchange, Json } from './exchange.js'
 import { base64, holdHandle, secretOf } from './hold-handle.js'
 import { RequestNumbers } from './request-numbers.js'
 
@@ -35,22 +35,22 @@ export interface HttpSessionOptions {
   readonly forget: (session: HttpSession) => void
 }
 
-/** Requests that may be open at once: the service keeps the answers of a few numbers only. */
+/** Open requests: the service keeps the answers of a few numbers only. */
 const OPEN_MAX = 48
 /**
- * Numbers stop at so many above the lowest open one, but for cancels: the service, which keeps the answers of 64 below it, refuses
+ * Request numbers stop here above the lowest open one, except for cancels: the service, which keeps the answers of 64 below it, refuses
  * acquires and writes at 512 and cancels at 1 024.
  */
 const WINDOW_REQUESTS = 400
-/** How much longer than the wait the service may take to say that the wait is over. */
+/** How much longer than the wait the service may take to report the timeout. */
 const GRACE_MS = 2_000
 const FOREVER_MS = 24 * 3_600_000
-/** Holds that are asked for at the same time. */
+/** Holds that are checked at the same time. */
 const CHECKS_AT_ONCE = 8
 
 /**
  * A session over HTTP: every request is a call of its own and carries its number, so that it can be repeated. A grant is
- * waited for by a call that the service answers late. Nothing is pushed: that a hold was taken away is noticed with the next renewal.
+ * waited for by a call that the service answers late. Nothing is pushed: the next renewal notices that a hold was lost.
  */
 export class HttpSession implements EngineSession {
   readonly id: bigint
@@ -74,7 +74,7 @@ export class HttpSession implements EngineSession {
   }
 
   async renew(timeoutMs: number): Promise<void> {
-    await this.#ask({ what: 'renew', method: 'POST', path: '/v1/renew', body: { session: this.#session }, timeoutMs })
+    await this.#call({ what: 'renew', method: 'POST', path: '/v1/renew', body: { session: this.#session }, timeoutMs })
     const holds = [...this.#handles]
     while (holds.length > 0)
       await Promise.all(holds.splice(0, CHECKS_AT_ONCE).map((hold) => this.#check(hold, timeoutMs)))
@@ -108,7 +108,7 @@ export class HttpSession implements EngineSession {
     }
   }
 
-  /** A broken connection keeps its place in the queue. When the service has stopped meanwhile, another number begins anew. */
+  /** After a broken connection the request keeps its place in the queue. After a restart of the service it queues again. */
   async #acquire(options: AcquireOptions, endAt: number, signal: AbortSignal): Promise<EngineGrant> {
     const { platform } = this.#options
     for (;;) {
@@ -116,7 +116,7 @@ export class HttpSession implements EngineSession {
       const request = this.#numbers.take()
       let isCancelled = false
       try {
-        const answer = await this.#ask({
+        const answer = await this.#call({
           what: 'acquire',
           method: 'POST',
           path: '/v1/acquire',
@@ -166,12 +166,12 @@ export class HttpSession implements EngineSession {
       mayHaveArrived = true
     }
     const body = { hold }
-    const ask: Ask = { what: 'release', method: 'POST', path: '/v1/release', body, timeoutMs, onUnanswered }
+    const call: HttpCall = { what: 'release', method: 'POST', path: '/v1/release', body, timeoutMs, onUnanswered }
     try {
-      await (secret === undefined ? this.#write(ask) : this.#options.exchange.ask(ask))
+      await (secret === undefined ? this.#write(call) : this.#options.exchange.call(call))
       return { released: true }
     } catch (error) {
-      // That it is gone now is what the lost answer would have said.
+      // The hold is gone because the sending with the lost answer released it.
       if (error instanceof NotHolderError) return { released: mayHaveArrived }
       throw error
     }
@@ -199,7 +199,7 @@ export class HttpSession implements EngineSession {
     if (this.#ended) return
     const body = { session: this.#session, reason: '' }
     try {
-      await this.#options.exchange.ask({ what: 'close', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
+      await this.#options.exchange.call({ what: 'close', method: 'POST', path: '/v1/sessions/end', body, timeoutMs })
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
     } finally {
@@ -211,7 +211,7 @@ export class HttpSession implements EngineSession {
     this.end(sessionAbandonedError())
   }
 
-  /** The service says that the session is over. */
+  /** The service reports that the session has ended. */
   endedByService(reason: SessionEndReason, error: LeaseholdError): void {
     if (this.#ended) return
     const { listener } = this
@@ -232,29 +232,29 @@ export class HttpSession implements EngineSession {
     return this.#options.handle
   }
 
-  async #ask(ask: Ask): Promise<Got> {
+  async #call(call: HttpCall): Promise<HttpAnswer> {
     if (this.#ended) throw this.#ended
     try {
-      return await this.#options.exchange.ask(ask)
+      return await this.#options.exchange.call(call)
     } catch (error) {
       if (error instanceof SessionEndedError) this.endedByService('expired', error)
       throw this.#ended ?? error
     }
   }
 
-  /** A request whose outcome matters: when a sending of it has no answer, it may have taken effect. */
-  async #write(ask: Ask, request?: number): Promise<Got> {
+  /** Sends a write. A sending without an answer may have taken effect. */
+  async #write(call: HttpCall, request?: number): Promise<HttpAnswer> {
     this.#open++
     let unanswered = false
     const onUnanswered = (): void => {
       unanswered = true
-      ask.onUnanswered?.()
+      call.onUnanswered?.()
     }
     try {
-      return await this.#ask({ ...ask, onUnanswered })
+      return await this.#call({ ...call, onUnanswered })
     } catch (error) {
       if (error instanceof UnavailableError || (unanswered && refusedBeforehand(error))) {
-        throw unknownOutcomeError(ask.what, error as LeaseholdError)
+        throw unknownOutcomeError(call.what, error as LeaseholdError)
       }
       throw error
     } finally {
@@ -268,9 +268,9 @@ export class HttpSession implements EngineSession {
     const number = this.#numbers.take()
     const body = { session: this.#session, request, number }
     try {
-      await this.#ask({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
+      await this.#call({ what: 'cancel', method: 'POST', path: '/v1/cancel', body, timeoutMs: this.ttlMs })
     } catch (error) {
-      // The session is renewed as long as others need it, so this grant must not live on in it.
+      // Other holds keep the session alive, and this grant must not live on in it.
       const known = error instanceof LeaseholdError ? error : new UnavailableError('an acquire was not cancelled')
       this.endedByService('expired', known)
     } finally {
@@ -281,7 +281,7 @@ export class HttpSession implements EngineSession {
 
   async #check([id, hold]: [bigint, string], timeoutMs: number): Promise<void> {
     try {
-      await this.#ask({ what: 'renew', method: 'POST', path: '/v1/renew', body: { hold }, timeoutMs })
+      await this.#call({ what: 'renew', method: 'POST', path: '/v1/renew', body: { hold }, timeoutMs })
     } catch (error) {
       if (!(error instanceof HoldLostError) && !(error instanceof NotHolderError)) throw error
       if (!this.#handles.delete(id)) return

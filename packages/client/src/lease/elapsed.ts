@@ -1,8 +1,8 @@
 import type { ClientPlatform } from '../platform.js'
 
-/** A new base is taken at the latest after this long, so that rounding of the clocks cannot add up. */
+/** A new base is taken after this long at the latest, so that rounding errors of the clocks do not add up. */
 const REBASE_MS = 100
-/** Clocks that differ by more than this since the base have stepped or stood still: a new base is taken at once. */
+/** Clocks that diverge by more than this since the base have stepped or stopped: a new base is taken at once. */
 const DIVERGED_MS = 5
 
 /**
@@ -41,7 +41,7 @@ export class Elapsed {
     return now
   }
 
-  /** What {@link Elapsed.now} would say, without being a sample: for whoever looks on from outside and must change nothing. */
+  /** The value of {@link Elapsed.now} without taking a sample: for outside observers, which must not change anything. */
   peek(): number {
     const byMonotonic = this.#platform.monotonicMs() - this.#monotonicBase
     return this.#after(byMonotonic, this.#platform.wallMs() - this.#wallBase)

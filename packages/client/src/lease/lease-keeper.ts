@@ -22,28 +22,28 @@ export interface LeaseKeeperOptions {
   /** The session serves one acquire only and is closed with its hold. */
   readonly dedicated: boolean
   readonly onEnd: (keeper: LeaseKeeper) => void
-  /** The opening, then every renewal that was acknowledged: when it was sent. */
+  /** Gets the send time of the opening, then of every acknowledged renewal. */
   readonly onAcknowledged?: (sentAt: number) => void
   readonly onWarning: (hold: Hold, warning: HoldWarning) => void
 }
 
-/** Overlapping attempts to renew; more than this are never needed before the deadline. */
+/** Concurrent attempts to renew; before the deadline no more are needed. */
 const ATTEMPTS_MAX = 8
-/** The clocks are looked at this often at least, so that a suspend is noticed soon after. */
+/** Longest interval between two checks of the clocks, so that a suspend is noticed soon. */
 const CLOCK_CHECK_MS = 1000
-/** What sums of fractions may be wrong by: a timer must not be a millisecond later because of it. */
+/** Rounding error of sums of clock readings: it must not delay a timer by a millisecond. */
 const ROUNDING_MS = 1e-6
-/** Ends that arrive before the grant that they belong to; more means that the engine is broken. */
+/** Ends that arrive before their grant; more means that the engine is broken. */
 const EARLY_ENDS_MAX = 10_000
 
 /**
- * Keeps one session alive and knows its local deadline: *send* time of the last acknowledged renewal (or of the opening)
+ * Renews one session and enforces its local deadline: *send* time of the last acknowledged renewal (or of the opening)
  * + TTL − margin, on {@link Elapsed} time.
  *
  * - *live*: renewed at a third of the TTL; an attempt without an answer is followed by others until the deadline. After
  *   the second attempt is due, `warning`.
  * - *ended*: by the deadline (the session is abandoned: no renewal, no release), by the service, or by `close`. All holds
- *   are lost; whatever arrives later is dropped.
+ *   are lost; later answers are dropped.
  */
 export class LeaseKeeper implements EngineSessionListener, HoldHost {
   readonly platform: ClientPlatform
@@ -56,7 +56,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   readonly #retryMs: number
   readonly #holds = new CompactingMap<bigint, Hold>()
   readonly #earlyEnds = new Map<bigint, LostEnd>()
-  /** Holds whose release is under way. */
+  /** Holds that are being released, by id. */
   readonly #releasing = new CompactingMap<bigint, Releasing>()
   /** For observers: how to report the end of a hold. Made when something observes. */
   #observations: Map<bigint, End> | undefined
@@ -122,14 +122,14 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     return false
   }
 
-  /** What was renewed, or ended, beside this thread: known also after its event loop was blocked. */
+  /** Reads what the other thread has renewed or ended, also after the event loop of this one was blocked. */
   #readLease(): void {
     const { lease } = this.session
     if (!lease) return
     const { ended } = lease
     if (ended === 'deadline') return this.#expire()
     if (ended !== undefined) return this.#end({ reason: ended, text: 'its session has ended' })
-    // Once for each renewal: from then on this thread's own clocks count, which also know of a wall clock that was set back.
+    // Once per renewal: from then on this thread's clocks count, which also handle a wall clock that was set back.
     const { renewals } = lease
     if (renewals === this.#renewalsSeen) return
     this.#renewalsSeen = renewals
@@ -142,7 +142,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   #expire(): void {
     const maxHold = this.#limitAt < this.#ackedSentAt + this.#leaseMs
     const text = maxHold
-      ? 'it has lasted for maxHold'
+      ? 'maxHold has passed'
       : `no renewal was acknowledged in time (ttl ${this.ttlMs} ms, margin ${this.#options.marginMs} ms)`
     const warned = this.#warned || maxHold
     const overdue = [...this.#holds.values()]
@@ -152,10 +152,10 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.session.abandon()
   }
 
-  /** Gives the session up: no more renewals. It ends at the service by its TTL. */
+  /** Stops renewing. The session expires at the service. */
   abandon(): void {
     if (this.#ended) return
-    this.#end({ reason: 'deadline', text: 'it was given up' })
+    this.#end({ reason: 'deadline', text: 'its session was abandoned' })
     this.session.abandon()
   }
 
@@ -235,7 +235,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.#schedule()
   }
 
-  /** Releases that are under way: a client that closes with `drain` lets them end before its sessions do. */
+  /** Releases in flight: `close` with `drain` waits for them before it ends the sessions. */
   get releases(): readonly Promise<unknown>[] {
     return [...this.#releasing.values()].map(({ outcome }) => outcome)
   }
@@ -276,7 +276,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     }
     throw new UnavailableError('the release was not acknowledged before the session ended', {
       cause: error,
-      hint: 'the lock passes on when the TTL is over',
+      hint: 'the lock passes on at the end of the TTL',
     })
   }
 
@@ -289,12 +289,12 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     observedEnd(lost === undefined ? {} : { error: lost, ...this.#overlap(lost) })
   }
 
-  /** How long the hold may have been over at the service already. After the local deadline there was no such time. */
+  /** How long the hold may have been lost at the service without being noticed here. Not after the local deadline. */
   #overlap({ reason }: HoldLostError): { overlapMaxMs?: number } {
     return reason === 'deadline' || reason === 'closed' ? {} : { overlapMaxMs: this.unconfirmedMs() }
   }
 
-  /** A session of one acquire goes with its hold. */
+  /** A dedicated session ends with its hold. */
   #closeIfUnused(): void {
     if (this.dedicated && this.#holds.size === 0 && this.#acquiring === 0) void this.close(this.ttlMs)
   }
@@ -317,14 +317,14 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.#end(lostEnd(reason))
   }
 
-  /** A clean end. Holds that are left stop being held before the service is told. */
+  /** A clean end. Remaining holds stop being held before the request is sent. */
   async close(timeoutMs: number): Promise<void> {
     if (!this.check()) return
     this.#end({ reason: 'closed', text: 'its client was closed' })
     try {
       await this.session.close(timeoutMs)
     } catch {
-      // The session ends by its TTL; nobody waits for more than that.
+      // The session ends by its TTL.
       this.session.abandon()
     }
   }
@@ -361,7 +361,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.#cancelTimer()
     this.#options.onEnd(this)
     for (const hold of [...this.#holds.values()]) {
-      // A persistent hold has left its session: only a raised epoch, which gives it a new id, takes it from here.
+      // A persistent hold has left its session: only a raised epoch, which gives it a new id, ends it here.
       if (hold.persistent && ended.reason !== 'epoch-changed') continue
       hold.lose(ended)
     }
@@ -405,7 +405,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     )
   }
 
-  /** The service has acknowledged an attempt that was sent at `sentAt`. Later than the deadline it counts for nothing. */
+  /** The service acknowledged an attempt that was sent at `sentAt`. After the deadline this has no effect. */
   #acknowledged(sentAt: number): void {
     if (!this.check() || sentAt <= this.#ackedSentAt) return
     this.#ackedSentAt = sentAt
@@ -441,7 +441,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   }
 }
 
-/** A release that is under way, and the end of its hold, if the service has told of one meanwhile. */
+/** A release in flight, and the end of its hold, if the service reported one meanwhile. */
 interface Releasing {
   ended: LostEnd | undefined
   outcome: Promise<Released>

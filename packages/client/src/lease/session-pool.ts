@@ -27,14 +27,14 @@ interface TtlSessions {
 
 /**
  * The sessions of one client: one per TTL (and margin), opened once even under concurrent first use. A session that has
- * too many open requests (a waiter pins the window of request numbers) gets a second one beside it.
+ * too many open requests (a waiter blocks the window of request numbers) gets a second one beside it.
  */
 export class SessionPool {
   readonly #options: SessionPoolOptions
   readonly #lanes = new Map<string, TtlSessions>()
   readonly #all = new Set<LeaseKeeper>()
   readonly #openings = new Set<Promise<LeaseKeeper>>()
-  /** The one that was used last: mostly there is only one. */
+  /** The entry of the last call: there is seldom another one. */
   #last: TtlSessions | undefined
   #closed = false
 
@@ -50,7 +50,7 @@ export class SessionPool {
     return this.#closed
   }
 
-  /** A live session with room for a request, if there is one at once. */
+  /** A live session with room for a request, if one is open. */
   ready(ttlMs: number, marginMs: number): LeaseKeeper | undefined {
     let lane = this.#last
     if (lane?.ttlMs !== ttlMs || lane.marginMs !== marginMs) {
@@ -92,7 +92,7 @@ export class SessionPool {
     return this.#open(ttlMs, marginMs, undefined)
   }
 
-  /** No session is opened from now on, and nobody waits any more. */
+  /** Refuses to open sessions from now on, and ends all waiting. */
   refuse(): void {
     this.#closed = true
     for (const keeper of this.#all) keeper.session.cancelAcquires('the client was closed')

@@ -1,8 +1,8 @@
 import type { Change } from '@leasehold/core'
 
 /**
- * Which changes of a session this client has processed. Each is processed once, whichever way it comes first: pushed, or
- * in the answer of a renewal. `seen` tells the service what it need not repeat: never a number below which something may
+ * The changes of a session that this client has processed: each once, whichever way it arrives first: pushed, or
+ * in the answer of a renewal. `seen` acknowledges what need not be repeated: never a number below which a change may
  * still be missing.
  *
  * Pushes are lost with their connection. So after (re)attaching, the numbers that are pushed do not count until the answer

@@ -4,7 +4,7 @@ import type { ClientMessage, ServerMessage } from '@leasehold/core'
 export interface Channel {
   /** Sends messages as one frame (or as few as its size allows). Never throws; a broken channel reports `closed`. */
   send(messages: readonly ClientMessage[]): void
-  /** Bytes that were handed over and have not left yet. */
+  /** Bytes that are queued and not sent yet. */
   readonly buffered: number
   /** Closes without a further event. */
   close(): void
@@ -17,7 +17,7 @@ export interface ChannelEvents {
   closed(error: Error): void
 }
 
-/** Makes connections. A WebSocket, or a pair of callbacks in one process. */
+/** Opens connections: by WebSocket, or by callbacks within a process. */
 export interface Connector {
   connect(url: string, events: ChannelEvents): Channel
 }

@@ -1,4 +1,4 @@
-/** Numbers for what awaits one answer. A number is free again as soon as it was answered. */
+/** Correlation numbers of messages that await one answer each. A number is free again after its answer. */
 export class Correlations<T> {
   /** At the number − 1. */
   #slots: (T | undefined)[] = []
@@ -16,7 +16,7 @@ export class Correlations<T> {
     return number
   }
 
-  /** What the number stands for; it is free from now on. */
+  /** Returns the value of a number and frees it. */
   take(number: number): T | undefined {
     const value = this.#slots[number - 1]
     if (value === undefined) return undefined

@@ -1,19 +1,19 @@
 /** Smaller bursts leave as one frame. */
 const BURST_MIN = 32
-/** A frame that leaves early has at least this part of all messages without an answer. */
+/** An early frame has at least this part of all unanswered messages. */
 const PARTS = 4
-/** How many times as long as this side the service may take. */
+/** The service may take this many times as long as this side. */
 const SERVICE_SHARE = 6
-/** Part of the last sample in the averages. */
+/** Weight of the last sample in the averages. */
 const WEIGHT = 1 / 8
 
 /**
- * When a part of a large burst leaves before the rest of it is made: then the service works on it while this side goes on, and
- * answers while this side waits, instead of the two taking turns. It costs more frames and more flushes, so it is worth it only
- * where the service (with network and disk) takes not much longer for its part than this side for its own. Both are measured.
+ * Decides when a part of a large burst is sent before the rest: then the service works on it while this side continues, and
+ * answers while this side waits, instead of the two taking turns. It costs more frames and more flushes, so it pays only
+ * if the service (with network and disk) does not take much longer for its part than this side for its own. Both are measured.
  */
 export class EarlyFlush {
-  /** From sending to the next answer, and from the answers to the last message that they have caused, in milliseconds. */
+  /** Averages in milliseconds: from sending to the next answer, and from answers to the last message caused by them. */
   #service = 0
   #own = 0
   #heardAt: number | undefined
@@ -36,7 +36,7 @@ export class EarlyFlush {
     if (messages >= BURST_MIN) this.#sentAt ??= now
   }
 
-  /** Everything that was caused by what was heard has been made; `waiting` messages of it have not left yet. */
+  /** All messages caused by the last answers are queued; `waiting` of them are unsent. */
   turnEnded(waiting: number, now: number): void {
     const burst = this.#sent + waiting >= BURST_MIN
     if (burst && this.#heardAt !== undefined) this.#own += (now - this.#heardAt - this.#own) * WEIGHT

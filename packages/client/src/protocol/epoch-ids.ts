@@ -1,7 +1,7 @@
 import { EpochChangedError, type Fence, type Grant, type Serial, splitToken, tokenOf } from '@leasehold/core'
 import type { EngineGrant } from '../engine.js'
 
-/** Full 63-bit ids for the client, counter values for the service: the epoch of a session is the difference. */
+/** Converts between the client's full 63-bit ids and the service's serials, by the epoch of a session. */
 export class EpochIds {
   readonly #epoch: number
 

@@ -36,36 +36,36 @@ export interface LinkEvents {
   /** The service has refused the credentials or the version: trying again does not help. */
   refused(error: LeaseholdError): void
   status(status: EngineStatus): void
-  /** Whether somebody waits for a connection: then the next attempt keeps the process alive. */
+  /** Whether a caller waits for a connection: then the next attempt keeps the process alive. */
   hasWaiters(): boolean
-  /** Whether anything at all is there that needs a connection. */
+  /** Whether anything needs a connection. */
   needed(): boolean
   /** Messages without an answer so far. */
   awaited(): number
 }
 
-/** Known URLs: the given ones and those that members have named. */
+/** Known URLs: the given ones and those that members have announced. */
 const URLS_MAX = 32
 /** How long an attempt may take in the first round over several members. */
 const ATTEMPT_FIRST_MS = 600
-/** Redirects in a row that are followed at once; further ones wait as failed attempts do. */
+/** Redirects in a row that are followed at once; further ones are delayed like failed attempts. */
 const REDIRECTS_MAX = 3
-/** Attempts in a row for nobody: then the link waits until it is needed. */
+/** Attempts in a row while nothing needs the link: then it waits until it is needed. */
 const UNNEEDED_ATTEMPTS_MAX = 8
-/** While members answer that they do not lead, an election is under way: it is looked for its end more often, for this long. */
+/** While members answer that none leads, an election is in progress: retries are more frequent for this long. */
 const ELECTION_MS = 3_000
 const ELECTION_PAUSE_MAX_MS = 400
-/** A leader that could not be reached so lately is not tried again because others still name it. */
+/** A leader that was unreachable within this time is not tried again only because others still name it. */
 const UNREACHABLE_MS = 1_000
-/** Bytes that may wait in the connection before more are sent. */
+/** Buffered bytes of a connection above which nothing more is sent. */
 const BUFFERED_MAX = 4 * 2 ** 20
 /** Messages per frame. */
 const FRAME_MESSAGES_MAX = 1024
-/** Without a message for this long the link asks whether anybody is there; as long again, and it is taken for dead. */
+/** Without a message for this long the link pings; after as long again it counts as dead. */
 export const SILENCE_MS = 10_000
 /**
- * The same while an answer is awaited, which is mostly there in a few milliseconds, and another member could be asked: then it
- * asks, and waits for so long.
+ * The same while an answer is awaited, which usually takes a few milliseconds, and other members are known: then the link
+ * pings, and waits this long.
  */
 const ANSWER_MS = 1_000
 const PONG_MS = 1_000
@@ -73,12 +73,12 @@ const PONG_MS = 1_000
 /**
  * One connection at a time to a member that takes commands.
  *
- * - *idle*: nothing was asked for yet, or nobody needs what cannot be reached.
- * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses; goes on for
- *   as long as anything needs it (those who wait have their own bounds).
- * - *connected*: after `hello` and `welcome` of a member that leads. Another epoch than an older one is accepted, an older
- *   one is refused. Messages of one turn leave as one frame, or a large burst in a few (see {@link EarlyFlush}).
- * - *closed*: for ever.
+ * - *idle*: not needed yet, or unreachable and no longer needed.
+ * - *connecting*: attempts over all known URLs, the leader's first, with growing jittered pauses,
+ *   as long as anything needs it (callers have their own timeouts).
+ * - *connected*: after `hello` and the `welcome` of a leader. A newer epoch is accepted, an older
+ *   one refused. The messages of one turn leave as one frame, a large burst as a few (see {@link EarlyFlush}).
+ * - *closed*: final.
  */
 export class Link {
   readonly #options: LinkOptions
@@ -92,11 +92,11 @@ export class Link {
   #turn = 0
   #preferred: string | undefined
   #redirects = 0
-  /** Since when nothing has worked, and whether a member has said since that it does not lead. */
+  /** Start of the present outage. */
   #outageSince: number | undefined
-  /** What a member has said since the last connection: that it knows no leader. */
+  /** The answer of a member since the last connection that it knows no leader. */
   #noLeader: LeaseholdError | undefined
-  /** When a URL could not be reached. */
+  /** By URL: when it was last unreachable. */
   readonly #unreachableAt = new Map<string, number>()
   #epoch = 0
   #outbox: ClientMessage[] = []
@@ -131,7 +131,7 @@ export class Link {
     return this.#epoch
   }
 
-  /** Why there is no connection, for those who wait: a member that answers knows more than one that is away. */
+  /** Why there is no connection, for waiting callers: what a member answered counts more than a failure to connect. */
   get outage(): LeaseholdError | undefined {
     return this.#noLeader ?? this.#lastError
   }
@@ -141,13 +141,13 @@ export class Link {
     return this.#lastError
   }
 
-  /** Begins to connect unless that is under way. */
+  /** Starts to connect unless connected or connecting. */
   ensureConnected(): void {
     if (this.#status.state === 'idle') this.#connectSoon()
     else if (this.#pauseEndsAt !== undefined && this.#events.hasWaiters()) this.#pause()
   }
 
-  /** Hands a message over to the connection; dropped when there is none. */
+  /** Queues a message for the connection; dropped without one. */
   send(message: ClientMessage): void {
     if (!this.connected) return
     this.#outbox.push(message)
@@ -156,8 +156,8 @@ export class Link {
     this.#flushSoon()
   }
 
-  /** The member has done something for us: the next break is the first one again. */
-  works(): void {
+  /** The member has served a request: the next failure counts as the first one again. */
+  succeeded(): void {
     this.#attempt = 0
     this.#redirects = 0
     this.#outageSince = undefined
@@ -165,16 +165,16 @@ export class Link {
     if (this.#unreachableAt.size > 0) this.#unreachableAt.clear()
   }
 
-  /** Gives this connection up and goes to `url`, or to the next one. */
-  leave(error: LeaseholdError, url = ''): void {
+  /** Drops this connection and tries `url`, or the next one. */
+  drop(error: LeaseholdError, url = ''): void {
     if (this.#status.state === 'closed' || this.#status.state === 'idle') return
     this.#dropChannel()
     this.#failed(error, url)
   }
 
   /**
-   * The service has not answered yet. It may be slow: a service that is there answers a ping at once. If nothing at all is heard
-   * within `patienceMs` of one, the connection is dead although it looks open, and is given up.
+   * Pings the service because an answer is overdue: a slow service still answers a ping at once. If nothing arrives
+   * within `patienceMs`, the connection is dead although it looks open, and is dropped.
    */
   probe(error: LeaseholdError, patienceMs: number): void {
     if (!this.connected || this.#probe) return
@@ -183,7 +183,7 @@ export class Link {
     this.#probe = probe
     this.#cancelProbe = after(this.#options.platform, patienceMs, () => {
       this.#probe = undefined
-      if (!probe.heard) this.leave(error)
+      if (!probe.heard) this.drop(error)
     })
   }
 
@@ -191,7 +191,7 @@ export class Link {
     if (this.#status.state === 'closed') return
     this.#cancelTimer()
     this.#pauseEndsAt = undefined
-    // What was sent in this turn should still leave.
+    // Messages of this turn are still sent.
     if (this.connected && this.#outbox.length > 0) this.#channel?.send(this.#outbox.splice(0, FRAME_MESSAGES_MAX))
     this.#dropChannel()
     this.#become({ state: 'closed' })
@@ -208,7 +208,7 @@ export class Link {
     this.#pause()
   }
 
-  /** Keeps the process alive only while somebody waits for the connection. */
+  /** Keeps the process alive only while a caller waits for the connection. */
   #pause(): void {
     const { platform } = this.#options
     const pauseMs = Math.max(0, (this.#pauseEndsAt ?? 0) - platform.monotonicMs())
@@ -238,8 +238,8 @@ export class Link {
   }
 
   /**
-   * Where there are several members, one that is silent must not use up the time in which another could be found: the first round over
-   * all is quick, later ones wait longer, for networks that are slow.
+   * With several members, a silent one must not use up the time in which another could be found: the first round over
+   * all is quick, later ones wait longer, for slow networks.
    */
   get #patienceMs(): number {
     const { attemptTimeoutMs } = this.#options
@@ -268,7 +268,7 @@ export class Link {
   }
 
   #welcome(url: string, welcome: Welcome): void {
-    if (this.connected) return this.#attemptFailed(new UnavailableError(`${url} has welcomed us twice`))
+    if (this.connected) return this.#attemptFailed(new UnavailableError(`${url} sent a second welcome`))
     for (const other of welcome.urls) {
       if (!this.#urls.includes(other) && this.#urls.length < URLS_MAX) this.#urls.push(other)
     }
@@ -299,7 +299,7 @@ export class Link {
     else this.#attemptFailed(error, message.leaderUrl)
   }
 
-  /** Trying again at once would not help: goes idle until something new is asked for. */
+  /** An immediate retry would not help: goes idle until the next request. */
   #refused(error: LeaseholdError): void {
     this.#dropChannel()
     this.#cancelTimer()
@@ -311,7 +311,7 @@ export class Link {
 
   #closed(url: string, error: Error): void {
     if (!this.connected) this.#unreachableAt.set(url, this.#options.platform.monotonicMs())
-    this.#attemptFailed(new UnavailableError(`the connection to ${url} is gone: ${error.message}`, { cause: error }))
+    this.#attemptFailed(new UnavailableError(`the connection to ${url} was lost: ${error.message}`, { cause: error }))
   }
 
   #attemptFailed(error: LeaseholdError, leaderUrl = ''): void {
@@ -369,7 +369,7 @@ export class Link {
     this.#options.platform.soon(() => this.#flush())
   }
 
-  /** False: nothing was sent, for want of a connection or of room in it. */
+  /** False: nothing was sent, because the connection is missing or full. */
   #sendFrame(): boolean {
     const channel = this.#channel
     if (!channel || !this.connected || channel.buffered > BUFFERED_MAX) return false
@@ -381,14 +381,14 @@ export class Link {
     return true
   }
 
-  /** A half-open connection looks open for minutes: ask, and leave if nobody answers. */
+  /** Detects a half-open connection, which looks open for minutes: pings, and drops it if nothing arrives. */
   #watchSilence(): void {
     this.#cancelSilence()
     this.#heard = false
     let asked = false
     const look = () => {
       if (this.#heard) asked = false
-      else if (asked) return this.leave(new UnavailableError(`nothing was heard for ${2 * SILENCE_MS} ms`))
+      else if (asked) return this.drop(new UnavailableError(`nothing was received for ${2 * SILENCE_MS} ms`))
       else {
         asked = true
         this.send({ kind: 'ping', correlation: PING_CORRELATION })
@@ -399,13 +399,13 @@ export class Link {
     this.#cancelSilence = after(this.#options.platform, SILENCE_MS, look)
   }
 
-  /** A member that has gone silent must not use up the time in which another could answer. Ends when nothing is awaited. */
+  /** Detects a silent member while answers are awaited and other members could serve them. */
   #watchAnswers(): void {
     this.#heardLately = false
     this.#cancelAnswer = after(this.#options.platform, ANSWER_MS, () => {
       this.#cancelAnswer = undefined
       if (this.#events.awaited() === 0 || this.#urls.length === 1) return
-      // What has not left yet cannot have an answer.
+      // Unsent messages cannot have an answer.
       const isSilent = !this.#heardLately && this.#channel?.buffered === 0
       if (isSilent) this.probe(new UnavailableError(`no answer for ${ANSWER_MS} ms`), PONG_MS)
       if (this.connected && !this.#cancelAnswer) this.#watchAnswers()
@@ -418,5 +418,5 @@ export class Link {
   }
 }
 
-/** Pongs are not matched with pings: any message proves that somebody is there. */
+/** Pongs are not matched with pings: any message proves that the service is alive. */
 const PING_CORRELATION = 2 ** 32 - 1

@@ -29,7 +29,7 @@ const ANSWER_MS = 5_000
 /**
  * An acquire between its sending and its end.
  *
- * - *sent*: no answer yet. *queued*: in the service's queue. *late*: the wait is over, and the grace runs.
+ * - *sent*: no answer yet. *queued*: in the service's queue. *late*: the wait has ended, and the grace runs.
  * - ends with an answer or a push of the service, or with its signal; when the service is silent, after the wait, and the
  *   grace while connected.
  */

@@ -68,7 +68,7 @@ export class ProtocolEngine implements Engine, Wire {
   readonly #sessions = new Map<SessionId, ProtocolSession>()
   readonly #calls: StandaloneCalls
   readonly #watches: WatchRegistry
-  /** Who gets the answers on the present connection. */
+  /** The recipients of answers on the present connection. */
   readonly #awaited = new Correlations<Awaiting | ((message: Answer) => void)>()
   #cluster = ''
 
@@ -236,7 +236,7 @@ export class ProtocolEngine implements Engine, Wire {
     const cause = this.#link.outage
     const text = cause ? `${this.name}: ${message} (${cause.message})` : `${this.name}: ${message}`
     const code = cause?.code === 'no-quorum' ? 'no-quorum' : 'unreachable'
-    return new UnavailableError(text, { code, cause, hint: 'says nothing about who holds a lock' })
+    return new UnavailableError(text, { code, cause, hint: 'says nothing about the holder of a lock' })
   }
 
   command(command: Command, awaiting: Awaiting): void {
@@ -320,7 +320,7 @@ export class ProtocolEngine implements Engine, Wire {
         const error = errorOfRefusal(message.refused)
         if (error instanceof SessionEndedError) session.endedByService('expired', error)
         // Anything else is retried on the next connection, until the deadline of the session.
-        else this.#link.leave(error, message.leaderUrl)
+        else this.#link.drop(error, message.leaderUrl)
       },
     )
   }
@@ -366,9 +366,9 @@ export class ProtocolEngine implements Engine, Wire {
   #answered(message: Answer, result?: Result, leaderUrl = ''): void {
     if (result?.kind === 'refused' && (isRetryableRefusal(result) || leaderUrl !== '')) {
       // This member cannot serve it, or does not know its outcome: everything open is sent to the next member.
-      return this.#link.leave(errorOfRefusal(result), leaderUrl)
+      return this.#link.drop(errorOfRefusal(result), leaderUrl)
     }
-    this.#link.works()
+    this.#link.succeeded()
     if (message.correlation >= WATCH_CORRELATION_MIN) {
       if (message.kind === 'error') this.#watches.refused(message.correlation, errorOfRefusal(message.refused))
       return

@@ -5,11 +5,11 @@ const SLOTS_MIN = 16
 const ANSWERED = Symbol('answered')
 
 /**
- * The request numbers of a session with what they stand for, and what the service may forget of them.
+ * The request numbers of a session with their requests, and what has to be acknowledged to the service.
  *
- * A number is *open* from `take` until `answered`. The service keeps its answer until it is told that it has arrived: by
- * the lowest open number, and one by one for those answered above it. Numbers are taken in order and mostly answered in
- * order, so a ring of slots that grows to the {@link width} does for a table, without hashing and without garbage.
+ * A number is *open* from `take` until `answered`. The service keeps its answer until that is acknowledged: by
+ * the lowest open number, and one by one for those answered above it. Numbers are taken in order and usually answered in
+ * order, so a ring of slots that grows to the {@link width} replaces a table, without hashing and without garbage.
  */
 export class RequestWindow<T = unknown> {
   /** Of `#lowest` to `#next - 1`, at the number modulo their count, which is a power of two. */
@@ -17,7 +17,7 @@ export class RequestWindow<T = unknown> {
   #next = 1
   #lowest = 1
   #size = 0
-  /** Answered, and the service was not told on this connection. */
+  /** Answered, and not acknowledged on this connection. */
   readonly #unreported = new CompactingSet<number>()
   #reportedLowest = 1
 
@@ -26,7 +26,7 @@ export class RequestWindow<T = unknown> {
     return this.#next - this.#lowest
   }
 
-  /** Numbers that stand for something. */
+  /** Numbers with a request. */
   get size(): number {
     return this.#size
   }
@@ -36,7 +36,7 @@ export class RequestWindow<T = unknown> {
     return this.#next++
   }
 
-  /** What an open number stands for. */
+  /** Sets the request of an open number. */
   set(request: number, value: T): void {
     this.#slots[this.#at(request)] = value
     this.#size++
@@ -48,7 +48,7 @@ export class RequestWindow<T = unknown> {
     return slot === ANSWERED ? undefined : slot
   }
 
-  /** The number stands for nothing any more, and stays open. False: it did not stand for anything. */
+  /** Removes the request of a number, which stays open. False: it had none. */
   drop(request: number): boolean {
     if (this.get(request) === undefined) return false
     this.#slots[this.#at(request)] = undefined
@@ -86,7 +86,7 @@ export class RequestWindow<T = unknown> {
     return this.#unreported.size > 0 || this.#reportedLowest < this.#lowest
   }
 
-  /** What the next command tells the service; counts as told. */
+  /** What the next command acknowledges; counts as acknowledged. */
   takeAck(): Ack {
     const also = this.#unreported.size === 0 ? NOTHING : [...this.#unreported]
     if (also.length > 0) this.#unreported.clear()
@@ -94,13 +94,13 @@ export class RequestWindow<T = unknown> {
     return { lowest: this.#lowest, also }
   }
 
-  /** The command that told `ack` may not have been applied. */
+  /** The command that carried `ack` may not have been applied. */
   restoreAck(ack: Ack): void {
     for (const request of ack.also) if (request >= this.#lowest) this.#unreported.add(request)
     this.#reportedLowest = Math.min(this.#reportedLowest, ack.lowest - 1)
   }
 
-  /** The connection is gone, and with it perhaps everything that was told on it. */
+  /** The connection is gone, and perhaps all acknowledgements that were sent on it. */
   restoreAllAcks(): void {
     for (let request = this.#lowest; request < this.#next; request++) {
       if (this.#slots[this.#at(request)] === ANSWERED) this.#unreported.add(request)

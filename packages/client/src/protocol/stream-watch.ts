@@ -17,8 +17,8 @@ export interface WatchItem {
 export const WATCH_BUFFER_MAX = 10_000
 
 /**
- * One watch over any number of connections: it is asked for again from the last event that arrived. Events that the
- * cursor has passed already are dropped, so nothing comes twice or out of order.
+ * One watch over any number of connections: it is subscribed again after the last event that arrived. Events that the
+ * cursor has passed already are dropped, so none is repeated or out of order.
  */
 export class StreamWatch {
   readonly prefix: string
@@ -66,7 +66,7 @@ export class StreamWatch {
     this.#wake()
   }
 
-  /** The events; ends after `stop`, throws after `fail` when what arrived before was handed out. */
+  /** The events; ends after `stop`, throws after `fail` when the events before it were read. */
   async *items(): AsyncGenerator<WatchItem, void, void> {
     while (!this.#done) {
       const items = this.#items

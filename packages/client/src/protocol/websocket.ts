@@ -56,7 +56,7 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
     over = true
     events.closed(error)
   }
-  // What is delivered at once will do: `ws` has it as bytes, and would copy them for an `ArrayBuffer`.
+  // Node's default is kept: `ws` delivers bytes, and would copy them for an `ArrayBuffer`.
   if (socket.binaryType === 'blob') socket.binaryType = 'arraybuffer'
   socket.onopen = () => {
     if (!over) events.opened()
@@ -67,10 +67,10 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
       events.received(decodeServerMessages(bytesOf(event.data)))
     } catch (error) {
       close(socket)
-      finish(new UnavailableError('the service has sent a frame that cannot be read', { cause: error }))
+      finish(new UnavailableError('the service sent an invalid frame', { cause: error }))
     }
   }) as (event: never) => void
-  // A listener must be there: without one, some implementations throw the error at the process.
+  // Without a listener, some implementations throw the error into the process.
   socket.onerror = ((event: { message?: unknown; error?: unknown }) => {
     if (event?.error instanceof Error) problem = event.error
     else if (typeof event?.message === 'string' && event.message !== '') problem = new UnavailableError(event.message)
@@ -79,7 +79,7 @@ function connect(socket: WebSocketLike, events: ChannelEvents): Channel {
     const reason = event?.reason ? `: ${event.reason}` : ''
     finish(problem ?? new UnavailableError(`closed with code ${event?.code ?? 'unknown'}${reason}`))
   }) as (event: never) => void
-  // A value without an encoding, such as text with lone surrogates: this one message fails, as if the service had said so.
+  // A value that cannot be encoded, such as text with lone surrogates: this message fails as if the service had refused it.
   const refuse = (message: ClientMessage, error: unknown) => {
     if (message.kind === 'hello') throw error
     const text = error instanceof Error ? error.message : String(error)
@@ -137,6 +137,6 @@ function close(socket: WebSocketLike): void {
   try {
     socket.close(1000)
   } catch {
-    // It was closing already, or had never opened.
+    // It is closing already, or was never open.
   }
 }

@@ -8,10 +8,10 @@ const ENDED = 2
 const CONGESTED = 3
 
 /**
- * What one thread knows of a session's lease, in memory that another thread reads at any moment, also after its event loop
- * was blocked: when the last acknowledged renewal was sent, by both clocks, and whether the session is over.
+ * The state of a session's lease in memory that another thread reads at any moment, also after its event loop
+ * was blocked: when the last acknowledged renewal was sent, by both clocks, and whether the session has ended.
  *
- * The two times are written one after the other, the one that says that there is news last.
+ * The two times are written one after the other; last the one that shows a new renewal.
  */
 export class SharedLease {
   readonly buffer: SharedArrayBuffer
@@ -35,7 +35,7 @@ export class SharedLease {
     return Math.max(Number(byMonotonic), Number(byWall), 0) / 1000
   }
 
-  /** Another one for every acknowledged renewal. */
+  /** Changes with every acknowledged renewal. */
   get renewals(): bigint {
     return Atomics.load(this.#cells, MONOTONIC)
   }

@@ -19,7 +19,7 @@ describe('timers', () => {
     expect(platform.timers).toBe(0)
   })
 
-  it('can be taken back in every link of the chain', async () => {
+  it('can be cancelled in every link of the chain', async () => {
     const platform = new TestPlatform()
     const cancel = after(platform, 2 ** 33, () => expect.unreachable())
     await platform.advance(2 ** 32)
@@ -98,7 +98,7 @@ describe('elapsed time', () => {
     expect(elapsed.now()).toBe(3_510)
   })
 
-  it('can be looked at without being sampled', () => {
+  it('can be read without a sample', () => {
     const now = { monotonic: 0, wall: 0 }
     const platform = { ...defaultPlatform, monotonicMs: () => now.monotonic, wallMs: () => now.wall }
     const [seen, unseen] = [new Elapsed(platform), new Elapsed(platform)]
@@ -115,7 +115,7 @@ describe('elapsed time', () => {
     expect(seen.now()).toBe(unseen.now())
   })
 
-  it('is never behind the monotonic clock, however often it is asked', () => {
+  it('is never behind the monotonic clock, however often it is read', () => {
     const platform = new TestPlatform()
     const elapsed = new Elapsed(platform)
     const start = platform.mono

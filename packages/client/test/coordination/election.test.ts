@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 
 describe('election', () => {
-  it('has one leader at a time, and observers see who and when none', async () => {
+  it('has one leader at a time, and observers see it, or that there is none', async () => {
     const [one, two, watcher] = [service.client(), service.client(), service.client()]
     const controller = new AbortController()
     const seen: (Leader | null)[] = []

@@ -37,7 +37,7 @@ describe('once', () => {
 })
 
 describe('slots of once', () => {
-  it('whoever comes while the slot runs is told so at once, however long it takes', async () => {
+  it('a second call returns at once while the slot runs, however long that takes', async () => {
     const one = service.client()
     const two = service.client()
     let end = () => {}
@@ -51,7 +51,7 @@ describe('slots of once', () => {
     expect(await service.during(running)).toEqual({ ran: true, value: undefined })
   })
 
-  it('a late replica runs a slot that nobody has run, although a later one has', async () => {
+  it('a late replica runs a slot that has not run, although a later one has', async () => {
     const locks = service.client()
     const run = (slot: string | Date) => service.during(locks.once('late', { slot }, () => slot))
     expect(await run('2026-11-29T03:05Z')).toMatchObject({ ran: true })

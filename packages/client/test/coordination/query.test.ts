@@ -10,7 +10,7 @@ beforeEach(() => {
 })
 
 describe('query', () => {
-  it('shows who holds and who waits, with full ids and owner data', async () => {
+  it('shows holders and waiters, with full ids and owner data', async () => {
     const locks = service.client({ clientName: 'me' })
     const hold = await service.during(locks.acquire('a/b', { data: 'hello' }))
     const waiting = locks.acquire('a/b').catch(() => {})
@@ -37,7 +37,7 @@ describe('query', () => {
     expect((await service.during(mine.query({ name: 'x' }))).held).toHaveLength(1)
   })
 
-  it('refuses what makes no sense, and the connection goes on', async () => {
+  it('rejects invalid queries, and keeps the connection', async () => {
     const locks = service.client()
     await expect(service.during(locks.query({ limit: 5_000 }))).rejects.toBeInstanceOf(InvalidError)
     await expect(service.during(locks.query({ cursor: 'x' }))).rejects.toBeInstanceOf(InvalidError)

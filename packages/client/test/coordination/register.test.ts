@@ -77,7 +77,7 @@ describe('register', () => {
     service.network.flush()
   })
 
-  it('watch shows the value now and after every change', async () => {
+  it('watch yields the value now and after every change', async () => {
     const locks = service.client()
     const register = locks.register('r')
     const seen: unknown[] = []

@@ -58,7 +58,7 @@ describe('watch', () => {
     expect([...versions].sort((a, b) => Number(a - b))).toEqual(versions)
   })
 
-  it('goes on from a cursor', async () => {
+  it('continues from a cursor', async () => {
     const locks = service.client()
     const { at } = await service.during(locks.query())
     await service.during(locks.request('a', () => {}))
@@ -68,7 +68,7 @@ describe('watch', () => {
     expect(rest.map((event) => event.kind)).toEqual(['freed'])
   })
 
-  it('refuses a cursor that is none', async () => {
+  it('rejects an invalid cursor', async () => {
     const locks = service.client()
     await expect(locks.watch({ from: 'yesterday' }).next()).rejects.toBeInstanceOf(InvalidError)
   })
@@ -87,7 +87,7 @@ describe('watch', () => {
 })
 
 describe('long watches', () => {
-  it('an observer and a register watch outlive outages and restores, and show what they have missed', async () => {
+  it('an observer and a register watch survive outages and restores, and yield what they have missed', async () => {
     const line = service.line()
     const [boss, watcher] = [service.client(), service.client({ connectTimeout: '1s' }, { network: line })]
     const first = await service.during(boss.election('boss').campaign({ value: 'one' }))

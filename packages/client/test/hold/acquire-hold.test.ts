@@ -84,7 +84,7 @@ describe('waiting', () => {
     expect(service.network.connects).toEqual([])
   })
 
-  it('a signal says nothing once the lock is held', async () => {
+  it('a signal has no effect once the lock is held', async () => {
     const controller = new AbortController()
     const hold = await service.during(service.client().acquire('a', { signal: controller.signal }))
     controller.abort()
@@ -109,7 +109,7 @@ describe('waiting', () => {
     expect(listeners).toBe(0)
   })
 
-  it('several locks are taken together or not at all', async () => {
+  it('several locks are acquired together or not at all', async () => {
     const locks = service.client()
     const b = await service.during(locks.acquire('b'))
     const both = locks.acquire(['a', 'b'])
@@ -159,7 +159,7 @@ describe('an abort that races the grant', () => {
     }
   })
 
-  it('while the connection is down: the request is cancelled when it is back', async () => {
+  it('while the connection is down: the request is cancelled after the reconnect', async () => {
     const locks = service.client()
     const other = service.client({}, { network: service.line() })
     const holder = await service.during(other.acquire('a'))
@@ -179,7 +179,7 @@ describe('an abort that races the grant', () => {
   })
 })
 
-describe('when the service is away', () => {
+describe('when the service is unreachable', () => {
   it('an acquire is unreachable, never "not held"', async () => {
     service.network.down.add(service.url)
     const locks = service.client({ connectTimeout: '2s' })
@@ -190,7 +190,7 @@ describe('when the service is away', () => {
     )
   })
 
-  it('a wait goes on over a reconnect and keeps its place', async () => {
+  it('a wait continues after a reconnect and keeps its place', async () => {
     const [one, two, three] = [service.client(), service.client({}, { network: service.line() }), service.client()]
     const holder = await service.during(two.acquire('a'))
     const first = one.acquire('a')
@@ -205,7 +205,7 @@ describe('when the service is away', () => {
     await service.during((await service.during(second)).release())
   })
 
-  it('a wait that outlives its session begins anew on another one', async () => {
+  it('a wait that outlives its session is retried on another one', async () => {
     const locks = service.client({ ttl: '2s' })
     const other = service.client({}, { network: service.line() })
     const holder = await service.during(other.acquire('a'))
@@ -239,7 +239,7 @@ describe('when the service is away', () => {
     expect((await service.during(long)).state).toBe('held')
   })
 
-  it('nobody connects for ever for nobody', async () => {
+  it('connecting ends when nothing needs the connection', async () => {
     service.network.down.add(service.url)
     const locks = service.client({ connectTimeout: '1s' })
     await expect(service.during(locks.acquire('a'))).rejects.toBeInstanceOf(UnavailableError)
@@ -251,7 +251,7 @@ describe('when the service is away', () => {
     expect((await service.during(locks.acquire('a'))).state).toBe('held')
   })
 
-  it('the wait is over after `wait`, connected or not', async () => {
+  it('the wait ends after `wait`, connected or not', async () => {
     const locks = service.client({ ttl: '60s' })
     const other = service.client({}, { network: service.line() })
     await service.during(other.acquire('a'))
@@ -265,8 +265,8 @@ describe('when the service is away', () => {
   })
 })
 
-describe('a grant that comes too late', () => {
-  it('is not returned when the deadline of its session is over', async () => {
+describe('a late grant', () => {
+  it('is not returned after the deadline of its session', async () => {
     const locks = service.client()
     const other = service.client({}, { network: service.line() })
     const holder = await service.during(other.acquire('a'))
@@ -338,7 +338,7 @@ describe('maxHold and renew: false', () => {
     expect((await waiting).token).toBeGreaterThan(hold.token)
   })
 
-  it('hears after a reconnect of an end that it has missed', async () => {
+  it('learns of a missed end after a reconnect', async () => {
     const line = service.line()
     const locks = service.client({}, { network: line })
     const other = service.client()
@@ -365,7 +365,7 @@ describe('maxHold and renew: false', () => {
     expect(service.member.state.machine.sessions.size).toBe(1)
   })
 
-  it('and goes also when it is stolen', async () => {
+  it('which also ends when it is stolen', async () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire('a', { maxHold: '1h' }))
     await service.during(locks.steal('a', { reason: 'x' }))

@@ -32,7 +32,7 @@ describe('one session per (client, TTL)', () => {
     expect(service.member.log.filter((command) => command.kind === 'openSession')).toHaveLength(2)
   })
 
-  it('that cannot be opened fails for all who wait, and is tried anew by the next', async () => {
+  it('that cannot be opened rejects all pending acquires, and is retried by the next acquire', async () => {
     service.network.down.add(service.url)
     const locks = service.client({ connectTimeout: '1s' })
     const both = Promise.allSettled([locks.acquire('a'), locks.acquire('b')])
@@ -80,7 +80,7 @@ describe('one session per (client, TTL)', () => {
 })
 
 describe('a hold is held until', () => {
-  it('it is released: the state changes before the service is told', async () => {
+  it('it is released: the state changes before the release is sent', async () => {
     const { hold } = await held()
     const sent = service.network.toServer
     const released = hold.release()
@@ -91,7 +91,7 @@ describe('a hold is held until', () => {
     expect(hold.signal.aborted).toBe(false)
   })
 
-  it('the service says that it is gone: stolen', async () => {
+  it('the service reports its end: stolen', async () => {
     const { hold } = await held()
     const other = service.client()
     expect(await service.during(other.steal('a', { reason: 'stuck' }))).toEqual({ stolen: 1 })
@@ -101,7 +101,7 @@ describe('a hold is held until', () => {
     expect((await hold.lost)?.message).toContain('stuck')
   })
 
-  it('the service says that its session is gone: ended by an operator', async () => {
+  it('the service reports the end of its session: ended by an operator', async () => {
     const { hold } = await held()
     const view = await service.during(service.client().query())
     const session = splitToken(view.sessions[0]?.id ?? 0n).serial
@@ -161,7 +161,7 @@ describe('a hold is held until', () => {
     expect(hold.remaining()).toBeLessThan(9_000 - 1_100)
   })
 
-  it('a loss reaches who waits for it, without being asked', async () => {
+  it('a loss resolves what waits for it, without a poll', async () => {
     const { hold } = await held()
     const reasons: unknown[] = []
     hold.signal.addEventListener('abort', () => reasons.push(hold.signal.reason))
@@ -195,7 +195,7 @@ describe('a hold is held until', () => {
     expect(hold.remaining()).toBe(0)
   })
 
-  it('ends before the service can grant the lock to anybody else', async () => {
+  it('ends before the service can grant the lock to another session', async () => {
     const { hold } = await held()
     service.network.blackHole = true
     const other = service.client({}, { network: service.line() })
@@ -314,7 +314,7 @@ describe('an overdue renewal', () => {
     expect(hold.state).toBe('held')
   })
 
-  it('warns also when the deadline has passed before any timer had its turn, and says lost by then', async () => {
+  it('warns also when the deadline has passed before any timer ran, and is lost by then', async () => {
     const { hold } = await held()
     const seen: string[] = []
     hold.on('warning', (warning) => seen.push(`${warning.kind} ${hold.state}`))
@@ -323,7 +323,7 @@ describe('an overdue renewal', () => {
     expect(seen).toEqual(['renewal-overdue lost'])
   })
 
-  it('listeners that throw are reported and disturb nobody', async () => {
+  it('listeners that throw are reported and do not affect others', async () => {
     const { hold } = await held()
     hold.on('warning', () => {
       throw new Error('mine')
@@ -335,7 +335,7 @@ describe('an overdue renewal', () => {
     expect(hold.state).toBe('lost')
   })
 
-  it('a listener that was taken back hears nothing', async () => {
+  it('a removed listener is not called', async () => {
     const { hold } = await held()
     let heard = 0
     const off = hold.on('warning', () => heard++)
@@ -394,7 +394,7 @@ describe('release', () => {
     expect(service.member.log.filter((command) => command.kind === 'release')).toHaveLength(1)
   })
 
-  it('of a hold that the service no longer has touches nobody else', async () => {
+  it('of a hold that the service no longer has does not affect another hold', async () => {
     const { hold } = await held()
     service.network.holdBack = true
     const other = service.client({}, { network: service.line() })
@@ -430,7 +430,7 @@ describe('release', () => {
     expect(hold.state).toBe('lost')
   })
 
-  it('an effect that fails is its own affair', async () => {
+  it('a failed effect does not fail the release', async () => {
     const { hold } = await held()
     const effect = trackEffect(hold, Promise.reject(new Error('mine')))
     await expect(effect).rejects.toThrow('mine')
@@ -454,7 +454,7 @@ describe('release', () => {
     const before = service.platform.mono
     await service.during(hold.release().catch((error: unknown) => error))
     expect(service.platform.mono - before).toBeLessThanOrEqual(2_010)
-    // It is said again when the service is back, without anybody waiting.
+    // It is resent after the reconnect, although its caller no longer waits.
     service.network.blackHole = false
     service.network.cutAll()
     const other = service.client({}, { network: service.line() })
@@ -485,7 +485,7 @@ describe('release', () => {
   })
 })
 
-describe('what a hold tells', () => {
+describe('the members of a hold', () => {
   it('has tokens, slots and modes by name', async () => {
     const locks = service.client()
     const hold = await service.during(locks.acquire(['x', { name: 'y', mode: 'shared' }, { name: 'z', permits: 3 }]))
@@ -506,7 +506,7 @@ describe('what a hold tells', () => {
     expect(JSON.stringify(hold)).not.toContain(hold.serialize().split('.').at(-1))
   })
 
-  it('has a deadline by the calendar', async () => {
+  it('has a deadline by the wall clock', async () => {
     const { hold } = await held()
     expect(hold.deadline.getTime() - service.platform.wall).toBeCloseTo(hold.remaining(), -1)
   })
@@ -517,7 +517,7 @@ describe('what a hold tells', () => {
     expect(() => hold.on('lost', () => {})).toThrow(InvalidError)
   })
 
-  it('makes no AbortController for those who do not ask', async () => {
+  it('creates an AbortController only on demand', async () => {
     const before = service.platform.controllers
     const { hold } = await held()
     await service.during(hold.release())

@@ -29,7 +29,7 @@ describe('request', () => {
     expect(holds()).toBe(0)
   })
 
-  it('the body threw: its error, and the lock is given back', async () => {
+  it('the body threw: its error, and the lock is released', async () => {
     const locks = service.client()
     const error = new Error('mine')
     await expect(service.during(locks.request('a', () => Promise.reject(error)))).rejects.toBe(error)
@@ -68,7 +68,7 @@ describe('request', () => {
     expect(error).toMatchObject({ result: 42, reason: 'deadline' })
   })
 
-  it('it returned, and the service says that the hold was gone: HoldLostError with the value in .result', async () => {
+  it('it returned, and the release found the hold gone: HoldLostError with the value in .result', async () => {
     const locks = service.client()
     const thief = service.client({}, { network: service.line() })
     await service.during(locks.acquire('warm-up'))
@@ -126,7 +126,7 @@ describe('request', () => {
     await expect(locks.request('a', { ifAvailable: true, wait: 5_000 }, () => 1)).rejects.toBeInstanceOf(InvalidError)
   })
 
-  it('two tasks of one process contend like strangers', async () => {
+  it('two tasks of one process contend like two processes', async () => {
     const locks = service.client()
     let inside = 0
     let most = 0
@@ -139,7 +139,7 @@ describe('request', () => {
     expect(most).toBe(1)
   })
 
-  it('await using gives the lock back at the end of the block', async () => {
+  it('await using releases the lock at the end of the block', async () => {
     const locks = service.client()
     const work = (async () => {
       await using hold = await locks.acquire('a')

@@ -35,7 +35,7 @@ function service(): { readonly fetch: Fetch; readonly numbers: number[] } {
   return { fetch, numbers }
 }
 
-it('a waiter that holds up the request numbers of a session over HTTP can still be cancelled, and others go elsewhere', async () => {
+it('a waiter that blocks the request numbers of a session over HTTP can still be cancelled, and others use another session', async () => {
   const { fetch, numbers } = service()
   const engine = new HttpEngine({ urls: ['http://service.invalid'], fetch })
   const session = await engine.openSession({ ttlMs: 30_000, client: '', timeoutMs: 5_000 })

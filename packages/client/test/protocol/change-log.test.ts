@@ -25,7 +25,7 @@ describe('changes of a session', () => {
     expect(log.seen).toBe(3)
   })
 
-  it('any history of pushes, losses and renewals: each change once, and never told as seen before that', () => {
+  it('any history of pushes, losses and renewals: each change once, and acknowledged only afterwards', () => {
     const step = fc.oneof(
       fc.constant('change' as const),
       fc.constant('lost' as const),
@@ -63,7 +63,7 @@ describe('changes of a session', () => {
 })
 
 describe('request numbers', () => {
-  it('any order of answers and losses: what is answered is told in the end, and nothing else ever', () => {
+  it('any order of answers and losses: every answer is acknowledged in the end, and nothing else', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 9 }), { maxLength: 100 }), (steps) => {
         const window = new RequestWindow()

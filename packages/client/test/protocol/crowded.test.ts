@@ -36,8 +36,8 @@ async function waitingBesideMany(service: TestService) {
   return { locks, holds, taken, controller, waiting, machine }
 }
 
-describe('while a waiter holds up the window of request numbers', () => {
-  it('all holds are given back', async () => {
+describe('while a waiter blocks the window of request numbers', () => {
+  it('all holds are released', async () => {
     const { service } = at
     const { holds, taken, waiting, machine } = await waitingBesideMany(service)
     const released = await service.during(Promise.all(holds.map((hold) => hold.release())), 10, 3_000)
@@ -47,7 +47,7 @@ describe('while a waiter holds up the window of request numbers', () => {
     expect((await service.during(waiting)).state).toBe('held')
   })
 
-  it('the waiter can still be given up: the lock does not come to nobody', async () => {
+  it('the waiter can still be cancelled: its lock does not stay granted without an owner', async () => {
     const { service } = at
     const { holds, taken, controller, waiting, machine } = await waitingBesideMany(service)
     await service.during(Promise.all(holds.map((hold) => hold.release())), 10, 3_000)
@@ -59,7 +59,7 @@ describe('while a waiter holds up the window of request numbers', () => {
     expect(machine.holds.size).toBe(0)
   })
 
-  it('holds are given back once, also when the answers are lost', async () => {
+  it('holds are released once, also when the answers are lost', async () => {
     const { service } = at
     const { holds, machine, locks } = await waitingBesideMany(service)
     const ended: unknown[] = []
@@ -76,7 +76,7 @@ describe('while a waiter holds up the window of request numbers', () => {
 })
 
 describe('more releases than there are request numbers', () => {
-  it('end with the session when the service is gone for good', async () => {
+  it('end with the session when the service does not return', async () => {
     const { service } = at
     const locks = service.client({ connectTimeout: '1s' })
     const holds = await holdsOf(service, locks)
@@ -135,7 +135,7 @@ describe('more requests at once than one session takes', () => {
     expect(adopted.every((hold) => hold.state === 'held')).toBe(true)
   })
 
-  it('wait as long as they may', async () => {
+  it('wait no longer than their timeout', async () => {
     const { service } = at
     const [locks, other] = [service.client(), service.client()]
     await service.during(other.acquire('x'))

@@ -130,7 +130,7 @@ describe('a connection that breaks', () => {
     }
   })
 
-  it('again and again leaves nothing behind', async () => {
+  it('repeatedly leaves nothing behind', async () => {
     for (const every of [7, 11, 13, 29]) {
       const service = new TestService()
       const line = service.line()
@@ -148,7 +148,7 @@ describe('a connection that breaks', () => {
     }
   }, 240_000)
 
-  it('loses no end of a hold: a steal while the client was away is heard of on return', async () => {
+  it('loses no end of a hold: a steal during the outage is reported after the reconnect', async () => {
     const service = new TestService()
     const line = service.line()
     const locks = service.client({ ttl: '60s' }, { network: line })
@@ -165,7 +165,7 @@ describe('a connection that breaks', () => {
     expect(await service.end()).toEqual({ timers: 0, connections: 0, sessions: 0 })
   })
 
-  it('only looks open is left for another before a hold is lost', async () => {
+  it('only looks open is replaced before a hold is lost', async () => {
     const service = new TestService()
     const line = service.line()
     const locks = service.client({ ttl: '10s' }, { network: line })
@@ -177,7 +177,7 @@ describe('a connection that breaks', () => {
     await service.end()
   })
 
-  it('only looks open is found out also when nothing is held', async () => {
+  it('only looks open is detected also when nothing is held', async () => {
     const service = new TestService()
     const line = service.line()
     const locks = service.client({}, { network: line })
@@ -223,7 +223,7 @@ describe('several members', () => {
     await follower.end()
   })
 
-  it('a wait that ends without a leader says so', async () => {
+  it('a wait that ends without a leader reports no-quorum', async () => {
     const { service, urls } = members(3)
     service.network.down.add('http://m0')
     service.network.down.add('http://m1')
@@ -239,7 +239,7 @@ describe('several members', () => {
     await service.end()
   })
 
-  it('after the death of the leader the next one is found soon, and the dead one is not run after', async () => {
+  it('after the death of the leader the next one is found soon, and the dead one is not tried repeatedly', async () => {
     const next = new TestService()
     const dead = 'http://dead'
     const urls = [dead, next.url, 'http://other']
@@ -266,7 +266,7 @@ describe('several members', () => {
     await next.end()
   })
 
-  it('a leader that is deposed refuses, and what was open goes to the next one with the same number', async () => {
+  it('a deposed leader refuses, and open requests are resent to the next one with the same number', async () => {
     const { service, urls } = members(2)
     const locks = service.client({ ttl: '60s' }, { urls })
     const hold = await service.during(locks.acquire('a'))
@@ -279,7 +279,7 @@ describe('several members', () => {
     await service.end()
   })
 
-  it('without a quorum the error says so, and connections are not made in a tight loop', async () => {
+  it('without a quorum the error is no-quorum, and connections are not retried in a tight loop', async () => {
     const service = new TestService()
     service.member.refuse = 'no-quorum'
     const locks = service.client({ connectTimeout: '5s' })
@@ -290,7 +290,7 @@ describe('several members', () => {
   })
 })
 
-describe('members that are away', () => {
+describe('unreachable members', () => {
   it.each(['first', 'last'])(
     'when the member that is left says that there is no quorum, the error says so (%s in the list)',
     async (place) => {
@@ -324,7 +324,7 @@ describe('epochs', () => {
     await service.end()
   })
 
-  it('a waiter begins anew after a restore', async () => {
+  it('a waiter queues again after a restore', async () => {
     const service = new TestService()
     const locks = service.client()
     await service.during(locks.acquire('a'))
@@ -397,7 +397,7 @@ describe('epochs', () => {
     await service.end()
   })
 
-  it('another service under the same URL is no continuation', async () => {
+  it('another service under the same URL ends all sessions', async () => {
     const service = new TestService()
     const locks = service.client()
     const hold = await service.during(locks.acquire('a'))
@@ -410,7 +410,7 @@ describe('epochs', () => {
 })
 
 describe('rights on a connection', () => {
-  it("a session is nobody else's without its secret", async () => {
+  it('a session cannot be attached without its secret', async () => {
     const service = new TestService()
     const locks = service.client()
     await service.during(locks.acquire('a'))

@@ -78,7 +78,7 @@ describe('a repeat that is refused', () => {
     },
   )
 
-  it('by the lock state: that is what became of it', async () => {
+  it('by the lock state reports the outcome', async () => {
     const { service, session } = await sessionOf('busy')
     await expect(session.acquire(ACQUIRE)).rejects.toMatchObject({ code: 'busy' })
     // A cancel would be sent some turns later.

@@ -30,7 +30,7 @@ it('two members that are silent do not use up the time in which the third could 
   await engine.close()
 })
 
-it('a member that falls silent after its welcome does not use up the time in which another could answer', async () => {
+it('a member that becomes silent after its welcome does not use up the time in which another could answer', async () => {
   const connector: Connector = {
     connect(url, events) {
       setImmediate(() => events.opened())

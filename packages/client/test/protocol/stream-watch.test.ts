@@ -10,7 +10,7 @@ const message = (index: number, ...ordinals: number[]): EventsMessage => ({
   items: ordinals.map((ordinal) => ({ ordinal, event: put(BigInt(100 * index + ordinal)) })),
 })
 
-it('a watch shows every event once, in order, whatever the service repeats', async () => {
+it('a watch yields every event once, in order, whatever the service repeats', async () => {
   const watch = new StreamWatch('', { epoch: 1, index: 4 as Index, ordinal: 0 })
   for (const events of [message(5, 1, 2), message(5, 2, 3), message(4, 1), message(5, 1, 2, 3), message(7, 1)]) {
     watch.received(events)

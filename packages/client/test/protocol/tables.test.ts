@@ -5,7 +5,7 @@ import { EarlyFlush } from '../../src/protocol/early-flush.js'
 import { RequestWindow } from '../../src/protocol/request-window.js'
 
 describe('the table of open requests', () => {
-  it('is a map by number, however many are open and in whatever order they end', () => {
+  it('maps numbers to requests, however many are open and in whatever order they end', () => {
     const step = fc.record({
       kind: fc.constantFrom('take', 'take', 'takeBare', 'answer', 'drop'),
       which: fc.nat({ max: 200 }),
@@ -42,7 +42,7 @@ describe('the table of open requests', () => {
 })
 
 describe('correlations', () => {
-  it('a number belongs to one at a time, and is used again', () => {
+  it('a number belongs to one request at a time, and is reused', () => {
     const awaited = new Correlations<string>()
     const first = awaited.add('a')
     const second = awaited.add('b')
@@ -72,7 +72,7 @@ describe('the pace of frames', () => {
     return pace
   }
 
-  it('a part of a large burst leaves early when both sides take about as long', () => {
+  it('a part of a large burst is sent early when both sides take about as long', () => {
     const pace = after(20, 64, 0.4, 0.1)
     expect(pace.shouldFlush(31, 64)).toBe(false)
     expect(pace.shouldFlush(32, 64)).toBe(true)
@@ -81,7 +81,7 @@ describe('the pace of frames', () => {
     expect(pace.shouldFlush(128, 512)).toBe(true)
   })
 
-  it('all leaves together when the service takes long: one flush for all', () => {
+  it('everything is sent together when the service takes long: one flush for all', () => {
     expect(after(20, 64, 5, 0.1).shouldFlush(64, 64)).toBe(false)
   })
 

@@ -43,7 +43,7 @@ function client(url: string, options = {}): Locks {
 }
 
 describe('a stream over a WebSocket', () => {
-  it('carries everything', async () => {
+  it('carries every operation', async () => {
     const { url } = await listen()
     const [one, two] = [client(url), client(url)]
     const hold = await one.acquire('a')
@@ -55,7 +55,7 @@ describe('a stream over a WebSocket', () => {
     expect((await two.register('r').get())?.value).toEqual({ x: 'y'.repeat(10_000) })
   })
 
-  it('comes back after the server has cut it', async () => {
+  it('reconnects after the server has cut it', async () => {
     const { url, sockets } = await listen()
     const locks = client(url)
     const hold = await locks.acquire('a')
@@ -63,7 +63,7 @@ describe('a stream over a WebSocket', () => {
     expect(await hold.release()).toEqual({ released: true })
   })
 
-  it('many requests of one turn leave in one frame', async () => {
+  it('many requests of one turn are sent in one frame', async () => {
     const { url, sockets, member } = await listen()
     let frames = 0
     sockets.on('connection', (socket) => socket.on('message', () => frames++))
@@ -75,7 +75,7 @@ describe('a stream over a WebSocket', () => {
     expect(frames).toBeLessThan(10)
   })
 
-  it('a large burst leaves in several frames, and no request twice', async () => {
+  it('a large burst is sent in several frames, and no request twice', async () => {
     const { url, sockets } = await listen()
     let acquires = 0
     let largest = 0
@@ -94,21 +94,21 @@ describe('a stream over a WebSocket', () => {
     expect(largest).toBeLessThan(300_000)
   })
 
-  it('that nobody answers is unreachable', async () => {
+  it('without an answer is unreachable', async () => {
     const { url } = await listen()
     for (const server of open.servers.splice(0)) await new Promise((resolve) => server.close(resolve))
     await expect(client(url, { connectTimeout: '500ms' }).acquire('a')).rejects.toMatchObject({ code: 'unreachable' })
   })
 
-  it('that sends what cannot be read is given up', async () => {
+  it('that sends an invalid frame is dropped', async () => {
     const { url } = await listen({ garbage: true })
     const error = await client(url, { connectTimeout: '500ms' })
       .acquire('a')
       .catch((e: unknown) => e)
-    expect(error).toMatchObject({ code: 'unreachable', message: expect.stringContaining('cannot be read') })
+    expect(error).toMatchObject({ code: 'unreachable', message: expect.stringContaining('invalid frame') })
   })
 
-  it('one value without an encoding fails alone', async () => {
+  it('one value that cannot be encoded fails alone', async () => {
     const { url } = await listen()
     const locks = client(url)
     const hold = await locks.acquire('a')

@@ -36,7 +36,7 @@ function client() {
 }
 
 describe('the thread of the connection', () => {
-  it('that dies takes its holds along, and the next call starts another one', async () => {
+  it('that dies loses its holds, and the next call starts another one', async () => {
     const { locks, ports, engines, remote, stop } = client()
     const hold = await at.service.during(locks.acquire('a'))
     const waiting = locks.acquire('a')
@@ -47,7 +47,7 @@ describe('the thread of the connection', () => {
     expect(await hold.lost).toBeInstanceOf(HoldLostError)
     expect(await asked).toBeInstanceOf(UnavailableError)
     expect(remote.status.state).toBe('connecting')
-    // A wait goes on with another session, when the old one has come to its end at the service.
+    // A wait is retried on another session, when the old one has expired at the service.
     const next = await at.service.during(waiting)
     expect(ports).toHaveLength(2)
     expect(next.token).toBeGreaterThan(hold.token)
@@ -81,7 +81,7 @@ describe('the thread of the connection', () => {
 })
 
 describe('a lease in shared memory', () => {
-  it('counts the larger of the two clocks, and tells why it is over', () => {
+  it('counts the larger of the two clocks, and reports why it ended', () => {
     const writer = new SharedLease()
     const reader = new SharedLease(writer.buffer)
     writer.acknowledged(1_000, 50_000)
@@ -100,7 +100,7 @@ describe('a lease in shared memory', () => {
 })
 
 describe('a crowded session', () => {
-  it('is used again when it has room, also when it got it by cancels', async () => {
+  it('is used again when it has room, also after cancels', async () => {
     const { locks, stop } = client()
     const { service } = at
     await service.during(locks.acquire('x'))
@@ -119,7 +119,7 @@ describe('a crowded session', () => {
     await stop()
   })
 
-  it('lets acquires, writes and adoptions go to another one', async () => {
+  it('sends acquires, writes and adoptions to another one', async () => {
     const { locks, stop } = client()
     const { service } = at
     const other = service.client()

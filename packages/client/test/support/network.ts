@@ -22,7 +22,7 @@ interface Open {
 export class TestNetwork implements Connector {
   readonly hubs = new Map<string, StreamHub<LockState>>()
   readonly open = new Set<Open>()
-  /** URLs at which nobody listens. */
+  /** Unreachable URLs. */
   readonly down = new Set<string>()
   /** Frames vanish without a trace: a half-open connection. */
   blackHole = false
@@ -71,7 +71,7 @@ export class TestNetwork implements Connector {
     }
     queueMicrotask(() => {
       if (over) return
-      if (!hub || this.down.has(url)) return cut(new Error(`nobody listens at ${url}`))
+      if (!hub || this.down.has(url)) return cut(new Error(`no listener at ${url}`))
       this.open.add(connection)
       stream = hub.open({ emit, end: (why) => cut(new Error(why)) })
       events.opened()

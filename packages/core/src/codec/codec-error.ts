@@ -1,6 +1,6 @@
 import { InvalidError } from '../errors.js'
 
-/** Bytes that are not what the codec writes. `offset` is where in the input, `expected` what should stand there. */
+/** Malformed bytes: at `offset` of the input, `expected` should be. */
 export class CodecError extends InvalidError {
   static override readonly errorClass: string = 'CodecError'
   readonly offset: number

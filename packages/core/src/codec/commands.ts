@@ -52,7 +52,7 @@ export const COMMAND_KINDS = {
   configure: 11,
 } as const satisfies Record<Command['kind'], number>
 
-/** The bits of a set of {@link Limits}, in the order in which they follow each other. Only ever add at the end. */
+/** The fields of {@link Limits} in the order of their bits. Part of the format: only ever add at the end. */
 export const LIMIT_FIELDS = [
   'sessions',
   'holds',
@@ -67,7 +67,7 @@ export const LIMIT_FIELDS = [
   'lockDelayMaxMs',
 ] as const satisfies readonly (keyof Limits)[]
 
-// Bits of the flags bytes. The first three are the same in every command that may go without a session.
+// Bits of the flags bytes. The first three are the same in every command that may have no session.
 const HAS_SESSION = 1
 const HAS_REQUEST = 2
 const HAS_ACK = 4
@@ -112,7 +112,7 @@ export function readEntry(reader: Reader): Entry {
   return { at: readMillis(reader), commands: readList(reader, 2, readCommand) }
 }
 
-/** Nothing of a command is kept in it between two calls. */
+/** Reset before each use. */
 const scratch = new Writer(1024)
 
 export function encodeCommand(command: Command): Uint8Array {
@@ -276,7 +276,7 @@ function readAcquire(reader: Reader): Acquire {
   return command
 }
 
-/** A value whose absence says 0. */
+/** Reads a value that is written only if it is above 0. */
 function positive(reader: Reader): Millis {
   const start = reader.offset
   const value = readMillis(reader)
@@ -284,7 +284,7 @@ function positive(reader: Reader): Millis {
   return value
 }
 
-/** Bytes whose absence says that there are none. */
+/** Reads bytes that are written only if there are any. */
 function someBytes(reader: Reader): Uint8Array {
   const start = reader.offset
   const value = reader.bytes()
@@ -307,7 +307,7 @@ function readCancel(reader: Reader): Cancel {
   }
 }
 
-/** The flags of those parts of {@link Numbered} that are there. */
+/** The flags of the parts of {@link Numbered} that are present. */
 function numberedFlags(command: Partial<Numbered>): number {
   return (
     (command.session === undefined ? 0 : HAS_SESSION) |
@@ -421,7 +421,7 @@ function readDelete(reader: Reader): Delete {
   return command
 }
 
-/** A set of limits: one bit per field that is there, then their values. */
+/** Writes limits: one bit per present field, then the values. */
 export function writeLimits(writer: Writer, limits: Partial<Limits>): void {
   let bits = 0
   for (const [i, field] of LIMIT_FIELDS.entries()) if (limits[field] !== undefined) bits |= 1 << i

@@ -20,9 +20,8 @@ function makeTables(): Int32Array {
 const T = makeTables()
 
 /**
- * CRC-32 of `bytes`, the same number as `zlib.crc32`. `seed` is the checksum of what came before, so that
- * `crc32(b, crc32(a))` is the checksum of `a` followed by `b`. `from` and `to` pick a part of the bytes without a view of
- * it. Eight bytes per step (slicing-by-8).
+ * Returns the CRC-32 of `bytes`, like `zlib.crc32`. `seed` is the checksum of the bytes before, so `crc32(b, crc32(a))` is the
+ * checksum of `a` followed by `b`. `from` and `to` select a part of `bytes`. Takes eight bytes per step (slicing-by-8).
  */
 export function crc32(bytes: Uint8Array, seed = 0, from = 0, to = bytes.length): number {
   let crc = ~seed
@@ -49,8 +48,8 @@ export function crc32(bytes: Uint8Array, seed = 0, from = 0, to = bytes.length):
 }
 
 /**
- * The checksum of two parts together, from the checksum of each and the length of the second in bytes. The first one's is
- * moved on by that many zero bytes: a multiplication in the field of the polynomial.
+ * Returns the checksum of two parts together, from the checksum of each and the length of the second in bytes: the first
+ * checksum is extended by that many zero bytes, which is a multiplication modulo the polynomial.
  */
 export function joinedCrc32(first: number, second: number, secondBytes: number): number {
   // x^(8 × secondBytes), by squaring; the highest bit is x^0.
@@ -63,7 +62,7 @@ export function joinedCrc32(first: number, second: number, secondBytes: number):
   return (multiplied(power, first) ^ second) >>> 0
 }
 
-/** Product of two polynomials modulo that of the checksum. */
+/** The product of two polynomials modulo that of the checksum. */
 function multiplied(a: number, b: number): number {
   let product = 0
   let shifted = b

@@ -4,9 +4,7 @@ import type { CloseSession, EndReason, Event, Result } from '../operations.js'
 import type { Reader } from './reader.js'
 import type { Writer } from './writer.js'
 
-/**
- * One byte for each word of a fixed set. The numbers are part of the format: never change or reuse one, only add.
- */
+/** Codec of a string enumeration, one byte per value. The numbers are part of the format: never change or reuse one, only add. */
 export class EnumCodec<Word extends string> {
   readonly numbers: Readonly<Record<Word, number>>
   readonly #what: string
@@ -48,7 +46,7 @@ export const END_REASONS = new EnumCodec<EndReason>('a reason for an end', {
   moved: 7,
 })
 
-export const CLOSERS = new EnumCodec<CloseSession['by']>('who closes a session', { owner: 1, operator: 2, death: 3 })
+export const CLOSERS = new EnumCodec<CloseSession['by']>('the closer of a session', { owner: 1, operator: 2, death: 3 })
 
 export const CANCELLED_STATES = new EnumCodec<Extract<Result, { kind: 'cancelled' }>['was']>('what was cancelled', {
   queued: 1,

@@ -5,7 +5,7 @@ import { COUNTER_MAX, EPOCH_MAX } from '../tokens.js'
 import type { Reader } from './reader.js'
 import type { Writer } from './writer.js'
 
-/** Lets a decoder add the optional fields that are there. */
+/** `T` with writable fields, for decoders that add optional ones. */
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function writeList<T>(writer: Writer, items: readonly T[], write: (writer: Writer, item: T) => void): void {
@@ -20,7 +20,7 @@ export function readList<T>(reader: Reader, bytesEach: number, read: (reader: Re
   return items
 }
 
-/** A counter value; 0, which is never given out, passes too. */
+/** Writes a counter value, or 0 for none. */
 export function writeSerial(writer: Writer, serial: Serial): void {
   if (serial > COUNTER_MAX) throw new InvalidError(`a counter value is at most ${COUNTER_MAX}, not ${serial}`)
   writer.varuint(serial)
@@ -50,7 +50,7 @@ export function readVaruint(reader: Reader): number {
   return reader.varuint()
 }
 
-/** The most permits of a lock that the format can carry. */
+/** The highest number of permits that the format can represent. */
 export const PERMITS_ENCODED_MAX = 2 ** 32 - 1
 const MODE_MAX = PERMITS_ENCODED_MAX + 2
 
@@ -84,7 +84,7 @@ export function readLockRequest(reader: Reader): LockRequest {
   return { name: reader.string(), mode: readMode(reader) }
 }
 
-/** A mode and a slot that may be absent: one byte for the frequent modes without a slot. */
+/** Writes a mode and an optional slot, in one byte for the frequent modes without a slot. */
 export function writeModeAndSlot(writer: Writer, mode: Mode, slot: number | undefined): void {
   const number = 2 * modeNumber(mode)
   if (slot === undefined) return writer.varuint(number)

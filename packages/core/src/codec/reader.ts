@@ -2,15 +2,15 @@ import { CodecError } from './codec-error.js'
 import { decodeUtf8 } from './utf8.js'
 
 const NOTHING = new Uint8Array(0)
-/** Up to here bytes are copied one by one: a view of them would cost more. */
+/** Up to this length bytes are copied one by one, which costs less than a view. */
 const SHORT = 64
 const DIGITS = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0))
 
 /**
- * Reads what a {@link Writer} wrote, and nothing else: every value has one encoding. Lengths and counts are checked against
- * what is left before anything is allocated. Everything handed out is a copy: the input may be reused afterwards.
+ * Reads what a {@link Writer} wrote. Every value has exactly one encoding. Lengths and counts are checked against the rest of
+ * the input before anything is allocated. Results are copies: the input may be reused afterwards.
  *
- * Every method throws `CodecError` with the offset when the bytes are not what it reads.
+ * Every method throws `CodecError` with the offset if the bytes are malformed.
  */
 export class Reader {
   readonly #input: Uint8Array
@@ -39,12 +39,12 @@ export class Reader {
     return this.#at === this.#end
   }
 
-  /** Says that everything has been read. */
+  /** Checks that everything has been read. */
   finish(): void {
     if (this.#at !== this.#end) throw this.wrong(`the end, not ${this.remaining} more bytes`)
   }
 
-  /** The error for what stands at `offset`; to be thrown by the caller. */
+  /** Returns the error for the bytes at `offset`, for the caller to throw. */
   wrong(expected: string, offset = this.#at): CodecError {
     return new CodecError(offset, expected)
   }
@@ -134,7 +134,7 @@ export class Reader {
     return copy
   }
 
-  /** Goes past `expected` if these are the next bytes. False: they are not, and the place stays. */
+  /** Skips `expected` if these are the next bytes. Returns whether they are. */
   skip(expected: Uint8Array): boolean {
     this.#need(expected.length)
     const input = this.#input
@@ -181,7 +181,7 @@ export class Reader {
     if (!(length >= 0 && length <= this.#end - this.#at)) throw this.wrong(`${length} bytes, not ${this.remaining}`)
   }
 
-  /** The rest of a number of two to eight bytes, whose first one gave `value`. */
+  /** Reads the rest of a number of two to eight bytes, whose first one has the low bits `value`. */
   #longVaruint(value: number): number {
     let scale = 128
     for (let i = 1; i < 8; i++) {

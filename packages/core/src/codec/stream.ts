@@ -54,10 +54,10 @@ export const SERVER_MESSAGE_KINDS = {
 
 type EventItem = Extract<ServerMessage, { kind: 'events' }>['items'][number]
 
-/** Every frame is written here, and leaves as a copy of its own length. */
+/** Reset before each use. */
 const scratch = new Writer(8192)
 
-/** One frame of `messages`. */
+/** Returns one frame of `messages`. */
 export function encodeClientMessages(messages: readonly ClientMessage[]): Uint8Array {
   scratch.reset()
   for (const message of messages) writeClientMessage(scratch, message)
@@ -65,7 +65,7 @@ export function encodeClientMessages(messages: readonly ClientMessage[]): Uint8A
 }
 
 /**
- * The messages of one frame.
+ * Returns the messages of one frame.
  * @throws CodecError
  */
 export function decodeClientMessages(frame: Uint8Array): ClientMessage[] {
@@ -74,7 +74,7 @@ export function decodeClientMessages(frame: Uint8Array): ClientMessage[] {
   return messages
 }
 
-/** One frame of `messages`. */
+/** Returns one frame of `messages`. */
 export function encodeServerMessages(messages: readonly ServerMessage[]): Uint8Array {
   scratch.reset()
   for (const message of messages) writeServerMessage(scratch, message)
@@ -82,7 +82,7 @@ export function encodeServerMessages(messages: readonly ServerMessage[]): Uint8A
 }
 
 /**
- * The messages of one frame.
+ * Returns the messages of one frame.
  * @throws CodecError
  */
 export function decodeServerMessages(frame: Uint8Array): ServerMessage[] {
@@ -92,7 +92,7 @@ export function decodeServerMessages(frame: Uint8Array): ServerMessage[] {
 }
 
 /**
- * Adds `message` to the frame in `writer`: all of it, or nothing when it throws.
+ * Adds `message` to the frame in `writer`: all of it, or nothing if it throws.
  * @throws InvalidError for values that have no encoding, such as text with lone surrogates
  */
 export function writeClientMessage(writer: Writer, message: ClientMessage): void {
@@ -106,7 +106,7 @@ export function writeClientMessage(writer: Writer, message: ClientMessage): void
 }
 
 /**
- * Adds `message` to the frame in `writer`: all of it, or nothing when it throws.
+ * Adds `message` to the frame in `writer`: all of it, or nothing if it throws.
  * @throws InvalidError for values that have no encoding, such as text with lone surrogates
  */
 export function writeServerMessage(writer: Writer, message: ServerMessage): void {
@@ -153,7 +153,7 @@ function writeClientBody(writer: Writer, message: ClientMessage): void {
   }
 }
 
-/** Reads the next message of a frame, which has at least one more byte. */
+/** Reads the next message of a frame that has at least one more byte. */
 export function readClientMessage(reader: Reader): ClientMessage {
   const start = reader.offset
   const number = reader.u8()
@@ -225,7 +225,7 @@ function writeServerBody(writer: Writer, message: ServerMessage): void {
   }
 }
 
-/** Reads the next message of a frame, which has at least one more byte. */
+/** Reads the next message of a frame that has at least one more byte. */
 export function readServerMessage(reader: Reader): ServerMessage {
   const start = reader.offset
   const number = reader.u8()

@@ -1,10 +1,10 @@
 import { CodecError } from './codec-error.js'
 
-/** Code units that are turned into text at once. */
+/** Code units per call of `String.fromCharCode`. */
 const CHUNK_UNITS = 1024
 const UTF8 = 'well-formed UTF-8'
 
-/** Writes `text`, which has no lone surrogates, at `at`, where there is room for it. Returns the end. */
+/** Writes `text`, which has no lone surrogates and fits, at `at`. Returns the end. */
 export function encodeUtf8(text: string, into: Uint8Array, at: number): number {
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
@@ -29,13 +29,13 @@ export function encodeUtf8(text: string, into: Uint8Array, at: number): number {
 }
 
 /**
- * The text of the bytes from `start` to `end`, which lie inside `bytes`.
+ * Decodes the bytes from `start` to `end`, which are inside `bytes`.
  * @throws CodecError for anything that {@link encodeUtf8} does not write: over-long forms, surrogates, cut-off sequences
  */
 export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
   const length = end - start
   if (length > CHUNK_UNITS) return decodeAny(bytes, start, end)
-  // Names are short and ASCII: made from one list of units they are flat strings, quick to hash and to compare.
+  // Names are short and ASCII. Made from one list of units they are flat strings, which are fast to hash and compare.
   const units = new Array<number>(length)
   let union = 0
   for (let i = 0; i < length; i++) {

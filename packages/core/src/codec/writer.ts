@@ -2,15 +2,15 @@ import { InvalidError, LimitError } from '../errors.js'
 import { utf8Length } from '../names.js'
 import { encodeUtf8 } from './utf8.js'
 
-/** The most that one writer holds unless it is told otherwise. */
+/** Default limit of a writer, in bytes. */
 export const WRITER_BYTES_MAX = 2 ** 30
-/** A writer that has grown beyond this gives its memory back at `reset()`. */
+/** `reset()` shrinks the buffer of a writer to this size. */
 export const WRITER_KEEP_BYTES = 2 ** 20
 const VARUINT_BYTES_MAX = 8
 
 /**
- * Bytes that grow. A value out of its range is refused with `InvalidError`, and nothing of it is written;
- * going over `limit` bytes with `LimitError`.
+ * A growing byte buffer. A value out of range throws `InvalidError`, and more than `limit` bytes throw `LimitError`; nothing of
+ * the value is written then.
  *
  * @example
  * const writer = new Writer()
@@ -34,24 +34,24 @@ export class Writer {
     return this.#end
   }
 
-  /** Forgets what was written and keeps the memory for the next use. */
+  /** Empties the writer and keeps its buffer for the next use. */
   reset(): void {
     this.#end = 0
     if (this.#buffer.length > WRITER_KEEP_BYTES) this.#buffer = new Uint8Array(WRITER_KEEP_BYTES)
   }
 
-  /** Forgets what was written after the first `length` bytes. */
+  /** Drops everything after the first `length` bytes. */
   truncate(length: number): void {
     if (!(length >= 0 && length <= this.#end)) throw new InvalidError(`truncate to ${length} of ${this.#end} bytes`)
     this.#end = length
   }
 
-  /** A copy of what was written. */
+  /** Returns a copy of the written bytes. */
   take(): Uint8Array {
     return this.#buffer.slice(0, this.#end)
   }
 
-  /** What was written, without a copy: valid only until the next write or reset. */
+  /** Returns a view of the written bytes, which is valid until the next write or reset. */
   peek(): Uint8Array {
     return this.#buffer.subarray(0, this.#end)
   }
@@ -69,7 +69,7 @@ export class Writer {
     this.#end += 4
   }
 
-  /** Overwrites four bytes written before, such as a length or a checksum that was not known then. */
+  /** Overwrites four bytes, such as a length or checksum that was unknown when they were written. */
   patchU32(offset: number, value: number): void {
     if (!(offset >= 0 && offset + 4 <= this.#end)) throw new InvalidError(`patch at ${offset} of ${this.#end} bytes`)
     this.#put32(offset, value)
@@ -108,7 +108,7 @@ export class Writer {
     this.u8(value ? 1 : 0)
   }
 
-  /** Length in bytes, then UTF-8. Lone surrogates have no UTF-8 and are refused. */
+  /** Length in bytes, then UTF-8. Lone surrogates throw, because they have no UTF-8. */
   string(text: string): void {
     if (typeof text !== 'string') throw new InvalidError(`a string, not ${typeof text}`)
     const units = text.length
@@ -183,14 +183,14 @@ export class Writer {
   }
 }
 
-/** The bytes that `varuint(value)` takes. */
+/** The number of bytes of `varuint(value)`. */
 function varuintBytes(value: number): number {
   let bytes = 1
   for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) bytes++
   return bytes
 }
 
-/** The value of a lower-case hex digit's character code, −1 for any other. */
+/** The value of a lower-case hex digit by its character code; −1 for any other character. */
 function nibble(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30
   return code >= 0x61 && code <= 0x66 ? code - 0x57 : -1
@@ -201,6 +201,6 @@ function outOfRange(value: unknown, max: number): InvalidError {
 }
 
 function notHex(): InvalidError {
-  // The digits are often a secret: they stay out of the message.
+  // The digits may be a secret, so they are not in the message.
   return new InvalidError('32 lower-case hex digits')
 }

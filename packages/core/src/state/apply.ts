@@ -14,8 +14,8 @@ import { closeSession, endSession, openSession, renew } from './sessions.js'
 import { removeWaiter } from './waiters.js'
 
 /**
- * Applies one entry, always in this order: time moves; the renewals; what is due, by (time, kind, id); the other commands.
- * After each step the queues whose front or holds have changed are served.
+ * Applies one entry, always in this order: cluster time advances; renewals; expiries, by (time, kind, id); the other commands.
+ * After each step, the queues whose front or holds have changed are served.
  */
 export function apply(machine: Machine, entry: Entry, index: Index): Applied {
   assert(index > machine.index, `entry ${index} applied after ${machine.index}`)
@@ -64,7 +64,7 @@ function applyCommand(machine: Machine, command: Exclude<Command, { kind: 'renew
   }
 }
 
-/** Ends the sessions, waits and delays that are due now. */
+/** Expires the sessions, waits and lock delays whose deadline has come. */
 function expireDue(machine: Machine): void {
   for (;;) {
     const item = nextDeadline(machine)
@@ -76,7 +76,7 @@ function expireDue(machine: Machine): void {
   }
 }
 
-/** The next thing that is really due; a session that was renewed meanwhile is put back at its new end. */
+/** Returns the element with the next deadline. A session's heap entry lags behind its renewals, and is moved here. */
 export function nextDeadline(machine: Machine): Session | Waiter | Delay | undefined {
   for (;;) {
     const item = machine.deadlines.peek() as Session | Waiter | Delay | undefined

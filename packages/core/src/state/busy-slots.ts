@@ -4,11 +4,11 @@ const WORD = 32
 const ALL = -1
 
 /**
- * The slots of a semaphore that cannot be given: taken by a hold, or kept back by a lock delay. There may be 65 536 of them, and
- * each grant asks for the lowest free one, so they are bits, and the words without a free one are known.
+ * The slots of a semaphore that cannot be granted, because of a hold or a lock delay. There may be 65 536 slots, and each grant
+ * needs the lowest free one: they are bits, and the leading words without a free slot are skipped.
  */
 export class BusySlots {
-  /** How many. */
+  /** Number of busy slots. */
   count = 0
   readonly #words: number[] = []
   /** No word below this one has a free slot. */
@@ -19,7 +19,7 @@ export class BusySlots {
     while (this.#words.length <= word) this.#words.push(0)
     const bits = this.#words[word] as number
     const bit = 1 << (slot & (WORD - 1))
-    assert((bits & bit) === 0, `slot ${slot} is given twice`)
+    assert((bits & bit) === 0, `slot ${slot} is granted twice`)
     this.#words[word] = bits | bit
     this.count++
   }
@@ -28,13 +28,13 @@ export class BusySlots {
     const word = slot >>> 5
     const bits = this.#words[word] ?? 0
     const bit = 1 << (slot & (WORD - 1))
-    assert((bits & bit) !== 0, `slot ${slot} is given back twice`)
+    assert((bits & bit) !== 0, `slot ${slot} is freed twice`)
     this.#words[word] = bits & ~bit
     this.count--
     if (word < this.#full) this.#full = word
   }
 
-  /** It may be beyond the size of the semaphore if all below are busy. */
+  /** Returns the lowest free slot, which is beyond the size of the semaphore if all its slots are busy. */
   lowestFree(): number {
     const words = this.#words
     let word = this.#full

@@ -4,7 +4,7 @@ import type { Configure, Limits, Refused, Result } from '../operations.js'
 import type { Machine } from './machine.js'
 import { refused } from './elements.js'
 
-/** An operator's settings: checked as a whole, then set as a whole. */
+/** Changes settings: all of them or none. */
 export function configure(machine: Machine, command: Configure): Result {
   const problem =
     limitsProblem(command.limits) ??

@@ -7,15 +7,15 @@ import { type Answer, newAnswer, refused, type Session } from './elements.js'
 import { removeWaiter } from './waiters.js'
 
 /*
- * Exactly once. A session's requests are numbered from 1. Per number a request is: unknown (never came), answered (the
- * answer is kept), or acknowledged (the client has the answer, ours is forgotten).
- *   unknown → answered: the request is carried out, whatever comes of it.
- *   answered → answered: a repeat gets the kept answer; an acquire's answer is its present state.
- *   answered → acknowledged: a later request of the session, or a renewal, says that the answer has arrived.
- * A number that is acknowledged never has an effect again, nor has one beyond the window.
+ * Exactly-once requests. A session numbers its requests from 1. A number is unknown (no such request arrived), answered (the
+ * answer is kept), or acknowledged (the client has the answer, and it is discarded here).
+ *   unknown → answered: the request is executed, or refused.
+ *   answered → answered: a repeat gets the kept answer. The answer of an acquire is its current state.
+ *   answered → acknowledged: a later request of the session, or a renewal, acknowledges the answer.
+ * An acknowledged number has no further effect, nor has one beyond the window.
  */
 
-/** Takes note of what the client says has arrived. The caller has looked for an {@link ackProblem} before. */
+/** Discards acknowledged answers. The caller has checked {@link ackProblem}. */
 export function acknowledge(machine: Machine, session: Session, ack: Ack): void {
   for (const request of ack.also) {
     if (request < session.lowest || session.acknowledged.has(request)) continue
@@ -26,7 +26,7 @@ export function acknowledge(machine: Machine, session: Session, ack: Ack): void 
   if (ack.lowest > session.lowest) raiseLowest(machine, session, ack.lowest)
 }
 
-/** Why an acknowledgement makes no sense; undefined when it does. */
+/** Why an acknowledgement is invalid; undefined if it is valid. */
 export function ackProblem(session: Session, ack: Ack): string | undefined {
   if (!Number.isSafeInteger(ack.lowest) || ack.lowest < 1) return `the lowest open request is ≥ 1, not ${ack.lowest}`
   if (ack.also.length > REQUEST_WINDOW) return `at most ${REQUEST_WINDOW} numbers may be acknowledged at once`
@@ -60,8 +60,8 @@ function forgetNumber(machine: Machine, session: Session, request: number): void
 }
 
 /**
- * The client has the answer. A persistent hold thereby outlives its session. A client that acknowledges an acquire which
- * still waits has forgotten it: it leaves the queue, since nobody would know of the grant.
+ * Discards an acknowledged answer. A persistent hold outlives its session from then on. An acquire that still waits leaves its
+ * queues: a client that acknowledges it no longer expects a grant.
  */
 function forgetAnswer(machine: Machine, session: Session, request: number): void {
   const answer = session.answers.get(request)
@@ -83,19 +83,19 @@ function forgetAnswer(machine: Machine, session: Session, request: number): void
   machine.hashOwner(hold).endUpdate()
 }
 
-/** Why the number makes no sense together with what its request acknowledges; undefined when it does. */
+/** Why the request number is invalid together with the acknowledgement; undefined if it is valid. */
 function numberProblem(session: Session, { request, ack }: Numbered): string | undefined {
   if (!Number.isSafeInteger(request) || request < 1) return `requests count from 1, not ${request}`
   if (ack.lowest > request) return `request ${request} acknowledges itself (lowest ${ack.lowest})`
   if (ack.also.includes(request)) return `request ${request} acknowledges itself`
-  // The window begins at the lowest number that is open once this request has said what has arrived.
+  // The window begins at the lowest number that is open after this request's acknowledgement.
   const lowest = Math.max(session.lowest, ack.lowest)
   if (request > lowest + REQUEST_WINDOW)
     return `request ${request} is beyond the window of ${REQUEST_WINDOW} from ${lowest}`
   return undefined
 }
 
-/** The answer of a number that is used up: the kept one of a repeat, or that it is kept no longer; undefined when it is new. */
+/** The answer of a used number: the kept one, or a refusal if it was acknowledged. Undefined for a new number. */
 function keptAnswer(session: Session, request: number): Result | undefined {
   if (request < session.lowest || session.acknowledged.has(request)) {
     return refused('expired-request', `request ${request} was answered and acknowledged before`)
@@ -126,7 +126,7 @@ function currentAnswer(answer: Answer): Result {
   return answer.result
 }
 
-/** Keeps the answer of a numbered request. */
+/** Keeps the answer to a numbered request. */
 export function remember(machine: Machine, session: Session, request: number, result: Result): void {
   assert(!session.answers.has(request), `request ${request} of session ${session.id} has an answer already`)
   const answer = newAnswer(request)
@@ -135,18 +135,9 @@ export function remember(machine: Machine, session: Session, request: number, re
   session.answers.set(request, answer)
 }
 
-/** Puts an acquire's answer into its final state. */
-export function resolveAnswer(machine: Machine, session: Session, answer: Answer, result: Result): void {
-  machine.hashAnswer(session, answer).beginUpdate()
-  answer.waiter = undefined
-  answer.hold = undefined
-  answer.result = result
-  machine.hashAnswer(session, answer).endUpdate()
-}
-
 /**
- * Runs a numbered command once: acknowledge, look for an earlier answer, do it, keep the answer. The refusal of a crowded
- * session is kept too: a late duplicate of the request must not be carried out when there is room again.
+ * Executes a numbered command at most once: acknowledges, returns an earlier answer if there is one, else runs the command and
+ * keeps its answer. The refusal for a full window is kept too: a late duplicate must not be executed when there is room again.
  */
 export function deduplicate(
   machine: Machine,

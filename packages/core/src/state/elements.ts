@@ -6,8 +6,8 @@ import type { Deadline } from './deadlines.js'
 import type { Queue, QueueNode } from './queue.js'
 
 /**
- * The remembered answer to a numbered request. An acquire's answer is its present state: it waits (`waiter`), it was
- * granted (`hold`), or it has come to an end (`result`). Exactly one of the three is set.
+ * The kept answer to a numbered request. That of an acquire is its current state: it waits (`waiter`), it was granted (`hold`),
+ * or it is final (`result`). Exactly one of the three is set.
  */
 export interface Answer {
   readonly request: number
@@ -17,8 +17,8 @@ export interface Answer {
 }
 
 /**
- * A session is alive until it is closed or `expiresAt` is reached; only `renew` moves `expiresAt`.
- * `dueAt` may lag behind `expiresAt`: it is put right when the heap brings it up.
+ * A session. It lives until it is closed or cluster time reaches `expiresAt`, which only `renew` moves. `dueAt` may lag behind
+ * `expiresAt`, and is corrected when the session reaches the top of the heap.
  */
 export interface Session extends Deadline {
   readonly id: SessionId
@@ -33,17 +33,17 @@ export interface Session extends Deadline {
   /** Numbers ≥ `lowest` that are acknowledged. */
   readonly acknowledged: CompactingSet<number>
   readonly answers: CompactingMap<number, Answer>
-  /** In the order of their ids. */
+  /** By ascending id. */
   readonly holds: CompactingSet<Hold>
-  /** In the order of their arrival. */
+  /** By arrival. */
   readonly waiters: CompactingSet<Waiter>
   /** Number of the last change. */
   changeNumber: number
-  /** Not yet seen by the client, in order of number. */
+  /** Changes that the client has not seen, by number. */
   readonly changes: CompactingMap<number, Change>
 }
 
-/** What an acquire asked for besides its locks, and whether the client knows that it got it. Most ask for nothing, and share {@link PLAIN}. */
+/** The options of a hold, and whether its grant is acknowledged. Most holds have none and share {@link PLAIN}. */
 export interface Terms {
   readonly data: Uint8Array
   readonly lockDelayMs: number
@@ -51,7 +51,7 @@ export interface Terms {
   readonly portable: boolean
   /** Of a persistent or portable hold. */
   readonly secret: Hex128 | undefined
-  /** A persistent hold whose grant has been acknowledged: it outlives its session. */
+  /** Whether the hold is persistent and its grant was acknowledged, so that it outlives its session. */
   readonly confirmed: boolean
 }
 
@@ -65,40 +65,40 @@ const PLAIN: Terms = {
   confirmed: false,
 }
 
-/** One grant. There may be millions of them: every field counts. */
+/** A hold. There may be millions, so every field costs memory. */
 export interface Hold {
   readonly id: HoldId
   session: Session | undefined
-  /** The names lead to the locks, which are kept as long as they are held. */
+  /** By name, since locks exist as long as they are held. */
   readonly held: readonly HeldLock[]
-  /** The client's text, for people, also after the session has gone. */
+  /** The session's client text, also after the session has ended. */
   readonly client: string
   terms: Terms
   readonly grantedAt: number
-  /** The answer of the acquire that got it, until the client has acknowledged it. */
+  /** The answer of its acquire or adopt, until the client has acknowledged it. */
   answer: Answer | undefined
-  /** Number of the `granted` change in its session that is still kept; 0: none. */
+  /** Number of its kept `granted` change in the session; 0: none. */
   grantChange: number
 }
 
-/** A queued acquire: in the queue of each of its locks. */
+/** A queued acquire, which is in the queue of each of its locks. */
 export interface Waiter extends Deadline {
-  /** Place in the order of arrival over the whole service; also its due id. */
+  /** Its number in the order of arrival at the service; also its `dueId`. */
   readonly arrival: number
   readonly session: Session
   readonly acquire: Acquire
   readonly queuedAt: number
   readonly places: readonly Lock[]
-  nodes: QueueNode[]
+  nodes: QueueNode<Waiter>[]
   readonly answer: Answer
 }
 
-/** What an ended hold with a lock delay still blocks, until `dueAt`. */
+/** The lock delay of an ended hold: its locks stay blocked until `dueAt`. */
 export interface Delay extends Deadline {
   readonly held: readonly HeldLock[]
 }
 
-/** Shared holds that overlap, and the token that they share. */
+/** Overlapping shared holds and their common token. */
 export interface Readers {
   readonly holds: Set<Hold>
   readonly generation: number
@@ -106,15 +106,15 @@ export interface Readers {
 
 export interface Semaphore {
   size: number
-  /** Holder by slot. */
+  /** Hold by slot. */
   readonly slots: (Hold | undefined)[]
-  /** Number of taken slots. */
+  /** Number of held slots. */
   taken: number
-  /** Taken ones, and those that a lock delay keeps back. */
+  /** Slots that are held or blocked by a lock delay. */
   readonly busy: BusySlots
 }
 
-/** A lock that is not idle: it has a hold, a waiter or a delay. Idle locks are not kept. */
+/** A lock with a hold, a waiter or a delay. Idle locks are not kept. */
 export class Lock {
   exclusive: Hold | undefined = undefined
   /** At least one shared hold; undefined: none. */
@@ -122,7 +122,7 @@ export class Lock {
   /** Undefined: a lock with exclusive and shared holds. */
   readonly semaphore: Semaphore | undefined
   delays: Set<Delay> | undefined = undefined
-  queue: Queue | undefined = undefined
+  queue: Queue<Waiter> | undefined = undefined
 
   constructor(
     readonly name: string,
@@ -180,6 +180,10 @@ export function permitsOf(request: LockRequest): number {
   return typeof request.mode === 'object' ? request.mode.permits : 0
 }
 
+/**
+ * Creates a refusal. Kept answers are part of the replicated state and of its hash, so a changed message needs a new feature
+ * level: members of the version before would hash another text.
+ */
 export function refused(code: Refused['code'], message: string, hint?: string): Refused {
   return hint === undefined ? { kind: 'refused', code, message } : { kind: 'refused', code, message, hint }
 }

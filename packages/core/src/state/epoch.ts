@@ -6,13 +6,13 @@ import { Machine } from './machine.js'
 import type { Hold } from './elements.js'
 
 export interface RaiseOptions {
-  /** The new counter starts above it, so that two copies of one state do not grant the same tokens; default 0. */
+  /** The new counter starts above it, so that two copies of a state do not grant the same tokens; default 0. */
   readonly floor?: Serial | undefined
   /** Feature level of the new state; default that of the old one. */
   readonly level?: number | undefined
 }
 
-/** The state of `old` carried into a later epoch, with a fresh counter. `old` is left as it is. */
+/** Copies the state of `old` into a later epoch with a new counter. `old` is not changed. */
 export function raiseEpoch(
   old: Machine,
   epoch: number,

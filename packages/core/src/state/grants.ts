@@ -29,7 +29,7 @@ import {
 import { Queue } from './queue.js'
 import { leaveQueues } from './waiters.js'
 
-/** Carries out a new acquire: a grant, a place in the queues, or a refusal. */
+/** Executes a new acquire: grants it, queues it or refuses it. */
 export function acquire(machine: Machine, session: Session, command: Acquire): Result {
   const problem = acquireProblem(machine, command) ?? acquireLimit(machine, session)
   if (problem !== undefined) return problem
@@ -97,7 +97,7 @@ function acquireLimit(machine: Machine, session: Session): Refused | undefined {
   return sessionLimit(machine, session)
 }
 
-/** Why the session may get no more holds; undefined when it may. */
+/** Why the session may get no more holds; undefined if it may. */
 export function sessionLimit(machine: Machine, session: Session): Refused | undefined {
   const { limits } = machine
   if (session.holds.size + session.waiters.size >= limits.holdsPerSession) {
@@ -125,14 +125,14 @@ function waits(lock: Lock): boolean {
   return lock.queue !== undefined && lock.queue.length > 0
 }
 
-/** Whether the holds and delays of the lock let this mode in. Waiters in front are another question. */
+/** Whether the holds and delays of the lock admit this mode. Earlier waiters are not considered. */
 export function isFree(lock: Lock, request: LockRequest): boolean {
   if (lock.permits > 0) return lowestFreeSlot(lock) !== undefined
   if (lock.exclusive !== undefined) return false
   const exclusive = request.mode === 'exclusive'
   if (exclusive && lock.readers !== undefined) return false
   if (lock.delays === undefined) return true
-  // Those of shared holds keep exclusive ones out: they all are of shared holds, or there is one, of an exclusive hold.
+  // The delays are all of shared holds, which block exclusive ones only, or there is one delay of an exclusive hold.
   const [delay] = lock.delays
   return !exclusive && (delay === undefined || heldOf(delay, lock).mode !== 'exclusive')
 }
@@ -213,7 +213,7 @@ export function joinQueues(machine: Machine, waiter: Waiter): void {
   machine.hashWaiter(waiter).endUpdate()
 }
 
-/** Gives the locks to the session, in one step; they are free. */
+/** Grants the locks, which are free, to the session in one step. */
 function grant(machine: Machine, session: Session, command: Acquire, places: readonly Lock[], answer: Answer): Hold {
   const id = machine.draw()
   const hold: Hold = {
@@ -232,7 +232,7 @@ function grant(machine: Machine, session: Session, command: Acquire, places: rea
   return hold
 }
 
-/** What `id` gets of one lock. */
+/** The part of one lock in the hold `id`. */
 function take(lock: Lock, { name, mode }: LockRequest, id: Serial): HeldLock {
   if (mode === 'exclusive') return { name, mode, token: id }
   if (mode === 'shared') {
@@ -258,7 +258,7 @@ export function serve(machine: Machine): void {
     machine.dirty = []
     const first = fronts.pop()
     if (first === undefined) return
-    // Whoever cannot be served now comes back when one of its locks changes again.
+    // A waiter that cannot be served now is tried again when one of its locks changes.
     if (machine.waiters.has(first.arrival) && canBeServed(machine, first)) serveOne(machine, first)
   }
 }
@@ -267,7 +267,7 @@ function arrivedBefore(a: Waiter, b: Waiter): boolean {
   return a.arrival < b.arrival
 }
 
-/** A session whose end has come, though it has not been ended yet in this entry, is granted nothing any more. */
+/** Whether a waiter can be granted. A session that is due to expire in this entry is granted nothing. */
 function canBeServed(machine: Machine, waiter: Waiter): boolean {
   if (!machine.canDraw || waiter.session.expiresAt <= machine.now) return false
   return waiter.places.every(

@@ -13,25 +13,31 @@ export const HASH_LEASE = 11
 export const HASH_OWNER = 12
 
 /**
- * Is told of every change of the state, since each goes through the hash. `owner` is the session, hold, waiter, delay,
- * register or lock that the element of that kind belongs to.
+ * Observes every change of the state, since each goes through the hash. `owner` is the session, hold, waiter, delay, register or
+ * lock that the element of that kind belongs to.
  */
 export interface StateObserver {
-  /** Before the change. */
+  /** Called before an element is changed or removed. */
   beforeUpdate(kind: number, owner: unknown): void
-  /** An answer, a change or an acknowledged number is not among those of its session yet; everything else is in place. */
+  /**
+   * Called after an element was changed or added. An answer, a change or an acknowledged number is not in its session yet;
+   * everything else is in place.
+   */
   afterUpdate(kind: number, owner: unknown): void
 }
 
 /**
- * A hash of a set that can be kept up to date: every element has two 32-bit numbers, and the hash is their sums.
- * Adding and taking away cost the same and may come in any order, so two replicas agree however they got there.
+ * An incremental hash of a set of elements: each element has two 32-bit numbers, and the hash is their sums. The order of
+ * updates does not matter, so two replicas agree however they reached a state.
+ *
+ * An update is `start(…).put(…)….beginUpdate()` with the old value and the same with `endUpdate()` and the new value. A new
+ * element has only the latter, a removed one only the former.
  */
 export class SetHash {
   #low = 0
   #high = 0
 
-  /** Scratch of the last {@link start} … {@link put} sequence. */
+  /** The element of the last `start(…).put(…)…`. */
   #a = 0
   #b = 0
   #kind = 0
@@ -93,19 +99,21 @@ export class SetHash {
     return this.put(Number(value & 0xffffffffn)).put(Number(value >> 32n))
   }
 
+  /** Adds the element in its new form. */
   endUpdate(): void {
     if (this.observer !== undefined) this.observer.afterUpdate(this.#kind, this.#owner)
     this.#low = (this.#low + this.#a) | 0
     this.#high = (this.#high + this.#b) | 0
   }
 
+  /** Removes the element in its old form. */
   beginUpdate(): void {
     if (this.observer !== undefined) this.observer.beforeUpdate(this.#kind, this.#owner)
     this.#low = (this.#low - this.#a) | 0
     this.#high = (this.#high - this.#b) | 0
   }
 
-  /** 16 hex digits of the sums and of what the caller has put since `start`. */
+  /** Returns 16 hex digits over the sums and over what was put since `start`. */
   digest(): string {
     this.put(this.#low).put(this.#high)
     return hex(this.#a) + hex(this.#b)

@@ -4,15 +4,16 @@ import { sessionLimit } from './grants.js'
 import { adoptHold, endHold, grantOf } from './hold-table.js'
 import type { Machine } from './machine.js'
 import { newAnswer, refused, type Session } from './elements.js'
-import { noSession, deduplicate, resolveAnswer } from './deduplication.js'
+import { resolveAnswer } from './answers.js'
+import { noSession, deduplicate } from './deduplication.js'
 import { textProblem } from './sessions.js'
 import { removeWaiter } from './waiters.js'
 
 const HEX128 = /^[0-9a-f]{32}$/
 
 /**
- * Ends a hold for its owner. The right to do so is the session that owns it, or the hold's secret; anything else answers
- * `not-holder` and touches nobody's hold.
+ * Releases a hold. This takes the session that owns it, or the hold's secret; anything else is refused as `not-holder` and
+ * changes nothing.
  */
 export function release(machine: Machine, command: Release): Result {
   const { session, request, ack } = command
@@ -36,7 +37,7 @@ function releaseNow(machine: Machine, command: Release): Result {
   return { kind: 'released' }
 }
 
-/** Undoes an acquire, wherever it is: queued, granted, or still on its way. */
+/** Undoes an acquire that is queued, granted or has not arrived yet. */
 export function cancel(machine: Machine, command: Cancel): Result {
   return deduplicate(machine, command, 'full', (session) => cancelNow(machine, session, command))
 }
@@ -72,7 +73,7 @@ function cancelNow(machine: Machine, session: Session, { request, target }: Canc
   return { kind: 'cancelled', was: 'ended' }
 }
 
-/** Takes a portable or persistent hold over into the session. */
+/** Moves a portable or persistent hold to the session. */
 export function adopt(machine: Machine, command: Adopt): Result {
   return deduplicate(machine, command, 'half', (session) => adoptNow(machine, session, command))
 }
@@ -92,7 +93,7 @@ function adoptNow(machine: Machine, session: Session, command: Adopt): Result {
   return { kind: 'granted', grant: grantOf(moved) }
 }
 
-/** Ends a hold against its owner's will; its lock delay counts. */
+/** Ends a hold without its owner's consent; its lock delay applies. */
 export function steal(machine: Machine, command: Steal): Result {
   const problem = textProblem(command.actor, 'an actor') ?? textProblem(command.reason, 'a reason')
   if (problem !== undefined) return problem

@@ -4,14 +4,14 @@ import { assert } from '../assert.js'
 import { DEADLINE_DELAY, deadlineAfter } from './deadlines.js'
 import type { Machine } from './machine.js'
 import { type Answer, type Delay, type Hold, isIdle, type Lock, type Session } from './elements.js'
-import { resolveAnswer } from './deduplication.js'
+import { resolveAnswer } from './answers.js'
 
 export function grantOf(hold: Hold): Grant {
   const { secret } = hold.terms
   return secret === undefined ? withoutSecret(hold) : { hold: hold.id, locks: hold.held, secret }
 }
 
-/** Puts a hold into the state and into its locks: `places[i]` is the lock of `held[i]`. */
+/** Adds a hold to the state and to its locks: `places[i]` is the lock of `held[i]`. */
 export function addHold(machine: Machine, hold: Hold, places: readonly Lock[]): void {
   machine.holds.set(hold.id, hold)
   hold.session?.holds.add(hold)
@@ -31,7 +31,7 @@ export function addHold(machine: Machine, hold: Hold, places: readonly Lock[]): 
       assert(semaphore !== undefined, `a permit of ${JSON.stringify(lock.name)}, which is no semaphore`)
       const { slots } = semaphore
       const slot = held.slot as number
-      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is given twice`)
+      assert(slots[slot] === undefined, `slot ${slot} of ${JSON.stringify(lock.name)} is granted twice`)
       while (slots.length <= slot) slots.push(undefined)
       slots[slot] = hold
       semaphore.taken++
@@ -46,7 +46,7 @@ export function withoutSecret(hold: Hold): Grant {
   return { hold: hold.id, locks: hold.held }
 }
 
-/** Takes a hold out of the state and out of its locks, which are served afterwards. */
+/** Removes a hold from the state and from its locks, which are served afterwards. */
 export function removeHold(machine: Machine, hold: Hold): void {
   machine.hashHold(hold).beginUpdate()
   machine.hashOwner(hold).beginUpdate()
@@ -70,15 +70,15 @@ export function removeHold(machine: Machine, hold: Hold): void {
 
 export interface EndOptions {
   readonly reason: EndReason
-  /** Whether the hold's lock delay counts: not after a clean release. */
+  /** Whether the hold's lock delay applies: not after a clean release. */
   readonly delay: boolean
-  /** Whether the owner is told by a change. */
+  /** Whether the owner gets a change. */
   readonly notify: boolean
   readonly actor: string
   readonly text: string
 }
 
-/** Ends a hold: out of its locks, into a delay if it asks for one, its answer settled, its owner told. */
+/** Ends a hold: frees its locks or begins its lock delay, resolves its answer and notifies its owner. */
 export function endHold(machine: Machine, hold: Hold, options: EndOptions): void {
   const { session, answer } = hold
   removeHold(machine, hold)
@@ -122,7 +122,7 @@ export function addDelay(machine: Machine, delay: Delay): void {
   machine.hashDelay(delay).endUpdate()
 }
 
-/** The lock delay is over. */
+/** Ends a lock delay and frees what it blocked. */
 export function endDelay(machine: Machine, delay: Delay): void {
   machine.hashDelay(delay).beginUpdate()
   machine.delays.delete(delay.dueId)

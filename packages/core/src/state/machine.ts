@@ -24,18 +24,18 @@ import {
 import { type Answer, type Delay, type Hold, Lock, type Register, type Session, type Waiter } from './elements.js'
 
 /**
- * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one;
- * they change an element only between `hash…().beginUpdate()` and `hash…().endUpdate()`, and put an answer, a change or an acknowledged number
- * into its session only after `hash…().endUpdate()`: a {@link StateObserver} then sees everything before it changes.
+ * The replicated state, and the outputs of the entry that is being applied. The rules are in the files beside this one. They
+ * change an element only between `hash…().beginUpdate()` and `hash…().endUpdate()`, and add an answer, a change or an
+ * acknowledged number to its session only after `endUpdate()`: so a {@link StateObserver} sees every element before it changes.
  */
 export class Machine {
-  /** Last applied index. */
+  /** The last applied index. */
   index: Index = 0 as Index
   /** Cluster time. */
   now = 0
   /** The last value drawn from the replicated counter. */
   counter = 0
-  /** The last place given out in the order of arrival. */
+  /** The last number given out in the order of arrival. */
   arrivals = 0
   level = LEVEL_MAX
 
@@ -53,7 +53,7 @@ export class Machine {
   readonly deadlines = new DeadlineHeap()
   readonly hash = new SetHash()
 
-  /** Locks whose front or holds have changed since they were last served; a lock may be in it more than once. */
+  /** Locks whose front or holds have changed since they were last served, possibly with repetitions. */
   dirty: Lock[] = []
 
   pushes: Push[] = []
@@ -64,21 +64,23 @@ export class Machine {
     public limits: Limits,
   ) {}
 
-  /** Whether the counter has values left. A full counter is `limit`, never a wrapped token. */
+  /** Whether the counter has values left. A full counter is refused as `limit`; it never wraps. */
   get canDraw(): boolean {
     return this.counter < COUNTER_MAX
   }
 
+  /** Returns the next counter value. */
   draw(): Serial {
     assert(this.canDraw, `the counter of epoch ${this.epoch} is full`)
     return ++this.counter as Serial
   }
 
-  /** Lets no value up to `floor` be drawn from now on. */
+  /** Raises the counter to at least `floor`. */
   raiseCounter(floor: Serial): void {
     if (floor > this.counter) this.counter = floor
   }
 
+  /** Returns the lock, and creates it if it does not exist. */
   ensureLock(name: string, permits: number): Lock {
     const known = this.locks.get(name)
     if (known !== undefined) return known
@@ -91,7 +93,7 @@ export class Machine {
     return lock
   }
 
-  /** A lock that is held, waited for or delayed. */
+  /** Returns a lock that must exist, because it is held, waited for or delayed. */
   requireLock(name: string): Lock {
     const lock = this.locks.get(name)
     assert(lock !== undefined, `${JSON.stringify(name)} is in use, and not known`)
@@ -110,7 +112,7 @@ export class Machine {
     this.dirty.push(lock)
   }
 
-  /** Keeps a change for the session until it has been seen, and pushes it. Returns its number. */
+  /** Adds a change to the session, which keeps it until the client has seen it, and pushes it. Returns its number. */
   addChange(session: Session, make: (number: number) => Change): number {
     this.hashLease(session).beginUpdate()
     const change = make(++session.changeNumber)
@@ -128,7 +130,7 @@ export class Machine {
     session.changes.delete(number)
   }
 
-  /** What stays the same as long as the session lives. */
+  /** The constant part of a session. */
   hashSession(session: Session): SetHash {
     return this.hash
       .start(HASH_SESSION, session)
@@ -140,7 +142,7 @@ export class Machine {
       .putText(session.client)
   }
 
-  /** What changes in a session. */
+  /** The variable part of a session. */
   hashLease(session: Session): SetHash {
     return this.hash
       .start(HASH_LEASE, session)
@@ -175,7 +177,7 @@ export class Machine {
     return hash.put(3).put(change.hold).putText(change.reason)
   }
 
-  /** What stays the same as long as the hold lives. */
+  /** The constant part of a hold. */
   hashHold(hold: Hold): SetHash {
     const { terms } = hold
     const hash = this.hash
@@ -193,7 +195,7 @@ export class Machine {
     return hash
   }
 
-  /** What changes in a hold: whose it is, and what is known to its client. */
+  /** The variable part of a hold: its owner, and what the client knows of it. */
   hashOwner(hold: Hold): SetHash {
     return this.hash
       .start(HASH_OWNER, hold)
@@ -260,6 +262,6 @@ export class Machine {
     return hash.digest()
   }
 
-  /** The names of the limits in order: limits are replaced, never altered. */
+  /** The sorted names of the current limits, which are replaced and never altered. */
   #sorted: { readonly of: Limits; readonly names: readonly (keyof Limits)[] } | undefined
 }

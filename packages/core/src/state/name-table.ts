@@ -1,17 +1,17 @@
 import { CompactingMap } from '../compacting-map.js'
 
-/** A power of two. */
+/** Number of tables, a power of two. */
 const PARTS = 1024
-/** Names mostly differ at their end. */
+/** Characters of a name that are hashed: the last ones, since names mostly differ there. */
 const HASHED_CHARS = 8
 
 /**
- * Values by name, many of them for long, some for a moment and again and again.
+ * A map from names to values, without an order, in which some names are deleted and added again and again.
  *
- * A `Map` keeps what was deleted in its chains until it is made anew, which a large one is after as many changes as it has entries. A
- * name that is deleted and set again so often has by then thousands of dead entries in its chain, and each look for it, while it
- * is not there, walks through them: with 100 000 others 2 µs instead of 0.1. In small tables, which {@link CompactingMap} makes anew
- * early, chains stay short. There is no order.
+ * A `Map` keeps deleted entries in its hash chains until it is rehashed, which for a large one is after as many changes as it has
+ * entries. A name that comes and goes then has thousands of dead entries in its chain, and every lookup while it is absent
+ * walks through them: 2 µs instead of 0.1 with 100 000 other names. Many small tables, each a {@link CompactingMap} that is
+ * replaced early, keep the chains short.
  */
 export class NameTable<V> {
   readonly #parts = new Array<CompactingMap<string, V> | undefined>(PARTS).fill(undefined)
@@ -40,7 +40,7 @@ export class NameTable<V> {
     return size
   }
 
-  /** May be used on after changes, as an iterator of a {@link CompactingMap} may. */
+  /** The iterator outlives changes like that of a {@link CompactingMap}. */
   *values(): IterableIterator<V> {
     for (const part of this.#parts) if (part !== undefined) yield* part.values()
   }

@@ -8,8 +8,8 @@ import { deduplicate } from './deduplication.js'
 type Write = Put | Delete
 
 /**
- * Writes and deletes of registers. Without a request number a repeat could have a second effect, so only the condition
- * `ifVersion` > 0 makes a write safe without one (a version never comes back).
+ * Writes or deletes a register. Without a request number a repeat could have a second effect, unless the write has the condition
+ * `ifVersion` > 0: versions never recur.
  */
 export function writeRegister(machine: Machine, command: Write): Result {
   const { session, request, ack } = command
@@ -41,7 +41,7 @@ function writeNow(machine: Machine, command: Write): Result {
   return command.kind === 'put' ? put(machine, command, register) : remove(machine, register)
 }
 
-/** A fence is (hold, lock): the exclusive hold must exist, belong to the writer, and be of the register's lock. */
+/** Why the fence of a write is refused: it must be an exclusive hold of the register's lock that belongs to the writer. */
 function fenceProblem(
   machine: Machine,
   command: Write,
@@ -103,7 +103,7 @@ function put(machine: Machine, command: Put, known: Register | undefined): Resul
   return { kind: 'put', version }
 }
 
-/** Deleting what does not exist is no error: the register is absent afterwards, and that was asked for. */
+/** Deletes a register. One that does not exist is no error: it is absent afterwards, as requested. */
 function remove(machine: Machine, register: Register | undefined): Result {
   if (register === undefined) return { kind: 'deleted' }
   machine.hashRegister(register).beginUpdate()

@@ -67,7 +67,7 @@ export function addSession(machine: Machine, session: Session): void {
   machine.hashLease(session).endUpdate()
 }
 
-/** Refuses text that is not Unicode or has more than 256 bytes. */
+/** Why text is refused: it is not valid Unicode, or longer than 256 bytes. */
 export function textProblem(text: string, what: string): Refused | undefined {
   const bytes = utf8Length(text)
   if (bytes < 0) return refused('invalid', `${what} is valid Unicode, without lone surrogates`)
@@ -75,7 +75,7 @@ export function textProblem(text: string, what: string): Refused | undefined {
   return undefined
 }
 
-/** Moves the session's end to a full TTL from now, and answers with every change that was not seen yet. All of it or nothing. */
+/** Extends the session to a full TTL from now, and answers with all unseen changes. A refused renewal changes nothing. */
 export function renew(machine: Machine, command: Renew): Result {
   const session = machine.sessions.get(command.session)
   if (session === undefined) return noSession(command.session)
@@ -110,8 +110,8 @@ export function closeSession(machine: Machine, command: CloseSession): Result {
 }
 
 /**
- * Ends a session: its waiters leave their queues, its holds end, nothing of it is remembered. A persistent hold whose grant
- * was acknowledged stays without it. After a clean close no lock delay counts.
+ * Ends a session: its waiters leave their queues, its holds end, and its answers are discarded. Persistent holds whose grant was
+ * acknowledged remain without a session. After a clean close, no lock delay applies.
  */
 export function endSession(machine: Machine, session: Session, reason: EndReason, text = ''): void {
   machine.hashSession(session).beginUpdate()

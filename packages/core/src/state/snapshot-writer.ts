@@ -29,38 +29,38 @@ import {
   writeSemaphore,
   writeSession,
   writeWaiter,
-} from './snapshot.js'
+} from './snapshot-format.js'
 
 const SNAPSHOT_BYTES_MAX = 2 ** 31 - 1
-/** Size of the pieces that a snapshot is handed out in; the last one is smaller, and a large element makes a larger one. */
+/** Size of the pieces of a snapshot. The last one is smaller, and a large element makes a larger one. */
 const PIECE_BYTES = 128 * 1024
-/** Looking at an element is as much work as writing so many bytes. */
+/** Visiting an element is as much work as writing this many bytes. */
 const LOOK_WORK = 16
 
 interface SectionOptions<E> {
-  /** Number of elements when the view was opened. */
+  /** Number of elements when the snapshot was begun. */
   readonly count: number
-  /** The elements of the state as it is now, and others that are not `wanted`. */
+  /** The current elements of the state, and others that are not `wanted`. */
   readonly elements: () => Iterator<E>
   readonly wanted?: (element: E) => boolean
   readonly keyOf: (element: E) => Key
-  /** Where keys are given out in ascending order: the last one when the view was opened. */
+  /** If keys are assigned in ascending order: the last one when the snapshot was begun. */
   readonly lastKey?: Key
   readonly write: (writer: Writer, element: E) => void
 }
 
 /**
- * The elements of one kind as they were when the view was opened.
+ * Writes the elements of one kind as they were when the snapshot was begun.
  *
- * States: waiting → collecting (looks at all elements, one after another, and sorts them) → writing → done. An element that
- * is changed or removed before it was written is put aside in its former form, and one that is new is noted. So an element
- * that is met while collecting and was not put aside has not changed yet; and it does not matter when the table that is
- * looked through is replaced meanwhile, because whatever is in only one of the two tables has been put aside or is new.
+ * States: waiting → collecting (visits all elements and sorts them) → writing → done. The old form of an element that is changed
+ * or removed before it is written is saved, and a new element is noted. An element that is collected and not saved is therefore
+ * unchanged. If the visited table is replaced meanwhile, this does no harm: whatever is in only one of the two tables is saved or
+ * noted.
  */
 class Section<E> {
   readonly #order: MergeSorter<E>
-  /** Former forms, by key; undefined: the element is new. */
-  readonly #aside = new Map<Key, Uint8Array | undefined>()
+  /** Saved old forms by key; undefined: the element is new. */
+  readonly #saved = new Map<Key, Uint8Array | undefined>()
   #iterator: Iterator<E> | undefined
   #phase: 'waiting' | 'collecting' | 'writing' | 'done' = 'waiting'
   #written = 0
@@ -77,24 +77,24 @@ class Section<E> {
     return this.#phase === 'done'
   }
 
-  /** The element is about to be changed or removed. */
+  /** Saves an element that is about to be changed or removed. */
   before(element: E): void {
     const key = this.#options.keyOf(element)
-    if (this.#isNew(key) || this.#isWritten(key) || this.#aside.has(key)) return
+    if (this.#isNew(key) || this.#isWritten(key) || this.#saved.has(key)) return
     scratch.reset()
     this.#options.write(scratch, element)
-    this.#aside.set(key, scratch.take())
+    this.#saved.set(key, scratch.take())
     if (this.#phase !== 'writing') this.#order.add(element)
   }
 
-  /** The element was added, or put back after a change. */
+  /** Notes an element that was added, or changed. */
   added(element: E): void {
     if (this.#phase === 'writing' || this.#phase === 'done') return
     const key = this.#options.keyOf(element)
-    if (!this.#aside.has(key)) this.#aside.set(key, undefined)
+    if (!this.#saved.has(key)) this.#saved.set(key, undefined)
   }
 
-  /** Goes on with about so much work, and returns how much it was. */
+  /** Does about this much work. Returns how much it did. */
   advance(writer: Writer, work: number): number {
     if (this.#phase === 'waiting') {
       writer.varuint(this.#options.count)
@@ -118,7 +118,7 @@ class Section<E> {
       }
       if (wanted !== undefined && !wanted(value)) continue
       const key = keyOf(value)
-      if (!this.#isNew(key) && !this.#aside.has(key)) this.#order.add(value)
+      if (!this.#isNew(key) && !this.#saved.has(key)) this.#order.add(value)
     }
     return done
   }
@@ -131,13 +131,13 @@ class Section<E> {
       if (element === undefined) {
         assert(this.#written === count, `a snapshot of ${count} elements has ${this.#written}`)
         this.#phase = 'done'
-        this.#aside.clear()
+        this.#saved.clear()
         break
       }
       const key = keyOf(element)
-      // Collected first, and changed after that: it is there twice.
+      // An element that was collected and changed later is in the order twice.
       if (key === this.#lastWritten) continue
-      const former = this.#aside.get(key)
+      const former = this.#saved.get(key)
       if (former === undefined) write(writer, element)
       else writer.raw(former)
       this.#lastWritten = key
@@ -160,9 +160,9 @@ class Section<E> {
 const scratch = new Writer()
 
 /**
- * The state as it was when the view was opened, written down step by step as a snapshot while entries go on being applied.
- * What is changed before it was written costs a copy of its former form; see {@link Section}. The bytes are the same as
- * those of a snapshot that is made in one go: everything in one canonical order, so that equal states have equal bytes.
+ * Writes a snapshot of the state as it was at the beginning, in steps, while more entries are applied. An element that is changed
+ * before it is written costs a copy of its old form; see {@link Section}. The bytes do not depend on the steps: everything is in
+ * one canonical order, so equal states have equal bytes.
  */
 export class SnapshotWriter implements StateObserver {
   readonly #writer = new Writer(PIECE_BYTES, SNAPSHOT_BYTES_MAX)
@@ -233,15 +233,15 @@ export class SnapshotWriter implements StateObserver {
     this.#sections = [semaphores, this.#sessions, this.#holds, this.#waiters, this.#delays, answers, this.#registers]
   }
 
-  /** Opens a view that stays as it is whatever is applied, until it is closed. One at a time. */
+  /** Begins a snapshot, which ignores whatever is applied from now on. There may be one at a time. */
   static open(machine: Machine): SnapshotWriter {
-    assert(machine.hash.observer === undefined, 'a second view of a state')
+    assert(machine.hash.observer === undefined, 'a second snapshot of a state at once')
     const view = new SnapshotWriter(machine)
     machine.hash.observer = view
     return view
   }
 
-  /** The whole snapshot in one go; also while another view is open. */
+  /** Returns a whole snapshot at once, also while another one is being written. */
   static whole(machine: Machine): Uint8Array {
     const view = new SnapshotWriter(machine)
     while (!view.step(PIECE_BYTES));
@@ -255,9 +255,9 @@ export class SnapshotWriter implements StateObserver {
   }
 
   /**
-   * Does the next part of the work, about as much as it takes to write so many bytes (a single element may take more).
-   * True: it was the last; the view is closed then.
-   * @throws LimitError when the snapshot has more than 2^31 − 1 bytes
+   * Does the next part of the work, about as much as writing this many bytes (a single element may take more). Returns true
+   * after the last part; the writer is closed then.
+   * @throws LimitError if the snapshot has more than 2^31 − 1 bytes
    */
   step(work: number): boolean {
     const sections = this.#sections
@@ -274,14 +274,14 @@ export class SnapshotWriter implements StateObserver {
     return true
   }
 
-  /** The pieces of the snapshot that have become ready since the last call. */
+  /** Returns the pieces that have become ready since the last call. */
   take(): Uint8Array[] {
     const pieces = this.#pieces
     this.#pieces = []
     return pieces
   }
 
-  /** Ends the view, finished or not. May be called twice. */
+  /** Ends the snapshot, finished or not. May be called repeatedly. */
   close(): void {
     if (this.#machine.hash.observer === this) this.#machine.hash.observer = undefined
   }
@@ -313,7 +313,7 @@ export class SnapshotWriter implements StateObserver {
 
   afterUpdate(kind: number, owner: unknown): void {
     switch (kind) {
-      // What is added to a session changes it; new sessions, holds and waiters are known by their numbers.
+      // An addition to a session changes it. New sessions, holds and waiters are recognized by their numbers.
       case HASH_ACKNOWLEDGED:
       case HASH_CHANGE:
         return this.#sessions.before(owner as Session)

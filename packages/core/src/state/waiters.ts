@@ -1,11 +1,11 @@
 import type { Event, Refused } from '../operations.js'
 import type { Machine } from './machine.js'
 import { type Answer, isIdle, type Waiter } from './elements.js'
-import { resolveAnswer } from './deduplication.js'
+import { resolveAnswer } from './answers.js'
 
 /**
- * Takes a waiter out of all its queues; its locks are served afterwards. The answer is the caller's business.
- * With `keep`, locks stay even if they are idle now: they are about to be granted.
+ * Removes a waiter from all its queues; its locks are served afterwards. The caller resolves the answer. With `keep`, locks that
+ * are idle now remain: they are about to be granted.
  */
 export function leaveQueues(machine: Machine, waiter: Waiter, keep = false): void {
   waiter.places.forEach((lock, i) => {
@@ -22,7 +22,7 @@ export function leaveQueues(machine: Machine, waiter: Waiter, keep = false): voi
   waiter.session.waiters.delete(waiter)
 }
 
-/** Ends the waiting without a grant, and keeps `result` as the acquire's answer. */
+/** Ends a wait without a grant, and keeps `result` as the answer of the acquire. */
 export function removeWaiter(
   machine: Machine,
   waiter: Waiter,

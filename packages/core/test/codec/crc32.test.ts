@@ -32,7 +32,7 @@ describe('crc32', () => {
     }
   })
 
-  it('goes on from a seed', () => {
+  it('continues from a seed', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), fc.nat({ max: 100 }), (bytes, at) => {
         expect(crc32(bytes.subarray(at), crc32(bytes.subarray(0, at)))).toBe(crc32(bytes))

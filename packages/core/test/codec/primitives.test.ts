@@ -219,7 +219,7 @@ describe('text', () => {
     )
   })
 
-  it('says where the wrong byte stands', () => {
+  it('names the offset of the malformed byte', () => {
     expect(refusal(() => reader('0461c3a9ff').string()).offset).toBe(4)
     expect(refusal(() => reader(`0e${'61'.repeat(13)}ff`).string()).offset).toBe(14)
     expect(refusal(() => reader('0d61').string())).toMatchObject({

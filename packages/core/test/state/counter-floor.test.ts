@@ -101,7 +101,7 @@ describe('a floor', () => {
     expect(state.hash()).not.toBe(hash)
   })
 
-  it('needs feature level 2, which may come with it', () => {
+  it('needs feature level 2, which the same command may set', () => {
     const state = LockState.create({ epoch: 1, level: 1 })
     expect(apply(state, { kind: 'configure', floor: FLOOR })).toMatchObject([{ kind: 'refused', code: 'invalid' }])
     expect(state.counter).toBe(0)

@@ -60,7 +60,7 @@ describe('7. Exactly once', () => {
     })
   }
 
-  it('a request that a crowded session refused is not carried out when its duplicate comes late', () => {
+  it('a request that was refused for a full window is not executed when its duplicate arrives late', () => {
     const bench = new Bench()
     const session = bench.open()
     const late = bench.acquireCommand(session, ['x'], { request: 700 })

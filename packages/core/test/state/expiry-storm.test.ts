@@ -7,7 +7,7 @@ const WITHIN_MS = 1000
 const TICK_MS = 50
 
 describe('a hundred thousand sessions that end within a second', () => {
-  it('end once each, at their time, and nobody else does; their locks are free', () => {
+  it('each end once, at their deadline, without any other session; their locks are free', () => {
     const bench = new Bench({ limits: { sessions: SESSIONS + 1 } })
     const kept = bench.open(3_600_000)
     for (let i = 0; i < SESSIONS; i++) {

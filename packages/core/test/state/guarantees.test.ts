@@ -27,7 +27,7 @@ function held(bench: Bench, name: string) {
 }
 
 describe('1. Exclusion in the log', () => {
-  it('one exclusive hold, or shared ones, or n permits, whoever asks in one entry', () => {
+  it('one exclusive hold, or shared ones, or n permits, for any requests in one entry', () => {
     const bench = new Bench()
     const sessions = [bench.open(), bench.open(), bench.open(), bench.open()]
     const all = (lock: LockRequest | string) =>
@@ -207,7 +207,7 @@ describe('2. Ordered tokens (rule T)', () => {
     expect(code(raised.one({ kind: 'release', hold: moved[0]?.to as never, secret: SECRET }))).toBe('released')
   })
 
-  it('an epoch never falls, and the state says no to one that does', () => {
+  it('an epoch never falls: the state rejects a lower one', () => {
     const { state } = new Bench({ epoch: 5 })
     for (const epoch of [5, 4, 0, 2 ** 15, 1.5]) expect(() => state.withEpoch(epoch)).toThrow('epoch')
     for (const epoch of [0, -1, 2 ** 15]) expect(() => LockState.create({ epoch })).toThrow('epoch')
@@ -290,7 +290,7 @@ describe('9. Fair', () => {
       const { pushes } = bench.apply([command])
       return pushes.map((push) => [sessions.indexOf(push.session), push.change?.kind])
     }
-    // One release wakes the waiters that it grants, nobody else; a reader does not pass the writer in front of it.
+    // One release wakes only the waiters that it grants; a reader does not pass the writer in front of it.
     expect(granted({ kind: 'release', session: sessions[0] as never, hold: first.hold })).toEqual([
       [1, 'granted'],
       [2, 'granted'],
@@ -328,7 +328,7 @@ describe('9. Fair', () => {
 })
 
 describe('12. Nothing is lost in silence', () => {
-  it('every waiting acquire comes to one of its ends, and its client is told once', () => {
+  it('every waiting acquire is resolved, and its client is notified once', () => {
     const bench = new Bench()
     const holder = bench.open(60_000)
     const { hold } = bench.hold(holder, ['x'])
@@ -383,7 +383,7 @@ describe('12. Nothing is lost in silence', () => {
     expect(changes(owner as never)).toEqual([])
   })
 
-  it('steal and operator tell the actor and the reason to whoever watches', () => {
+  it('watchers of a steal or an operator command see its actor and reason', () => {
     const bench = new Bench()
     const session = bench.open()
     const { hold } = bench.hold(session, ['x'])

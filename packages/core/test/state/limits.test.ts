@@ -207,7 +207,7 @@ describe('limits', () => {
 })
 
 describe('a full counter', () => {
-  it('is `limit` for everything that needs a new id, and all the rest goes on', () => {
+  it('is `limit` for everything that needs a new id, and everything else still works', () => {
     const bench = new Bench()
     const [a, b] = [bench.open(60_000), bench.open(60_000)]
     const secret = hex(5)
@@ -229,7 +229,7 @@ describe('a full counter', () => {
       newSecret: secret,
     }
     expect(code(bench.one(adopt))).toBe('limit')
-    // A release, and nobody can be granted what it frees: the waiter waits to its end, the state stays whole.
+    // Nothing can be granted after the release: the waiter times out, and the state stays consistent.
     expect(code(bench.one({ kind: 'release', session: a, hold: x.hold }))).toBe('released')
     const copy = LockState.restore(bench.state.snapshot())
     expect(copy.hash()).toBe(bench.state.hash())

@@ -23,7 +23,7 @@ function stretches(lengths: readonly number[]): number[] {
 }
 
 describe('order', () => {
-  it('gives back what came, sorted', () => {
+  it('returns the added elements in order', () => {
     fc.assert(
       fc.property(fc.array(fc.integer()), (keys) => {
         expect(ordered(keys)).toEqual(keys.toSorted((a, b) => a - b))

@@ -107,14 +107,14 @@ function play(script: readonly Turn[], restoreEvery: number, seen = new Map<stri
 }
 
 describe('the state machine and the naive model', () => {
-  it('agree on results, pushes, events and what queries show, whatever comes', () => {
+  it('agree on results, pushes, events and queries for random scripts', () => {
     fc.assert(
       fc.property(turns, fc.integer({ min: 2, max: 60 }), (script, restoreEvery) => play(script, restoreEvery)),
       { numRuns: Number(process.env.MODEL_RUNS ?? 150) },
     )
   })
 
-  it('meet in everything that can come of a command: the scripts are not idle', () => {
+  it('cover every outcome of a command', () => {
     const seen = new Map<string, number>()
     for (const script of fc.sample(turns, { numRuns: 60, seed: 7 })) play(script, 10, seen)
     if (process.env.MODEL_TALLY === '1')

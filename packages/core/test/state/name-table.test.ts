@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { NameTable } from '../../src/state/name-table.js'
 
 describe('a table by name', () => {
-  it('is a map, whatever comes and goes', () => {
+  it('behaves like a map under additions and deletions', () => {
     const step = fc.record({
       kind: fc.constantFrom('set', 'set', 'delete', 'get'),
       name: fc.string({ maxLength: 12 }),
@@ -27,7 +27,7 @@ describe('a table by name', () => {
     )
   })
 
-  it('keeps what stays while others come and go very often', () => {
+  it('keeps its entries while others are added and deleted very often', () => {
     const table = new NameTable<number>()
     for (let i = 0; i < 20_000; i++) table.set(`stays-${i}`, i)
     for (let i = 0; i < 50_000; i++) {

@@ -2,7 +2,7 @@ import type { Channel, ChannelEvents, Connector } from '@leasehold/client'
 import { type ClientMessage, UnavailableError } from '@leasehold/core'
 import type { StreamHub } from '@leasehold/replica'
 
-/** Connections to a member of this process: messages are handed over as they are, a turn later. */
+/** Connections to a member of this process: messages are passed on as they are, one turn later. */
 export class LocalConnector<State> implements Connector {
   readonly #hub: StreamHub<State>
 
@@ -26,7 +26,7 @@ export class LocalConnector<State> implements Connector {
       buffered: 0,
       send: (messages: readonly ClientMessage[]) => soon(() => stream.receive(messages)),
       close() {
-        // What was sent before still arrives; nothing comes back.
+        // Earlier messages still arrive; answers are dropped.
         over = true
         queueMicrotask(() => stream.close())
       },

@@ -8,7 +8,7 @@ import { NodeClock, NodeRandom, openNodeReplica } from '@leasehold/replica/node'
 import { LocalConnector } from './connector.js'
 import { MemoryDisk } from './memory-disk.js'
 
-/** A member of this process and those who use it. The last one to leave stops it. */
+/** A member of this process and the number of its clients. The last one to leave stops it. */
 interface SharedMember {
   readonly hub: Promise<StreamHub<LockState>>
   users: number
@@ -24,7 +24,7 @@ const stopping = new Map<string, Promise<void>>()
 
 /**
  * An engine whose member runs in this process: `memory:NAME` without a disk (gone when its last client is closed),
- * `file:DIR` with a data folder of its own. Sessions end with this process, at once when it starts anew.
+ * `file:DIR` with a data folder of its own. Sessions end with this process, at the latest when it starts again.
  *
  * @throws InvalidError for another URL; StorageError when the folder belongs to another process or is damaged
  * @example
@@ -70,13 +70,13 @@ function folderOf(url: string): string {
   }
 }
 
-/** Two ways to write one folder are one folder. */
+/** The real path of a folder, so that different spellings name the same one. */
 function realPath(dir: string): string {
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     return realpathSync(dir)
   } catch (error) {
-    throw new StorageError(`the data folder ${dir} cannot be made`, { cause: error })
+    throw new StorageError(`the data folder ${dir} cannot be created`, { cause: error })
   }
 }
 

@@ -19,14 +19,14 @@ import { secretHash } from './end-reasons.js'
 import { type LockView, mismatchOf, placeIn } from './grant-plan.js'
 import { holdRecord, kvsOf } from './store.js'
 
-/** A wait of 0 needs an answer all the same; this long for one. */
+/** How long an acquire with a wait of 0 waits for its answer. */
 const ANSWER_MS = 5_000
 /** One call within a wait. */
 const CALL_TIMEOUT_MS = 10_000
 const RETRY_PAUSE_MS = 100
-/** Between two looks of one who waits, without any event. */
+/** Interval between two checks of a waiter, without any event. */
 const RECHECK_MS = 20_000
-/** The grant of a waiter is written in the revision in which its predecessor leaves: it is told next. */
+/** The grant of a waiter is written in the revision in which its predecessor leaves: its event follows within this. */
 const GRANT_GRACE_MS = 3
 
 export interface Acquired {
@@ -38,10 +38,10 @@ export interface Acquired {
 /**
  * One acquire.
  *
- * - *asking*: one transaction takes the locks if nothing at all is there, and otherwise queues.
- * - *queued*: watches its own grant, and one thing more per lock: the request in front of it; or, at the front, the holds
- *   and delays that block the lock. When that leaves, it serves: it grants whoever is to be granted now.
- * - ends by its grant, its wait, its signal or its session; what it has left in etcd is then taken away.
+ * - *sent*: one transaction acquires the locks if they are free and without waiters, and queues otherwise.
+ * - *queued*: watches its own grant, and per lock the request in front of it, or, at the front, the holds
+ *   and delays that block the lock. When that leaves, it grants every request that can be granted now.
+ * - ends by its grant, its wait, its signal or its session; its keys in etcd are then deleted.
  */
 export class Acquire {
   readonly names: readonly string[]
@@ -50,13 +50,13 @@ export class Acquire {
   readonly #options: AcquireOptions
   readonly #number: number
   readonly #secret: string | undefined
-  /** The base of the last question: that of its grant. */
+  /** The base of the last transaction, and so of its grant. */
   #base = 0
   #resolve: (acquired: Acquired) => void = () => {}
   #reject: (error: LeaseholdError) => void = () => {}
   #isOver = false
   #isQueued = false
-  #asking: Promise<void> = Promise.resolve()
+  #sending: Promise<void> = Promise.resolve()
   #granting = false
   #grantAgain = false
   #lastError: LeaseholdError | undefined
@@ -89,23 +89,23 @@ export class Acquire {
       signal?.addEventListener('abort', this.#onAbort)
       const limitMs = waitMs === 0 ? ANSWER_MS : waitMs
       this.#cancelTimer = after(this.#session.platform, limitMs, () => this.#timeOut(), true)
-      this.#asking = this.#ask().catch((error: unknown) => this.fail(asError(error)))
+      this.#sending = this.#send().catch((error: unknown) => this.fail(asError(error)))
     })
   }
 
-  /** Rejects, and takes away what is left in etcd. */
+  /** Rejects, and deletes its keys in etcd. */
   abandon(error: LeaseholdError): void {
     if (this.#isOver) return
     this.#end()
     this.#reject(error)
     const what: EndReasonRecord['what'] = error instanceof AcquireTimeoutError ? 'timeout' : 'cancelled'
-    void this.#asking.then(() => {
+    void this.#sending.then(() => {
       const word = { what, actor: '', text: '' }
       return this.#session.retryRelease(this.names, this.request, word)
     })
   }
 
-  /** Rejects; nothing is left in etcd, or it goes with the session. */
+  /** Rejects; nothing is left in etcd, or it expires with the session. */
   fail(error: LeaseholdError): void {
     if (this.#isOver) return
     if (!(error instanceof SessionEndedError)) return this.abandon(error)
@@ -130,12 +130,12 @@ export class Acquire {
     this.abandon(new AcquireTimeoutError(`not acquired within ${waitMs} ms`, { cause: this.#lastError }))
   }
 
-  // --- Asking ---
+  // --- Sending ---
 
-  async #ask(): Promise<void> {
+  async #send(): Promise<void> {
     const { store } = this.#session
     const record = await this.#prepare()
-    // Where nobody was of late, it only tries to take: a queue that will not be needed makes the question twice as long.
+    // Without recent contention it only tries to acquire: a queue entry would double the size of the transaction.
     const waits = this.#options.waitMs !== 0
     let queues = waits && store.contended.some(this.names)
     for (;;) {
@@ -148,7 +148,7 @@ export class Acquire {
         return store.viewOf(name, [...kvsOf(inner.responses[at]), ...kvsOf(inner.responses[at + 1])])
       })
       const own = views[0]?.blockers.find(({ kind, request }) => kind === 'hold' && request === this.request)
-      // An earlier question whose answer was lost may have queued it: its place must go with the hold.
+      // An earlier transaction whose answer was lost may have queued it: its queue entry must end with the hold.
       if (own) return this.#granted(own.record, own.createRevision, true)
       this.#checkMismatch(views)
       this.#isQueued = queues
@@ -162,7 +162,7 @@ export class Acquire {
         return view.waiters.length === 0 && mode !== undefined && placeIn(view, mode) !== undefined
       })
       if (!isFree && !waits) throw new BusyError(busyText(this.names, views))
-      // It waits; or there is room beside others, and it serves itself at once.
+      // It waits; or there is room beside others, and it is granted at once.
       queues = true
     }
   }
@@ -243,7 +243,7 @@ export class Acquire {
     this.#recheck()
   }
 
-  /** Watches what is in the way; serves when nothing is. */
+  /** Watches what blocks the request; grants when nothing does. */
   #watchBlockers(views: readonly LockView[], revision: number): void {
     const wanted = new Map<string, () => () => void>()
     let isFree = true
@@ -262,7 +262,7 @@ export class Acquire {
       const { layout } = this.#session.store
       const turn = `${name}\0q${request}`
       wanted.set(turn, () => this.#watch(turn, { key: layout.waiter(name, request) }, revision, true))
-      // Beside it there may be room: then what blocks the lock has to be watched from its grant on.
+      // There may be room beside it: then the blockers of the lock must be watched from its grant on.
       if (mode !== 'exclusive' && modeIn(before.record, name) !== 'exclusive') {
         const grant = `${name}\0h${request}`
         wanted.set(grant, () => this.#watch(grant, { key: layout.hold(name, request) }, revision, false))
@@ -284,7 +284,7 @@ export class Acquire {
       {
         events: () => this.#grantSoon(GRANT_GRACE_MS),
         gap: () => {
-          // It is over: what is found by looking is watched anew.
+          // The watch has ended: the next check watches again.
           this.#watched.delete(what)
           this.#grantSoon(0)
         },
@@ -293,7 +293,7 @@ export class Acquire {
   }
 
   /**
-   * Now and then it looks by itself, should an event have got lost: releases of etcd 3.4 and 3.5 have lost deletions around
+   * Checks without an event from time to time, because releases of etcd 3.4 and 3.5 have lost deletions around
    * a compaction (17529, 18089 and 19179 of etcd's issues).
    */
   #recheck(): void {
@@ -349,7 +349,7 @@ export class Acquire {
       await this.#session.barrier(CALL_TIMEOUT_MS)
       throw new NotHolderError('it was granted, and ended before the answer arrived')
     }
-    // Others were granted: what is in the way now is read again, at once.
+    // Others were granted: the blockers are read again, at once.
     if (grants.length > 0) this.#grantAgain = true
     else this.#watchBlockers(views, revision)
   }
@@ -371,7 +371,7 @@ export class Acquire {
     this.#resolve({ id: idOf(record, revision, record.ordinal), hold, secret: this.#secret })
   }
 
-  /** A persistent hold leaves its session when the session has heard of it. */
+  /** Moves a persistent hold out of its session, when the session knows of the grant. */
   async #detach(record: HoldRecord, revision: number): Promise<void> {
     const { store } = this.#session
     const { layout } = store
@@ -389,7 +389,7 @@ export class Acquire {
   }
 }
 
-/** The hold of one who finds nothing there. */
+/** The hold of a request that finds its locks free. */
 function holdOf(record: RequestRecord, names: readonly string[]): HoldRecord {
   const terms = names.map((_, i) => {
     const mode = record.locks[i]?.mode

@@ -11,7 +11,7 @@ export interface AdoptOptions {
   readonly timeoutMs: number
 }
 
-/** Moves a hold to this session, under a new id and a new secret, if nobody was faster. */
+/** Moves a hold to this session, under a new id and a new secret. @throws NotHolderError: it has ended or moved */
 export async function adopt(session: SessionContext, { id, secret, timeoutMs }: AdoptOptions): Promise<EngineGrant> {
   const found = await session.store.findHold(id, timeoutMs)
   const gone = new NotHolderError(`hold ${id} does not exist (any more)`)

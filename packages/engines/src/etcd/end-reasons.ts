@@ -4,10 +4,10 @@ import { bytesOf, type HoldRecord, type EndReasonRecord } from './layout.js'
 import type { Op } from './api/messages.js'
 import type { Store } from './store.js'
 
-/** How long the word about the end of a hold that has no session stays. */
+/** How long the end reason of a hold without a session is kept. */
 const WORD_TTL_MS = 60_000
 
-/** The operation that tells the owner of a hold, and all who watch, why it ends. */
+/** The operation that records why a hold ends, for its owner and for watches. */
 export async function endReasonOp(
   store: Store,
   found: { readonly record: HoldRecord; readonly lease: bigint },
@@ -18,7 +18,7 @@ export async function endReasonOp(
   return { put: { key: store.layout.endReason(found.record.sid), value: bytesOf(word), lease } }
 }
 
-/** What lies in etcd can be read by all who may read etcd: never a secret itself. */
+/** The hash of a secret. The secret itself is never stored: every client of etcd could read it. */
 export function secretHash(secret: string): string {
   if (!/^[0-9a-f]{32}$/.test(secret)) throw new InvalidError('a secret has 32 hex digits')
   return createHash('sha256').update(secret).digest('hex')

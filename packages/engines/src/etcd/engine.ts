@@ -46,7 +46,7 @@ export interface EtcdEngineOptions {
  * An engine whose lock state lies in an etcd (3.4 or later): `etcd://h1,h2,h3`. Each grant is one transaction of etcd's
  * Raft, which checks that the waiter's lease is alive in the same step.
  *
- * @throws InvalidError for a URL that is none
+ * @throws InvalidError for an invalid URL
  * @example
  * const locks = createLocksOn(etcdEngine('etcd://10.0.0.1,10.0.0.2,10.0.0.3'))
  */
@@ -169,7 +169,7 @@ class EtcdEngine implements Engine {
       { compare: [{ result: 0, target: 1, key, createRevision: revision }], success: ops, failure: [] },
       timeoutMs,
     )
-    // After a lost answer, that the hold is gone is what was wanted.
+    // After a lost answer the hold is gone because the first sending has stolen it.
     if (!succeeded && !repeated) throw new NotHolderError(`hold ${hold} does not exist (any more)`)
   }
 
@@ -258,7 +258,7 @@ class EtcdEngine implements Engine {
         )
         const now = { epoch, index: header.revision as Index, ordinal: LAST_ORDINAL }
         if (from !== undefined && from.epoch === epoch && from.index > header.revision) {
-          throw new WatchError(`etcd has gone back from revision ${from.index} to ${header.revision}: it was restored`)
+          throw new WatchError(`etcd went back from revision ${from.index} to ${header.revision}: it was restored`)
         }
         return from ?? now
       } catch (error) {
@@ -269,7 +269,7 @@ class EtcdEngine implements Engine {
     return undefined
   }
 
-  /** What blocks after a hold's end goes on for its delay from now. */
+  /** Restarts the lock delay of a hold now. */
   async #delayOps(record: HoldRecord, request: string, timeoutMs: number): Promise<Op[]> {
     if (record.delayMs === 0) return []
     const lease = await this.#client.leaseGrant(record.delayMs, timeoutMs)

@@ -6,10 +6,10 @@ export interface Blocker {
   readonly kind: 'hold' | 'delay'
   readonly request: string
   readonly record: HoldRecord
-  /** Which of the record's locks. */
+  /** The mode of this lock in the record. */
   readonly mode: Mode
   readonly slot: number | undefined
-  /** The token as text, and what the hold's key must still be for it to be passed on. Of a shared hold. */
+  /** Of a shared hold: the token as text, and the revisions that its key must still have for the token to be reused. */
   readonly token: string
   readonly createRevision: number
   readonly modRevision: number
@@ -34,7 +34,7 @@ export interface PlannedGrant {
   readonly waiter: Waiter
   readonly ordinal: number
   readonly terms: readonly Terms[]
-  /** Holds that must still be there: their generations' tokens are passed on. */
+  /** Shared holds that must still exist, since the grant reuses the token of their generation. */
   readonly companions: readonly { readonly name: string; readonly blocker: Blocker }[]
 }
 
@@ -51,8 +51,8 @@ interface Working {
 }
 
 /**
- * Who may have what now. Pure: the state of some locks in, grants out. Requests are looked at in the order of their
- * arrival; one that cannot be granted closes all of its locks to those behind it.
+ * Decides which requests are granted now. Pure: the state of some locks in, grants out. Requests are considered in the order of their
+ * arrival; one that cannot be granted blocks all of its locks for those behind it.
  */
 export function planGrants(locks: ReadonlyMap<string, LockView>): Plan {
   const working = new Map<string, Working>()
@@ -101,7 +101,7 @@ function grantOf(waiter: Waiter, ordinal: number, working: ReadonlyMap<string, W
   return { waiter, ordinal, terms, companions }
 }
 
-/** Where a mode finds room beside what blocks a lock; undefined: nowhere. */
+/** Where a mode fits beside the blockers of a lock; undefined: nowhere. */
 export function placeIn(
   lock: { readonly blockers: readonly { readonly mode: Mode; readonly slot: number | undefined }[] },
   mode: Mode,
@@ -118,7 +118,7 @@ export function placeIn(
   return undefined
 }
 
-/** Why a request can never share a lock with what is there; undefined: it can, sooner or later. */
+/** Why a mode never matches the present ones of a lock; undefined: it does. */
 export function mismatchOf(mode: Mode, there: readonly Mode[]): string | undefined {
   const size = (one: Mode) => (typeof one === 'object' ? one.permits : 0)
   const other = there.find((one) => size(one) !== size(mode))
@@ -127,7 +127,7 @@ export function mismatchOf(mode: Mode, there: readonly Mode[]): string | undefin
   return `it is ${describe(other)}, not ${describe(mode)}`
 }
 
-/** What a hold's key says of one of its locks. */
+/** The part of a hold's or delay's record for one of its locks. */
 export function blockerOf(
   kind: 'hold' | 'delay',
   name: string,

@@ -12,12 +12,12 @@ import type { Serial } from '@leasehold/core'
 import type { KeyValue } from './api/messages.js'
 
 /**
- * What lies in etcd, below the prefix. JSON, so that an operator can read it with `etcdctl get --prefix leasehold/`.
+ * The keys in etcd, below the prefix. Values are JSON, readable with `etcdctl get --prefix leasehold/`.
  *
  * - `epoch`: `{epoch, cluster, base}`, see {@link EpochRecord}.
- * - `s/SESSION`: an open or closed session, under its lease; `s/SESSION/w`: why something of it has ended just now;
+ * - `s/SESSION`: an open or closed session, under its lease; `s/SESSION/w`: why a request of it has just ended;
  *   `s/SESSION/aN`: the answer of its write N.
- * - `o/SESSION`: there while the session is open, under its lease. A session is closed before its lease ends, and nobody may
+ * - `o/SESSION`: exists while the session is open, under its lease. A session is closed before its lease ends, and no client may
  *   grant it anything in between.
  * - `k/NAME␀qREQUEST`: a request that waits, or has waited and holds; under the session's lease. Its create revision is
  *   its place in the queue.
@@ -100,7 +100,7 @@ export class Layout {
     return { key: this.#key(''), rangeEnd: Buffer.concat([Buffer.from(this.prefix).subarray(0, -1), Buffer.of(0x30)]) }
   }
 
-  /** What a key is of. */
+  /** Parses a key; undefined: of no known kind. */
   parse(key: Buffer): ParsedKey | undefined {
     const text = key.toString('utf8').slice(this.prefix.length)
     if (text.startsWith('k/')) {
@@ -141,12 +141,12 @@ export interface EpochRecord {
   readonly epoch: number
   /** `ID/2`: the id of the etcd cluster in which it was set. Older versions, which know no base, take it for another etcd. */
   readonly cluster: string
-  /** Added to 64 × revision in all that is made from now on; it only grows. Absent in records of older versions: 0. */
+  /** Added to 64 × revision in all serials from now on; it only grows. Absent in records of older versions: 0. */
   readonly base?: number
 }
 
 export interface SessionRecord {
-  /** What was in force when it was made; absent: 0. So in all records. */
+  /** The base in force when the record was written; absent: 0. The same in all records. */
   readonly base?: number
   readonly state: 'open' | 'closed'
   readonly epoch: number
@@ -156,7 +156,7 @@ export interface SessionRecord {
   readonly reason?: string
 }
 
-/** A request as its keys have it: the same in each of its locks. */
+/** The value of a request's keys: the same in each of its locks. */
 export interface RequestRecord {
   readonly epoch: number
   readonly base?: number
@@ -166,14 +166,14 @@ export interface RequestRecord {
   readonly client: string
   readonly number: number
   readonly locks: readonly LockRequest[]
-  /** By the clock of the one who asks; for display only. */
+  /** By the clock of the requesting client; for display only. */
   readonly at: number
   readonly waitMs: number | null
   readonly delayMs: number
-  /** The lease of what blocks after the end. */
+  /** The lease of the keys that block after the end. */
   readonly delayLease: string
   readonly persistent: boolean
-  /** SHA-256 of the secret for handing it over. */
+  /** SHA-256 of the secret for a hand-over. */
   readonly secret?: string
   readonly data: string
 }
@@ -188,7 +188,7 @@ export interface HoldRecord extends RequestRecord {
 
 export interface Terms {
   readonly slot?: number
-  /** A shared lock's token, when its generation was there already. */
+  /** A shared lock's token, if its generation existed already. */
   readonly token?: string
   /** Otherwise the grant of the same transaction that began its generation. */
   readonly first?: number
@@ -202,10 +202,10 @@ export interface EndReasonRecord {
   readonly text: string
 }
 
-/** Grants of one transaction: their ids are told apart by this many bits. */
+/** Bits that distinguish the ids of the grants of one transaction. */
 const ORDINAL_BITS = 6
 export const GRANTS_PER_TXN_MAX = 2 ** ORDINAL_BITS
-/** What ids are made of: the epoch and the base that were in force. */
+/** The epoch and base in force, of which ids are made. */
 export interface Numbering {
   readonly epoch: number
   readonly base?: number
@@ -215,7 +215,7 @@ export interface Numbering {
 export function serialOf({ base = 0 }: Pick<Numbering, 'base'>, revision: number, ordinal = 0): Serial {
   const serial = base + revision * GRANTS_PER_TXN_MAX + ordinal
   if (serial <= COUNTER_MAX) return serial as Serial
-  throw new LimitError(`revision ${revision} above base ${base} is beyond what tokens can hold`, {
+  throw new LimitError(`revision ${revision} above base ${base} exceeds the range of tokens`, {
     hint: 'raise the epoch: leasehold engines epoch N',
   })
 }

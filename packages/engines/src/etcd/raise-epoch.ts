@@ -30,8 +30,8 @@ export interface RaisedEpoch {
 }
 
 /**
- * After an etcd was restored from a backup, or replaced: gives it an epoch above every one that was ever used, so that no
- * token or version comes a second time. Ends every session, hold and wait; persistent holds stay, under new ids.
+ * Raises the epoch of an etcd that was restored from a backup, or replaced, above every epoch ever used, so that no
+ * token or version is used twice. Ends every session, hold and wait; persistent holds stay, under new ids.
  *
  * @throws InvalidError when the epoch is not above the one in etcd
  */
@@ -68,7 +68,7 @@ class EpochRaise {
 
   async run(): Promise<RaisedEpoch> {
     const before = await this.#write()
-    // From here on nothing happens any more for those who know the old epoch.
+    // From here on, clients with the old epoch cannot change anything.
     const locks = await this.#client.range(this.#layout.locks(), TIMEOUT_MS)
     const old = locks.kvs.filter((kv) => recordOf<{ epoch: number }>(kv).epoch < this.#epoch)
     const stays = new Map<string, HoldRecord & { kv: KeyValue }>()
@@ -96,7 +96,7 @@ class EpochRaise {
         hint: `take one above every epoch ever used, at least ${found.epoch + 1}`,
       })
     }
-    // Copies of one etcd that are raised to the same epoch differ in their clocks at least.
+    // Copies of one etcd that are raised to the same epoch differ at least in their clocks.
     const raised = baseFor(found?.base ?? 0, header.revision, this.#client.platform.wallMs())
     if (typeof raised === 'number') this.#base = raised
     else this.#base = found?.base ?? 0
@@ -111,7 +111,7 @@ class EpochRaise {
     )
     const now = responses[0]?.range?.kvs[0]
     if (!succeeded && !(now && now.value.equals(bytesOf(record)))) {
-      throw new UnavailableError('somebody else has written the epoch at the same time')
+      throw new UnavailableError('another client wrote the epoch at the same time')
     }
     return found?.epoch
   }

@@ -29,9 +29,9 @@ interface Head {
 }
 
 export const REGISTER_BYTES_MAX = 65_536
-/** Answers of earlier writes that one write takes away. */
+/** Answers of earlier writes that one write deletes. */
 const ANSWERS_DELETED_MAX = 32
-/** Others write the same register: so often this one begins anew. */
+/** Attempts when other clients write the same register. */
 const ATTEMPTS_MAX = 50
 const LINE_END = 0x0a
 
@@ -158,7 +158,7 @@ class Writing {
   }
 }
 
-/** An answer says with which base its version was made; those of older versions are `1`, and know none. */
+/** The base with which the version of an answer was made. Answers of older versions are `1`, and have none. */
 function baseOfAnswer(value: Buffer): number {
   const text = value.toString('utf8')
   return text.startsWith('b') ? Number(text.slice(1)) : 0
@@ -170,7 +170,7 @@ function numberOf(answerKey: Buffer): number {
 
 type FenceCheck = (session: SessionContext) => Compare
 
-/** What may not be written is refused; what proves the right to write is returned. */
+/** Rejects a write that is not allowed, and returns the check of its fence. */
 function checkWrite(
   { key, ifVersion, fence }: RegisterWrite,
   found: RegisterValue | undefined,

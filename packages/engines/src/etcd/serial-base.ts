@@ -1,14 +1,14 @@
 import { FLOOR_PER_MS, floorAt, StorageError } from '@leasehold/core'
 import { type EpochRecord, serialOf } from './layout.js'
 
-/** Serials that lag the floor of the clock by less than a second are left alone, so that not every connection writes. */
+/** Serials that lag behind the floor of the clock by less than a second stay, so that not every connection writes. */
 const LAG_MAX = 1_000 * FLOOR_PER_MS
 /** Version of the epoch record: 2 has a base. */
 const RECORD_FORMAT = 2
 
 /**
- * The base that serials need so that they start above those of an etcd that was lost, or of the revisions that a restored one
- * lost; undefined: the present base will do. A revision is all that a restored etcd forgets, so only the clock can tell, and
+ * The base with which serials start above those of an etcd that was lost, or of the revisions that a restored one
+ * lost; undefined: the present base suffices. A restored etcd does not know what it lost, so only the clock can tell, and
  * a client that has seen later ones: the next serial is not below `atLeast`.
  */
 export function baseFor(

@@ -1,18 +1,21 @@
-import type {
-  AcquireOptions,
-  ClientPlatform,
-  EngineGrant,
-  EngineSession,
-  EngineSessionListener,
+import {
+  type AcquireOptions,
+  type ClientPlatform,
+  type EngineGrant,
+  type EngineSession,
+  type EngineSessionListener,
+  NO_LISTENER,
+  type SessionEndReason,
+  sessionAbandonedError,
+  sessionClosedError,
+  sessionEndedError,
 } from '@leasehold/client'
 import {
   AbortedError,
-  type EndReason,
   EpochChangedError,
   type LeaseholdError,
   LimitError,
   NotHolderError,
-  SessionEndedError,
   splitToken,
   UnavailableError,
 } from '@leasehold/core'
@@ -27,7 +30,7 @@ import type { GuardedOutcome, OwnHold, SessionContext } from './session-context.
 import { kvsOf, type Store } from './store.js'
 import { secretHash } from './end-reasons.js'
 
-/** Acquires and writes of one session that may be open at once. */
+/** Open acquires and writes of one session. */
 const REQUESTS_MAX = 10_000
 /** etcd takes 128 operations in a transaction; a hold has up to three keys per lock. */
 export const LOCKS_MAX = 32
@@ -48,24 +51,24 @@ export interface SessionOptions {
 }
 
 /**
- * A session: a lease of etcd, and a key under it. Everything of the session lies under the lease and goes with it, and
- * every change that it makes holds only while its key is there.
+ * A session: a lease of etcd, and a key under it. All keys of the session are attached to the lease and expire with it, and
+ * every change requires that its key exists.
  *
- * The key's mod revision is also a barrier. When an answer was lost, the key is written again: whatever was sent before,
- * and has not happened yet, can never happen. Only then is looked what has become of the request.
+ * The key's mod revision is also a barrier. After a lost answer the key is written again: an earlier transaction that
+ * has not been applied yet can then never be applied. Only afterwards the outcome of the request is read.
  */
 export class EtcdSession implements EngineSession, SessionContext {
   readonly id: bigint
   readonly ttlMs: number
   readonly sid: string
-  /** Of etcd. */
+  /** The lease of etcd. */
   readonly leaseId: bigint
   readonly store: Store
-  listener: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+  listener: EngineSessionListener = NO_LISTENER
   readonly #options: SessionOptions
   readonly #acquires = new Set<Acquire>()
   readonly #holds = new Map<bigint, OwnHold>()
-  /** By delay in milliseconds: the lease of what blocks after the end. */
+  /** By lock delay in milliseconds: the lease of the keys that block after the end. */
   readonly #delayLeases = new Map<number, Promise<bigint>>()
   /** Answers of writes that have arrived; the next write deletes them. */
   readonly settledWrites: number[] = []
@@ -73,7 +76,7 @@ export class EtcdSession implements EngineSession, SessionContext {
   #open = 0
   #guard: number
   #barrier: Promise<void> | undefined
-  /** An answer was lost, and no barrier has been raised since: what was sent may still happen. */
+  /** An answer was lost, and no barrier was raised since: earlier transactions may still be applied. */
   #isUncertain = false
   #ended: LeaseholdError | undefined
   #unwatch: () => void
@@ -111,7 +114,7 @@ export class EtcdSession implements EngineSession, SessionContext {
   }
 
   /**
-   * One attempt. Only the leader's word counts, and only while it leads: a keep-alive may be answered by a leader that has
+   * One attempt. Only an answer of the present leader counts: a keep-alive may be answered by a leader that has
    * been replaced without knowing it. So the session's key is read afterwards, by a quorum, and in the same term.
    */
   async renew(timeoutMs: number): Promise<void> {
@@ -119,16 +122,16 @@ export class EtcdSession implements EngineSession, SessionContext {
     const { client, layout } = this.store
     const endAt = this.platform.monotonicMs() + timeoutMs
     const left = () => Math.max(1, endAt - this.platform.monotonicMs())
-    // What blocks after the end must not end before the session does.
+    // The leases of lock delays must not expire before the session.
     await Promise.all([...this.#delayLeases.values()].map(async (lease) => client.leaseKeepAlive(await lease, left())))
     const term = await client.leaseKeepAlive(this.leaseId, left())
-    if (term === undefined) throw this.end('expired', new SessionEndedError('the lease of the session is over'))
+    if (term === undefined) throw this.end('expired', sessionEndedError('expired'))
     const looks: Op[] = [{ range: { key: layout.session(this.sid) } }, { range: { key: layout.epoch } }]
     const request: TxnRequest = { compare: [], success: looks, failure: [] }
     const { header, responses } = await client.txn(request, { timeoutMs: left(), repeatable: true })
     this.#checkEpoch(kvsOf(responses[1])[0])
     this.#checkSession(kvsOf(responses[0])[0])
-    if (header.raftTerm !== term) throw new UnavailableError('etcd has elected another leader during the renewal')
+    if (header.raftTerm !== term) throw new UnavailableError('etcd elected another leader during the renewal')
   }
 
   async acquire(options: AcquireOptions): Promise<EngineGrant> {
@@ -162,7 +165,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     for (const acquire of [...this.#acquires]) acquire.abandon(new AbortedError(why))
   }
 
-  /** Whether a task of this client waits for one of these locks. */
+  /** Whether an acquire of this session waits for one of these locks. */
   waitsFor(names: readonly string[]): boolean {
     for (const acquire of this.#acquires) if (acquire.names.some((name) => names.includes(name))) return true
     return false
@@ -173,7 +176,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     return adopt(this, options)
   }
 
-  /** What is not answered in time is sent on until the session ends: a hold must not stay behind in a live session. */
+  /** An unanswered release is retried until the session ends: a hold must not stay behind in a live session. */
   async release(hold: bigint, options: { timeoutMs: number; secret?: string }): Promise<{ released: boolean }> {
     const { timeoutMs, secret } = options
     const own = this.#holds.get(hold) ?? (await this.#findForeign(hold, secret, timeoutMs))
@@ -211,12 +214,12 @@ export class EtcdSession implements EngineSession, SessionContext {
       const parts = this.store.parts(reading, reading.plan.grants, ops.length)
       const { compare, success } = parts
       grants = parts.grants
-      // When somebody else has changed something meanwhile, this hold ends all the same: who waits sees that, and serves.
+      // If another client changed something meanwhile, this hold still ends: its waiters see that, and grant.
       request = { compare: [this.store.epochHolds, ...compare], success: [...ops, ...success], failure: ops }
     }
     const options = { timeoutMs, repeatable: true, repeated: () => attempts.repeats++ }
     const answer = await this.store.client.txn(request, options).catch((error: unknown) => {
-      // A lease that a waiter needs is gone: it is not granted, and this hold ends all the same.
+      // The lease of a waiter has expired: it is not granted, and this hold still ends.
       if (!(error instanceof RefusedByEtcd)) throw error
       return this.store.client.txn({ compare: [], success: ops, failure: [] }, options)
     })
@@ -237,7 +240,7 @@ export class EtcdSession implements EngineSession, SessionContext {
   async close(timeoutMs: number): Promise<void> {
     const { client, layout } = this.store
     if (this.#ended) return
-    this.end('closed', new SessionEndedError('the session was closed'), false)
+    this.end('closed', sessionClosedError(), false)
     const key = layout.session(this.sid)
     const record: SessionRecord = { ...this.#options.record, state: 'closed', by: 'owner' }
     const request: TxnRequest = {
@@ -249,17 +252,17 @@ export class EtcdSession implements EngineSession, SessionContext {
       failure: [],
     }
     await client.txn(request, { timeoutMs, repeatable: true })
-    // Delays first: while the holds are there, they block nothing more.
+    // Lock delays first: while the holds exist, the delays block nothing more.
     for (const lease of this.#delayLeases.values()) await client.leaseRevoke(await lease, timeoutMs)
     await client.leaseRevoke(this.leaseId, timeoutMs)
   }
 
   abandon(): void {
-    this.end('expired', new SessionEndedError('the session was abandoned'), false)
+    this.end('expired', sessionAbandonedError(), false)
   }
 
-  /** Ends it on this side. `tells`: the client does not know of it yet. */
-  end(reason: EndReason | 'epoch-changed', error: LeaseholdError, tells = true): LeaseholdError {
+  /** Ends the session on this side. `tells`: whether to call the listener. */
+  end(reason: SessionEndReason, error: LeaseholdError, tells = true): LeaseholdError {
     if (this.#ended) return this.#ended
     this.#ended = error
     this.#unwatch()
@@ -281,8 +284,8 @@ export class EtcdSession implements EngineSession, SessionContext {
   }
 
   /**
-   * Runs a transaction that happens only while the session is alive, exactly once: `build` is asked again after a lost
-   * answer, when the barrier has made sure that nothing of before is still under way.
+   * Runs a transaction exactly once, and only while the session is alive: `build` is called again after a lost
+   * answer, when the barrier has made sure that no earlier sending can be applied any more.
    */
   async guarded(
     timeoutMs: number,
@@ -296,7 +299,7 @@ export class EtcdSession implements EngineSession, SessionContext {
       this.#check()
       const left = Math.max(1, endAt - this.platform.monotonicMs())
       if (this.#isUncertain) await this.barrier(left)
-      // After a reconnect the epoch is read again; a session never acts in a later one than its own.
+      // After a reconnect the epoch is read again; a session never acts in a later epoch than its own.
       if ((await this.store.ready(left)) !== this.#options.record.epoch) {
         throw this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
       }
@@ -322,7 +325,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     throw new AbortedError('given up')
   }
 
-  /** When it resolves, nothing that was sent before can happen any more. */
+  /** When it resolves, no earlier transaction can be applied any more. */
   barrier(timeoutMs: number): Promise<void> {
     this.#barrier ??= this.#raiseBarrier(timeoutMs).finally(() => {
       this.#barrier = undefined
@@ -346,7 +349,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     this.#isUncertain = false
   }
 
-  /** Takes a request away for good, now or when etcd is there again; at the latest it goes with the session. */
+  /** Deletes everything of a request, and retries until etcd is reachable again. At the latest it expires with the session. */
   async retryRelease(names: readonly string[], request: string, word: Omit<EndReasonRecord, 'request'>): Promise<void> {
     const ops = this.store.leaveOps(names, request, true)
     const put: Op = {
@@ -386,13 +389,13 @@ export class EtcdSession implements EngineSession, SessionContext {
     if (this.#ended) throw this.#ended
   }
 
-  /** What the session's key says; throws when the session is over. */
+  /** Checks the session's key. @throws SessionEndedError when the session has ended */
   #checkSession(kv: KeyValue | undefined): void {
-    if (kv === undefined) throw this.end('expired', new SessionEndedError('the session has expired'))
+    if (kv === undefined) throw this.end('expired', sessionEndedError('expired'))
     const record = recordOf<SessionRecord>(kv)
     if (record.state === 'closed') {
       const reason = record.by === 'operator' ? 'operator' : 'closed'
-      throw this.end(reason, new SessionEndedError(`the session was ended: ${record.reason ?? reason}`))
+      throw this.end(reason, sessionEndedError(reason, record.reason))
     }
     if (kv.modRevision > this.#guard) this.#guard = kv.modRevision
   }
@@ -403,7 +406,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     throw this.end('epoch-changed', new EpochChangedError('the epoch was raised'))
   }
 
-  // --- What etcd tells of the session ---
+  // --- Events of the session's keys ---
 
   #watch(from: number): () => void {
     const { layout, client } = this.store
@@ -422,7 +425,7 @@ export class EtcdSession implements EngineSession, SessionContext {
       try {
         this.#checkSession(event.type === 0 ? event.kv : undefined)
       } catch {
-        // The listener has been told.
+        // The listener was called.
       }
     }
     if (parsed?.kind !== 'end-reason' || event.type !== 0) return
@@ -435,7 +438,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     }
   }
 
-  /** Events were compacted away: what they told is read. */
+  /** Reads the state after etcd has compacted events. */
   async #resync(): Promise<void> {
     if (this.#ended) return
     try {

@@ -17,11 +17,11 @@ import {
 import type { Compare, KeyValue, Op, OpResponse, TxnResponse } from './api/messages.js'
 import { blockerOf, type LockView, type Plan, type PlannedGrant, planGrants } from './grant-plan.js'
 
-/** Clients that connect at the same time raise the base together: one of them does it. */
+/** Attempts to raise the base when several clients connect at the same time: one of them succeeds. */
 const RAISE_ATTEMPTS_MAX = 10
-/** Others grant at the same time: so often a serving begins anew. */
+/** Attempts to grant when other clients grant at the same time. */
 const GRANT_ATTEMPTS_MAX = 30
-/** Front waiters of several locks lead to further locks: so many are read for one serving. */
+/** Locks read for one attempt to grant: front waiters of several locks lead to further locks. */
 const LOCKS_READ_MAX = 256
 /** etcd takes 128 operations in a transaction. */
 const OPS_MAX = 120
@@ -44,18 +44,18 @@ export interface GrantTxnParts {
   readonly grants: readonly PlannedGrant[]
 }
 
-/** The lock state in etcd, for whoever may change it: readings of locks, and the one way in which locks are granted. */
+/** The lock state in etcd: consistent readings of locks, and the only code that grants them. */
 export class Store {
   readonly layout: Layout
   readonly #firstEpoch: number
-  /** Locks that were taken when they were asked for lately. */
+  /** Locks that were contended lately. */
   readonly contended: RecentContention
   #epoch: { readonly record: EpochRecord; readonly bytes: Buffer } | undefined
   #initializing: Promise<number> | undefined
   #warned = false
-  /** The next serial must not be lower: those before it were given. */
+  /** The next serial must not be lower: earlier ones were granted. */
   #atLeast = 0
-  /** Told that etcd was restored to an earlier revision. */
+  /** Called when etcd was restored to an earlier revision. */
   onRevisionRegressed: (error: EpochChangedError) => void = () => {}
 
   constructor(
@@ -82,7 +82,7 @@ export class Store {
     return this.#epoch?.record.base ?? 0
   }
 
-  /** What ids are made of now. */
+  /** The present epoch and base, of which ids are made. */
   get numbering(): Numbering {
     return { epoch: this.epoch, base: this.base }
   }
@@ -93,7 +93,7 @@ export class Store {
   }
 
   /**
-   * Makes sure that epoch and base are known, and founds the service in an empty etcd. They are read again when a lost
+   * Makes sure that epoch and base are known, and initializes an empty etcd. They are read again when a lost
    * connection was replaced, since etcd may have been restored meanwhile.
    */
   ready(timeoutMs: number): Promise<number> {
@@ -104,12 +104,12 @@ export class Store {
     return this.#initializing
   }
 
-  /** The epoch was raised: it is read again with the next call. */
+  /** Forgets a raised epoch: the next call reads it again. */
   forgetEpoch(): void {
     this.#epoch = undefined
   }
 
-  /** The record as it was just read. Returns its epoch. */
+  /** Takes over the epoch record as it was just read. Returns its epoch. */
   note(kv: KeyValue): number {
     const record = recordOf<EpochRecord>(kv)
     if (record.epoch === this.#epoch?.record.epoch) this.#epoch = { record, bytes: Buffer.from(kv.value) }
@@ -146,7 +146,7 @@ export class Store {
   }
 
   /**
-   * etcd was restored, and this client knows revisions that it has lost: its tokens go on above those, and what this client
+   * etcd was restored, and this client knows revisions that it has lost: its tokens continue above those, and what this client
    * holds is lost.
    */
   #checkRevision(revision: number): void {
@@ -155,7 +155,7 @@ export class Store {
     this.#atLeast = Math.max(this.#atLeast, serialOf({ base: this.base }, seen + 1))
     this.client.startOver(revision)
     this.onRevisionRegressed(
-      new EpochChangedError(`etcd has gone back from revision ${seen} to ${revision}: it was restored`),
+      new EpochChangedError(`etcd went back from revision ${seen} to ${revision}: it was restored`),
     )
   }
 
@@ -169,7 +169,7 @@ export class Store {
     )
   }
 
-  /** The base that this etcd needs; undefined: the present one will do. */
+  /** The base that this etcd needs; undefined: the present one suffices. */
   #baseFor(record: EpochRecord | undefined, revision: number): number | undefined {
     const base = baseFor(record?.base ?? 0, revision, this.platform.wallMs(), this.#atLeast)
     if (base !== 'implausible') return base
@@ -191,7 +191,7 @@ export class Store {
     return undefined
   }
 
-  /** One consistent picture of some locks. */
+  /** A consistent reading of some locks. */
   async read(names: readonly string[], timeoutMs: number, revision?: number): Promise<Reading> {
     const ops = names.map((name): Op => {
       return { range: { ...this.layout.lock(name), ...(revision === undefined ? {} : { revision }) } }
@@ -201,7 +201,7 @@ export class Store {
     return { revision: revision ?? answer.header.revision, locks }
   }
 
-  /** The same, with all locks that are needed to know who is to be granted. `without`: this request is leaving. */
+  /** The same, with all locks that decide which requests can be granted. `without`: this request is leaving. */
   async readForGrants(
     names: readonly string[],
     timeoutMs: number,
@@ -221,7 +221,7 @@ export class Store {
     }
   }
 
-  /** Grants whatever can be granted around these locks. */
+  /** Grants every request that can be granted around these locks. */
   async grantWaiters(names: readonly string[], timeoutMs: number): Promise<GrantResult> {
     for (let attempt = 1; ; attempt++) {
       await this.ready(timeoutMs)
@@ -233,15 +233,16 @@ export class Store {
       if (answer === 'impossible') return { ...reading, grants: [], base }
       if (answer.succeeded) return { ...reading, revision: answer.header.revision, grants, base }
       for (const kv of kvsOf(answer.responses[0])) this.note(kv)
-      if (attempt >= GRANT_ATTEMPTS_MAX) throw new UnavailableError(`${names.join(', ')}: too many grant at once`)
+      if (attempt >= GRANT_ATTEMPTS_MAX)
+        throw new UnavailableError(`${names.join(', ')}: too many clients grant at once`)
       await this.revokeClosedSessions(grants, timeoutMs)
     }
   }
 
   /**
-   * Of these grants, which could not be made: the sessions that are closed and whose closer has not come to end their
-   * leases, perhaps because it has died, are ended here. Closed is for good, and the closer is not needed for the rest:
-   * what blocks after a hold's end has a lease of its own.
+   * Ends the leases of closed sessions among these grants, which could not be made: their closer has not done it,
+   * perhaps because it has died. Closed is final, and the closer is not needed for the rest:
+   * the keys that block after a hold's end have a lease of their own.
    */
   async revokeClosedSessions(grants: readonly PlannedGrant[], timeoutMs: number): Promise<void> {
     const sids = new Set(grants.map(({ waiter }) => waiter.record.sid))
@@ -252,7 +253,7 @@ export class Store {
     }
   }
 
-  /** A repeat is harmless: the conditions no longer hold when it has happened. */
+  /** A repeat is harmless: after the first success the conditions no longer hold. */
   async #tryGrants(compare: Compare[], success: Op[], timeoutMs: number): Promise<TxnResponse | 'impossible'> {
     try {
       return await this.client.txn(
@@ -260,15 +261,15 @@ export class Store {
         { timeoutMs, repeatable: true },
       )
     } catch (error) {
-      // A lease that a waiter needs is gone: that session ends.
+      // The lease of a waiter has expired: that session ends.
       if (error instanceof RefusedByEtcd) return 'impossible'
       throw error
     }
   }
 
   /**
-   * The transaction's parts for these grants. A grant holds only while the waiter's key is there, which goes with its
-   * lease; and while nothing has come to block its locks since they were read.
+   * The conditions and operations for these grants. A grant requires that the waiter's key exists, which expires with its
+   * lease, and that no new blocker of its locks was written since they were read.
    */
   parts(reading: Reading, planned: readonly PlannedGrant[], opsUsed = 0): GrantTxnParts {
     const compare: Compare[] = []
@@ -282,7 +283,7 @@ export class Store {
         grant.waiter.lease,
       )
       if (opsUsed + success.length + ops.length > OPS_MAX) break
-      // Its session is not closed: its lease may live on for a moment.
+      // Its session must not be closed: the lease of a closed session may live on for a moment.
       const open = this.layout.open(grant.waiter.record.sid)
       const checks: Compare[] = [{ result: 1, target: 1, key: open, createRevision: 0 }]
       for (const { name } of grant.waiter.record.locks) {
@@ -327,7 +328,7 @@ export class Store {
     return ops
   }
 
-  /** What the keys of one lock say. */
+  /** The state of one lock by its keys. */
   viewOf(name: string, kvs: readonly KeyValue[]): LockView {
     const blockers: LockView['blockers'][number][] = []
     const waiters: LockView['waiters'][number][] = []
@@ -338,7 +339,7 @@ export class Store {
         blockers.push(blockerOf(parsed.kind === 'h' ? 'hold' : 'delay', name, parsed.request, record, kv))
       } else if (parsed?.kind === 'q') {
         const record = recordOf<RequestRecord>(kv)
-        // Whoever has asked before the epoch was raised is not granted any more: its token would be too low.
+        // A request of an older epoch is not granted any more: its token would be too low.
         if (record.epoch === this.epoch)
           waiters.push({ request: parsed.request, record, lease: kv.lease, createRevision: kv.createRevision })
       }
@@ -349,7 +350,7 @@ export class Store {
   }
 
   /**
-   * The keys of the hold with this id; none: it is gone. Its revision follows from its id if it was made with the present
+   * The hold with this id; undefined: it has ended. Its revision follows from its id if it was made with the present
    * base; one that was made with a lower base has a higher revision.
    */
   async findHold(id: bigint, timeoutMs: number): Promise<FoundHold | undefined> {
@@ -383,7 +384,7 @@ export interface FoundHold {
   readonly revision: number
 }
 
-/** `base`: that of the grant, not that of the waiter's question. */
+/** `base`: that of the grant, not that of the waiter's request. */
 export function holdRecord(
   grant: Pick<PlannedGrant, 'ordinal' | 'terms' | 'waiter'>,
   grantedAt: number,
@@ -396,7 +397,7 @@ export function kvsOf(response: OpResponse | undefined): readonly KeyValue[] {
   return response?.range?.kvs ?? []
 }
 
-/** Of the request that leaves, the delay does not count either: it is given back cleanly. */
+/** A view without the request that leaves. Its delay does not count either: it is released cleanly. */
 function leave(view: LockView, without: string | undefined): LockView {
   if (without === undefined) return view
   const stays = ({ request }: { request: string }) => request !== without
@@ -406,7 +407,7 @@ function leave(view: LockView, without: string | undefined): LockView {
 const CONTENDED_MS = 5_000
 const CONTENDED_NAMES_MAX = 10_000
 
-/** Names at which somebody was met in the last seconds. A guess that saves time: nothing depends on it. */
+/** Names with contention in the last seconds. A guess that saves time: nothing depends on it. */
 export class RecentContention {
   readonly #platform: ClientPlatform
   readonly #met = new Map<string, number>()

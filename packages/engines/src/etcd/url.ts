@@ -4,12 +4,12 @@ import { EPOCH_MAX, InvalidError } from '@leasehold/core'
 export interface EtcdUrl {
   /** One per member, `http://h1:2379` or `https://…`. */
   readonly endpoints: readonly string[]
-  /** Before every key. */
+  /** The prefix of every key. */
   readonly prefix: string
   readonly tls: ConnectionOptions
   readonly user: string | undefined
   readonly password: string | undefined
-  /** The first epoch of a service that is founded here. */
+  /** The first epoch of a new service. */
   readonly epoch: number
 }
 

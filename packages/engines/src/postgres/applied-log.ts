@@ -15,23 +15,23 @@ import type { LogRow, Place } from './database.js'
 
 const HISTORY = { events: 10_000, bytes: 8 * 1024 * 1024 }
 
-/** After every so many entries the states of all clients are compared, and one of them writes a snapshot. */
+/** Interval in entries at which all clients compare their states, and one of them writes a snapshot. */
 export const CHECK_ENTRIES = 4_096
 
 /** An entry that was applied here. */
 export interface AppliedRow {
   readonly batch: AppliedBatch
   readonly results: readonly Result[]
-  /** The entry began a new epoch: whatever was known of sessions and holds before is over. */
+  /** The entry began a new epoch: all earlier sessions and holds have ended. */
   readonly newEpoch: boolean
 }
 
-/** The lock state of this client, fed with the log of the database. State and place are one unit. */
+/** The lock state of this client, to which the log of the database is applied, with its position in the log. */
 export class AppliedLog {
   readonly service: string
   state: LockState
   place: Place
-  /** The state's hash at the last agreed place. */
+  /** The state's hash at the last entry that was compared. */
   checked = { index: 0, hash: '' }
   #history: EventHistory
 
@@ -42,7 +42,7 @@ export class AppliedLog {
     this.#history = new EventHistory(state.epoch, place.index as Index, HISTORY)
   }
 
-  /** Applies one entry; `own` are its commands when the row does not carry them. */
+  /** Applies one entry; `own`: its commands when the row does not carry them. */
   apply(row: LogRow, own: Uint8Array | undefined): AppliedRow {
     if (row.index !== this.place.index + 1) {
       throw new StorageError(`entry ${row.index} of the log came after ${this.place.index}`)
@@ -75,7 +75,7 @@ export class AppliedLog {
   }
 }
 
-/** What the database itself has asked for with an entry. */
+/** The command that the database itself put before an entry. */
 function configureOf({ level, floor }: LogRow): Configure | undefined {
   if (level === undefined && floor === undefined) return undefined
   return { kind: 'configure', ...(level !== undefined && { level }), ...(floor !== undefined && { floor }) }
@@ -85,7 +85,7 @@ function before(command: Command, { at, commands }: Entry): Entry {
   return { at, commands: [command, ...commands] }
 }
 
-/** The encoded entry: its stamp, which the database has given it, and then its commands. */
+/** The encoded entry: the timestamp of the database, then the commands. */
 function stamped(at: number, commands: Uint8Array): Uint8Array {
   const writer = new Writer(commands.length + 9)
   writer.varuint(at)

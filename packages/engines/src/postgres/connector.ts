@@ -28,13 +28,13 @@ export interface PostgresConnectorOptions {
 
 const START: Place = { index: 0, nonce: '0' }
 
-/** Makes members on a database, and connections to them. What was applied once is kept for the next connection. */
+/** Creates members on a database, and connections to them. The applied log is kept for the next connection. */
 export class PostgresConnector implements Connector {
   readonly #options: PostgresConnectorOptions
   #kept: AppliedLog | undefined
-  /** The log that was seen is not the one that is there now: tokens of this epoch may have been granted and forgotten. */
+  /** The database lost entries that this client has seen: tokens of this epoch may have been granted and lost. */
   #lostEpoch = 0
-  /** The highest epoch that was applied here, on whichever server. */
+  /** The highest epoch that was applied here, on any server. */
   #seenEpoch = 0
   readonly #warnings: Warnings
 
@@ -53,7 +53,7 @@ export class PostgresConnector implements Connector {
     return connection
   }
 
-  /** The state to begin with, on a database that is open. */
+  /** The initial state on an open database. */
   async #start(database: Database): Promise<AppliedLog> {
     let loaded = await database.load()
     this.#warnings.of(loaded.doubts)
@@ -81,7 +81,7 @@ export class PostgresConnector implements Connector {
     throw new EpochChangedError(
       `${name} is of epoch ${epoch}, older than ${this.#seenEpoch}, which this client has seen`,
       {
-        hint: `an old primary: stop it. If it is the server to go on with: leasehold engines epoch ${this.#seenEpoch + 1}`,
+        hint: `an old primary: stop it. If it is the server to continue with: leasehold engines epoch ${this.#seenEpoch + 1}`,
       },
     )
   }
@@ -110,7 +110,7 @@ function fresh({ service, first, snapshot }: Loaded): AppliedLog {
   return new AppliedLog(service, LockState.restore(state), { index, nonce })
 }
 
-/** One connection of the client: the database's connections and the member on them. It ends with the first failure. */
+/** One connection of the client: the connections to the database, and the member on them. It ends with the first failure. */
 class Connection implements Channel {
   readonly buffered = 0
   readonly #events: ChannelEvents
@@ -143,12 +143,12 @@ class Connection implements Channel {
     queueMicrotask(() => this.#over || this.#take(messages))
   }
 
-  /** What was sent before is still taken, as far as one call goes; nothing comes back. */
+  /** A call that was sent still completes; answers are dropped. */
   close(): void {
     if (this.#over) return
     this.#over = true
     this.#stop(undefined)
-    // A call that is under way ends at the server; then the connection does.
+    // A call in flight completes at the server; then the connection ends.
     this.#database.end().catch(() => {})
   }
 
@@ -183,14 +183,14 @@ class Connection implements Channel {
     if (place.listen) {
       const notified = (index: number) => member.notified(index)
       const works = (now: boolean) => {
-        // What is notified to the same URL arrives: there is no pooler that hands out transactions.
+        // Notifications to the same URL arrive: there is no pooler in transaction mode.
         if (now && place.listenString === place.connectionString) this.#database.direct = true
         member.listening(now)
       }
       const probe = (payload: string) => this.#database.notify(payload)
       this.#listener = new Listener({ platform, driver, place, timeoutMs, ssl, probe, notified, works })
     }
-    // The welcome must tell of the present epoch, so what is there already is applied first.
+    // The welcome carries the present epoch, so the existing log is applied first.
     member.read(() => this.#over || this.#events.opened())
   }
 
@@ -211,7 +211,7 @@ class Connection implements Channel {
     this.#stop(cause)
     this.#database.cut()
     const { code, message, hint } = error
-    // What trying again does not change is told as a member tells that it does not take us.
+    // An error that a retry does not change is reported as a refusal, which ends the attempts.
     const final = error instanceof AccessError || error instanceof InvalidError
     const refused = refusal(code, message, hint)
     queueMicrotask(() => {

@@ -4,7 +4,7 @@ import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './s
 import { movedSql, SERVER_FUNCTIONS } from './sql/server-identity.js'
 import type { PostgresUrl } from './url.js'
 
-/** The place of an entry in the log; two logs that agree on one agree on everything before it. */
+/** The position of an entry in the log. Logs that agree on one agree on everything before it. */
 export interface Place {
   readonly index: number
   /** Drawn at random for each entry: a signed 64-bit number as decimal text. */
@@ -16,7 +16,7 @@ export interface LogRow extends Place {
   readonly epoch: number
   readonly at: number
   readonly commands: Uint8Array | undefined
-  /** What the database itself asks for before the commands. */
+  /** The settings that the database itself puts before the commands. */
   readonly level: number | undefined
   readonly floor: Serial | undefined
 }
@@ -32,12 +32,12 @@ export interface Loaded {
   readonly snapshot: (Place & { readonly state: Uint8Array }) | undefined
 }
 
-/** What this server or role takes away from the promises. */
+/** What weakens the guarantees on this server or for this role. */
 export interface Doubts {
   readonly role: string
   /** Functions that this role may not call, or this server does not have. */
   readonly unreadable: readonly string[]
-  /** When the server's clock is implausible: what it says. */
+  /** The server's clock, if it is implausible. */
   readonly clock: string | undefined
   /** The role's `synchronous_commit` is `off`. */
   readonly asynchronous: boolean
@@ -50,21 +50,21 @@ export interface AppendOptions {
   readonly elapsedMs: number | undefined
   readonly nonce: string
   readonly commands: Uint8Array
-  /** Only time is to move: not needed when the log has gone on. */
+  /** Only moves time: not needed when the log has grown. */
   readonly tick: boolean
-  /** Others should look. */
+  /** Notifies other clients. */
   readonly notify: boolean
   readonly checked: { readonly index: number; readonly hash: string }
 }
 
 /** Repeats of a transaction that was rolled back for its isolation. */
 const RETRIES_MAX = 100
-/** Two clients that create the tables at once must not meet half way. */
+/** The advisory lock of migrations, so that two clients do not create the tables at the same time. */
 const MIGRATION_LOCK = 4_861_203_877_101
 
 /**
  * The calls of the schema's functions over one connection. Each is one statement and one transaction, without prepared
- * names, settings or locks that outlive it: it may go through a pooler that hands out transactions.
+ * names, settings or locks that outlive it: it may go through a pooler in transaction mode.
  */
 export class Database {
   readonly channel: string
@@ -142,7 +142,7 @@ export class Database {
     return rowsOf(await this.#query('an append failed', text, [...values, checked.index, checked.hash]))
   }
 
-  /** What follows `seen`. `whole`: there is no more for now. */
+  /** The entries after `seen`. `whole`: up to the end of the log. */
   async since(seen: Place): Promise<{ readonly rows: readonly LogRow[]; readonly whole: boolean }> {
     const text = `SELECT * FROM ${this.#schema}.since(${SCHEMA_VERSION},$1,$2)`
     const rows = rowsOf(await this.#query('cannot read the log', text, [seen.index, seen.nonce]))
@@ -154,7 +154,7 @@ export class Database {
     await this.#query('a snapshot failed', text, [place.index, place.nonce, Buffer.from(state)])
   }
 
-  /** Tells others that there is something new. */
+  /** Notifies other clients of new entries. */
   async notify(payload: string): Promise<void> {
     await this.#query('a notification failed', 'SELECT pg_notify($1,$2)', [this.channel, payload])
   }
@@ -164,7 +164,7 @@ export class Database {
     await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
   }
 
-  /** Says goodbye to the server, which it may take its time to hear. */
+  /** Closes the connection in an orderly way, which may take long. */
   async end(): Promise<void> {
     await this.#client.end()
   }
@@ -186,7 +186,7 @@ export class Database {
   async #migrate(): Promise<void> {
     const { schema, migrate, name } = this.#place
     const sql = postgresSql({ schema })
-    const hint = `let somebody who may do it run this once (\`leasehold engines sql postgres\` prints it):\n${sql}`
+    const hint = `let an administrator run this once (\`leasehold engines sql postgres\` prints it):\n${sql}`
     if (!migrate) throw new InvalidError(`${name} has no schema ${schema}, and the URL says migrate=never`, { hint })
     try {
       // One text without parameters is one transaction of the simple protocol.
@@ -202,7 +202,7 @@ export class Database {
     }
   }
 
-  /** One statement at a time: those that come meanwhile wait for their turn. */
+  /** Runs one statement at a time; others wait. */
   #query(what: string, text: string, values: readonly unknown[]): Promise<readonly PgRow[]> {
     const rows = this.#turn.then(() => this.#send(what, text, values))
     this.#turn = rows.then(
@@ -225,7 +225,7 @@ export class Database {
   }
 }
 
-/** A call that failed, with what the driver has said. */
+/** A call that failed, with the error of the driver. */
 export class CallError extends Error {
   constructor(
     readonly what: string,
@@ -248,7 +248,7 @@ export function clientOptions(
   }
 }
 
-/** Of a prepared statement: there is one for each thing that can fail. */
+/** The name of a prepared statement: one per kind of call. */
 function nameOf(what: string): string {
   return `leasehold: ${what}`
 }

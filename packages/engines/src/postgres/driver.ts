@@ -1,7 +1,7 @@
 import { AccessError, InvalidError, LeaseholdError, LimitError, StorageError, UnavailableError } from '@leasehold/core'
 import { RAISED } from './sql/schema.js'
 
-/** A connection of the driver `pg`, as far as it is used here. */
+/** A connection of the driver `pg`: the part that is used here. */
 export interface PgClient {
   connect(): Promise<unknown>
   query(text: string, values?: readonly unknown[]): Promise<{ readonly rows: readonly PgRow[] }>
@@ -14,7 +14,7 @@ export interface PgClient {
   on(event: 'error', listener: (error: Error) => void): unknown
   on(event: 'end', listener: () => void): unknown
   on(event: 'notification', listener: (message: { channel: string; payload?: string }) => void): unknown
-  /** Where the socket is, so that a connection that does not answer can be cut. */
+  /** The socket, to cut a connection that does not answer. */
   readonly connection?: { readonly stream?: { destroy(): void } }
 }
 
@@ -27,7 +27,7 @@ export interface PgDriver {
 
 /** Loads the driver that the application has installed. */
 export async function loadPg(): Promise<PgDriver> {
-  // Not a literal, so that neither a bundler nor the compiler asks for what is optional.
+  // Not a literal, so that neither a bundler nor the compiler requires the optional module.
   const name = 'pg'
   try {
     const module = (await import(name)) as { default?: PgDriver } & PgDriver
@@ -42,29 +42,29 @@ export async function loadPg(): Promise<PgDriver> {
 
 /** Cuts a connection without waiting for the server. */
 export function cut(client: PgClient): void {
-  // `end` alone would wait for the answer to what is under way.
+  // `end` alone would wait for the answer to a query in flight.
   client.end().catch(() => {})
   client.connection?.stream?.destroy()
 }
 
-/** Nothing was done, and the same again may succeed: the database is set to a stricter isolation, or found a deadlock. */
+/** Whether the same statement may succeed again: the database rolled it back for its isolation level or a deadlock. */
 export function isRetryable(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === '40001' || code === '40P01'
 }
 
-/** What the functions of the schema raise. */
+/** Whether a function of the schema raised this error. */
 export function isRaised(error: unknown, kind: keyof typeof RAISED): boolean {
   return (error as { code?: unknown } | undefined)?.code === RAISED[kind]
 }
 
-/** There is no such table, function or schema. */
+/** Whether the table, function or schema does not exist. */
 export function isMissing(error: unknown): boolean {
   const { code } = error as { code?: unknown }
   return code === '42P01' || code === '3F000' || code === '42883'
 }
 
-/** The typed error of something that the driver or the server has reported. */
+/** The typed error for an error of the driver or the server. */
 export function errorOfPg(error: unknown, what: string): LeaseholdError {
   if (error instanceof LeaseholdError) return error
   const { code, message } = error as { code?: unknown; message?: unknown }
@@ -90,5 +90,5 @@ export function errorOfPg(error: unknown, what: string): LeaseholdError {
     return new StorageError(text, { cause: error, hint })
   }
   if (state.startsWith('25') || /^(53|58|XX)/.test(state)) return new StorageError(text, { cause: error })
-  return new UnavailableError(text, { cause: error, hint: 'says nothing about who holds a lock' })
+  return new UnavailableError(text, { cause: error, hint: 'says nothing about the holder of a lock' })
 }

@@ -12,14 +12,14 @@ export interface PostgresEngineOptions {
 
 /** For connecting, creating the tables, and reading the last snapshot. */
 const ATTEMPT_TIMEOUT_MS = 10_000
-/** For a connection alone: shorter, so that a line that swallows everything does not cost a lease. */
+/** For a connection alone: shorter, so that a network that drops packets does not cost a lease. */
 const CONNECT_TIMEOUT_MS = 2_500
 
 /**
  * An engine whose lock state is a log in a PostgreSQL database: `postgres://user@host/database?schema=leasehold`. Two
  * connections per client, however many locks: one for calls, one that listens.
  *
- * @throws InvalidError for a URL that says nothing, or when the driver is missing
+ * @throws InvalidError for an invalid URL, or when the driver is missing
  */
 export async function postgresEngine(url: string, options: PostgresEngineOptions = {}): Promise<Engine> {
   const place = parsePostgresUrl(url)

@@ -6,7 +6,7 @@ import type { PostgresUrl } from './url.js'
 /** Pauses between attempts to listen, doubling. */
 const AGAIN_FIRST_MS = 100
 const AGAIN_MAX_MS = 5_000
-/** A notification to ourselves must arrive within this: a pooler that hands out transactions takes LISTEN and forgets it. */
+/** A notification to this client must arrive within this: a pooler in transaction mode accepts LISTEN without effect. */
 const PROBE_MS = 2_000
 
 export interface ListenerOptions {
@@ -23,10 +23,10 @@ export interface ListenerOptions {
 }
 
 /**
- * The one connection that LISTENs.
+ * The connection that LISTENs.
  *
- * - *connecting*, *probing* (a notification to ourselves is under way), *works*, *pausing* (broken, or the probe got lost; the
- *   next attempt follows), *closed*. While it does not work, the member looks at the log itself.
+ * - *connecting*, *probing* (waits for a notification to itself), *works*, *pausing* (broken, or the probe was lost; the
+ *   next attempt follows), *closed*. While it does not work, the member polls the log.
  */
 export class Listener {
   readonly #options: ListenerOptions
@@ -66,7 +66,7 @@ export class Listener {
       await client.query(`LISTEN "${place.schema}"`)
       if (this.#client !== client) return
       this.#cancelTimer = platform.after(PROBE_MS, failed)
-      // From elsewhere: to its own statements even a pooler's connection would hear the answer.
+      // Over the other connection: a pooler's connection would receive notifications of its own statements.
       await this.#options.probe(probe)
     } catch {
       failed()
@@ -81,7 +81,7 @@ export class Listener {
     this.#options.works(true)
   }
 
-  /** Not an error of anybody's call: the member polls, and this is tried again. */
+  /** Not an error of a call: the member polls, and the connection is retried. */
   #failed(client: PgClient): void {
     if (this.#client !== client || this.#closed) return
     this.#client = undefined

@@ -29,28 +29,28 @@ import { errorOfPg } from './driver.js'
 const BATCH_BYTES = 256 * 1024
 /** Reads that wait for the end of the log; more are refused. */
 const READS_MAX = 65_536
-/** While somebody here waits, time is moved at least this often: for those whose owners do not renew any more. */
+/** While a caller here waits, time is moved at least this often, so that sessions that are no longer renewed expire. */
 const TICK_MS = 1_000
-/** And so soon again after something was due, and the database's clock was not there yet. */
+/** The same after a deadline that the database's clock had not reached yet. */
 const DUE_AGAIN_MS = 5
-/** How often the log is looked at although notifications come: one may get lost with its connection. */
+/** Interval of polls while notifications arrive: one may get lost with its connection. */
 const POLL_MS = 5_000
-/** And how often when they do not come. */
+/** Interval of polls without notifications. */
 const POLL_ALONE_MS = 100
 /** Elapsed time is measured on this machine's clock, which may run this much slower than the database's. */
 const CLOCK_RATE = 1.05
-/** Those for whom an entry is no news, but who look at events or read often, hear of it within this. */
+/** Clients that do not wait for an entry, but watch events or read often, are notified within this. */
 const NOTIFY_PAUSE_MS = 25
-/** Waiters that are looked at before an entry; when there are more, it is news. */
+/** Waiters that are checked before an entry; with more of them it counts as relevant to other clients. */
 const LOOKED_AT_MAX = 100
 
 export interface PostgresMemberOptions {
   readonly platform: ClientPlatform
   readonly database: Database
   readonly log: AppliedLog
-  /** Somebody looks at events, and so at what only time brings about. */
+  /** Whether events are watched, and so also expiries, which only the passing of time causes. */
   readonly watched: () => boolean
-  /** The member is of no use any more. Runs once. */
+  /** The member has failed. Called once. */
   readonly failed: (error: LeaseholdError, cause: unknown) => void
 }
 
@@ -58,11 +58,11 @@ type Reader = Parameters<Member<LockState>['read']>[0]
 
 /**
  * A member whose log is a table. Every client of the database has one: it appends entries in a transaction that has the
- * head of the log locked, is told what others have appended, and applies all of it in order. There is no leader: whoever
+ * head of the log locked, is told what others have appended, and applies all of it in order. There is no leader: the client that
  * appends moves time, by the database's clock.
  *
- * One call is under way at a time; what comes meanwhile is the next batch. A call that fails ends the member, and nothing
- * that waits is answered: the next member of this client is asked again, with the same request numbers.
+ * One call is in flight at a time; commands that arrive meanwhile form the next batch. A failed call ends the member, and nothing
+ * that waits is answered: the requests are sent to the next member of this client, with the same request numbers.
  */
 export class PostgresMember implements Member<LockState> {
   readonly #options: PostgresMemberOptions
@@ -79,7 +79,7 @@ export class PostgresMember implements Member<LockState> {
   #answered = false
   /** The log may be longer than what was applied. */
   #doubtful = false
-  /** Highest entry that others have told of. */
+  /** Highest entry of a notification. */
   #noticed = 0
   /** Whether notifications arrive. */
   #notified = false
@@ -89,7 +89,7 @@ export class PostgresMember implements Member<LockState> {
   #confirmedAt: number | undefined
   /** When the last applied entries arrived. */
   #heardAt: number
-  /** When others were last told, and whether they have not been told of the last entries. */
+  /** When other clients were last notified, and whether they were not notified of the last entries. */
   #toldAt = 0
   #untold = false
   #cancelTelling: () => void = () => {}
@@ -162,7 +162,7 @@ export class PostgresMember implements Member<LockState> {
     queueMicrotask(done)
   }
 
-  /** Somebody has appended entry `index`. */
+  /** Another client has appended entry `index`. */
   notified(index: number): void {
     if (this.#stopped || !(index > this.#log.place.index)) return
     this.#noticed = Math.max(this.#noticed, index)
@@ -172,12 +172,12 @@ export class PostgresMember implements Member<LockState> {
   /** Whether notifications arrive has changed. */
   listening(works: boolean): void {
     this.#notified = works
-    // What was notified while nobody listened.
+    // Notifications may have been missed until now.
     this.#doubtful = true
     this.#kick()
   }
 
-  /** What has to do with time has changed: a watch came or went. */
+  /** Schedules the next poll again, because a watch started or ended. */
   look(): void {
     if (!this.#running && !this.#stopped) this.#schedule()
   }
@@ -243,7 +243,7 @@ export class PostgresMember implements Member<LockState> {
     const own = rows.at(-1)?.nonce === nonce
     for (const row of rows) this.#apply(row, row.nonce === nonce ? { commands, batch } : undefined)
     this.#advance(rows.length > 0, sentAt, own)
-    // Not appended: time had moved already, or others were too far ahead. The log may go on beyond what was returned.
+    // Not appended: time had moved already, or the log was too far ahead. The log may continue beyond what was returned.
     if (notify && own) this.#told(sentAt)
     else if (own && batch.length > 0) this.#tellSoon()
     if (!own) {
@@ -284,7 +284,7 @@ export class PostgresMember implements Member<LockState> {
     own?.batch.forEach((waiting, i) => waiting.answer(results[i] as Result))
   }
 
-  /** Keeps account of what is known about the time of the last entry. */
+  /** Updates what is known about the time of the last entry. */
   #advance(isNew: boolean, sentAt: number, own: boolean): void {
     // Entries of others that came after the end of the log was seen were stamped after that.
     if (own) this.#stampedAfter = sentAt
@@ -293,9 +293,9 @@ export class PostgresMember implements Member<LockState> {
     if (isNew) this.#heardAt = this.#options.platform.monotonicMs()
   }
 
-  // --- Telling others ---
+  // --- Notifications ---
 
-  /** Somebody else waits: what is appended now may be for him. */
+  /** Whether a session of another client waits: what is appended now may grant its request. */
   get #isNews(): boolean {
     let looked = 0
     for (const waiter of this.#log.state.machine.waiters.values()) {
@@ -310,7 +310,7 @@ export class PostgresMember implements Member<LockState> {
     this.#cancelTelling()
   }
 
-  /** Tells others of an entry that went out without a notification: at once if it was for one of them. */
+  /** Notifies other clients of an entry that was appended without a notification: at once if it concerns one of them. */
   #tellSoon(): void {
     const { platform, database } = this.#options
     const tell = () => {
@@ -331,7 +331,7 @@ export class PostgresMember implements Member<LockState> {
 
   // --- Time ---
 
-  /** Whether somebody here waits for something that time alone brings about. */
+  /** Whether this client waits for something that only the passing of time causes. */
   get #isInterested(): boolean {
     const { state } = this.#log
     if (!state.hasDeadlines) return false
@@ -345,7 +345,7 @@ export class PostgresMember implements Member<LockState> {
     return this.#isInterested && this.#untilTime <= 0
   }
 
-  /** Until the log should get an entry for time's sake. */
+  /** Milliseconds until the log needs an entry that moves time. */
   get #untilTime(): number {
     const since = this.#options.platform.monotonicMs() - this.#heardAt
     const due = this.#log.state.nextDeadline()
@@ -358,7 +358,7 @@ export class PostgresMember implements Member<LockState> {
     const { platform } = this.#options
     const interested = this.#isInterested
     const poll = this.#notified ? POLL_MS : POLL_ALONE_MS
-    // Without a session of this client nobody is told anything.
+    // Without a session of this client there is nothing to report.
     if (!interested && this.#own.size === 0 && !this.#options.watched()) return
     const jitter = 1 + 0.1 * platform.random()
     const delayMs = Math.min(poll * jitter, interested ? Math.max(1, this.#untilTime) : poll)
@@ -389,7 +389,7 @@ function elapsed(ms: number): number {
 
 const RENEW_KIND = 2
 
-/** Renewals alone are of no interest to others: they move time, and who waits for that moves it himself. */
+/** Whether a batch only renews. Other clients need not learn of it: a client that waits for time to pass moves it itself. */
 function isRenewal(batch: readonly Waiting[]): boolean {
   return batch.every(({ bytes }) => bytes[0] === RENEW_KIND)
 }

@@ -7,7 +7,7 @@ import { parsePostgresUrl } from './url.js'
 const TIMEOUT_MS = 10_000
 
 /**
- * Begins a greater epoch in a database: after the promotion of a replica that may have missed something, or a restored backup.
+ * Raises the epoch of a database, after the promotion of a replica that may have missed entries, or a restored backup.
  * All sessions and ordinary holds end, and later tokens are greater than any earlier one. Returns the epoch before it.
  *
  * @throws InvalidError when the epoch is not greater than the present one

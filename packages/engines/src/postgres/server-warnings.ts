@@ -1,7 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import type { Doubts } from './database.js'
 
-/** Reports what weakens the promises on a server, each warning once. */
+/** Reports what weakens the guarantees on a server, each warning once. */
 export class Warnings {
   readonly #platform: ClientPlatform
   readonly #name: string

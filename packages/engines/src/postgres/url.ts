@@ -1,18 +1,18 @@
 import { InvalidError } from '@leasehold/core'
 import { SCHEMA_DEFAULT, schemaIdentifier } from './sql/schema.js'
 
-/** What a `postgres://` URL says. */
+/** A parsed `postgres://` URL. */
 export interface PostgresUrl {
-  /** For the driver: the URL without what is ours. */
+  /** For the driver: the URL without Leasehold's own parameters. */
   readonly connectionString: string
   /** For messages: without the password. */
   readonly name: string
   readonly schema: string
   /** Create the tables when they are missing. */
   readonly migrate: boolean
-  /** Wake-ups by LISTEN. Off: only by asking. */
+  /** Notifications by LISTEN. Off: only polls. */
   readonly listen: boolean
-  /** A direct connection for LISTEN when `connectionString` goes through a pooler that hands out transactions. */
+  /** A direct connection for LISTEN when `connectionString` goes through a pooler in transaction mode. */
   readonly listenString: string
 }
 

@@ -1,15 +1,15 @@
 import { type ClientPlatform, type Elapsed, after } from '@leasehold/client'
 import { HoldLostError, type LostReason } from '@leasehold/core'
 
-/** What a lock needs of the client that has made it. */
+/** What a lock needs from its client. */
 export interface LockHost {
   readonly platform: ClientPlatform
   readonly elapsed: Elapsed
-  /** One attempt to extend the lease. False: it is gone. */
+  /** One attempt to extend the lease. False: the lock is lost. */
   extend(lock: ApproximateLock): Promise<boolean>
-  /** Gives it back. False: it was gone. */
+  /** Releases the lock. False: it was lost before. */
   release(lock: ApproximateLock): Promise<boolean>
-  /** It is no longer held here. */
+  /** The lock is no longer held here. */
   ended(lock: ApproximateLock, how: 'released' | 'lost'): void
 }
 
@@ -22,22 +22,22 @@ export interface LockTerms {
   readonly sentAt: number
 }
 
-/** Attempts to extend that are under way at once. */
+/** Concurrent attempts to extend. */
 const ATTEMPTS_MAX = 4
 
 declare const approximate: unique symbol
 
 /**
- * A lock that saves work and protects nothing: Redis may forget it, and give it to two at once. It has no token, and no
- * guard takes it.
+ * A lock that saves work and protects nothing: Redis may lose it, so that two clients hold it. It has no token, and no
+ * guard accepts it.
  *
  * - *held*: extended at a third of the TTL. *lost*: the deadline (send time of the last acknowledged attempt + TTL − margin)
- *   has passed, or Redis has it no longer. *released*.
+ *   has passed, or Redis has lost it. *released*.
  */
 export class ApproximateLock implements AsyncDisposable {
   declare readonly [approximate]: true
   readonly name: string
-  /** Resolves when the lock is over: with an error if it was lost. Never rejects. */
+  /** Resolves when the lock has ended: with an error if it was lost. Never rejects. */
   readonly lost: Promise<HoldLostError | null>
   readonly #host: LockHost
   readonly #terms: LockTerms
@@ -63,7 +63,7 @@ export class ApproximateLock implements AsyncDisposable {
 
   /** Aborts with a `HoldLostError` when the lock is lost. */
   get signal(): AbortSignal {
-    // Made when it is asked for: most locks are taken and given back without it.
+    // Made on demand: most locks are released without it.
     if (!this.#controller) {
       this.#controller = this.#host.platform.abortController()
       if (this.#error) this.#controller.abort(this.#error)
@@ -98,7 +98,7 @@ export class ApproximateLock implements AsyncDisposable {
     await this.release().catch(() => {})
   }
 
-  /** For the client: what Redis knows it by. */
+  /** For the client: its key and value in Redis. */
   get internals(): LockTerms {
     return this.#terms
   }
@@ -155,7 +155,7 @@ export class ApproximateLock implements AsyncDisposable {
     try {
       const extended = await this.#host.extend(this)
       if (!this.#check()) return
-      if (!extended) return this.#lose('expired', 'Redis has it no longer')
+      if (!extended) return this.#lose('expired', 'Redis no longer has it')
       this.#ackedSentAt = Math.max(this.#ackedSentAt, sentAt)
     } catch {
       // The next attempt, or the deadline.

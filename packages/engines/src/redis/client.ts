@@ -18,9 +18,9 @@ const PREFIX_DEFAULT = 'leasehold:approximate:'
 
 /**
  * A client for approximate locks in one Redis. They save work that would be done twice; they protect nothing. Redis may lose
- * them (a restart, an eviction, a failover), and a paused holder does not notice that it was overtaken.
+ * them (a restart, an eviction, a failover), and a paused holder does not notice that another one has acquired the lock.
  *
- * @throws InvalidError for a URL or an option that makes no sense; UnavailableError when Redis cannot be reached
+ * @throws InvalidError for an invalid URL or option; UnavailableError when Redis cannot be reached
  * @example
  * const cache = await connectApproximate('redis://127.0.0.1:6379')
  * await cache.request('report/2026-11', async (lock) => { … })
@@ -98,7 +98,7 @@ export class ApproximateLocks implements AsyncDisposable {
     })
   }
 
-  /** Never waits. `null`: somebody has it. */
+  /** Never waits. `null`: the lock is held. */
   async tryAcquire(name: string, options: Omit<ApproximateCallOptions, 'wait'> = {}): Promise<ApproximateLock | null> {
     try {
       return await this.acquire(name, { ...options, wait: 0 })
@@ -109,7 +109,7 @@ export class ApproximateLocks implements AsyncDisposable {
   }
 
   /**
-   * Runs `body` under the lock and returns its value. Its error goes first; when it returned and the lock was lost meanwhile:
+   * Runs `body` under the lock and returns its value, or throws its error. When the lock was lost meanwhile, throws a
    * `HoldLostError` with the value in `result`.
    */
   async request<T>(name: string, body: (lock: ApproximateLock) => T | Promise<T>): Promise<T>

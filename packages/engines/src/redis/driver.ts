@@ -158,7 +158,7 @@ function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs
 
 const digests = new Map<string, string>()
 
-/** Runs a script by its digest, and sends it whole only to a server that does not know it. */
+/** Runs a script by its digest, and sends the source only to a server that does not know it. */
 async function once(
   short: (sha: string) => Promise<unknown>,
   whole: () => Promise<unknown>,
@@ -177,7 +177,7 @@ async function once(
   }
 }
 
-/** The typed error of what a driver or the server has reported. */
+/** The typed error for an error of the driver or the server. */
 export function errorOfRedis(error: unknown, what: string): LeaseholdError {
   if (error instanceof LeaseholdError) return error
   const message = error instanceof Error ? error.message : String(error)
@@ -187,5 +187,5 @@ export function errorOfRedis(error: unknown, what: string): LeaseholdError {
   if (message.includes('WRONGTYPE')) {
     return new InvalidError(text, { cause: error, hint: 'the key is used for something else: choose another prefix' })
   }
-  return new UnavailableError(text, { cause: error, hint: 'says nothing about who holds a lock' })
+  return new UnavailableError(text, { cause: error, hint: 'says nothing about the holder of a lock' })
 }

@@ -4,17 +4,17 @@ import { ApproximateLock, type LockHost } from './approximate-lock.js'
 import type { Settings } from './options.js'
 import { RELEASE, HANDOVER, ACQUIRE } from './scripts.js'
 
-/** What a queue needs of the client. */
+/** What a queue needs from its client. */
 export interface LocalQueueHost extends LockHost {
   run(script: string, name: string, args: readonly string[], what: string): Promise<unknown>
   subscribe(name: string, listener: () => void): Promise<() => void>
   value(): string
   channel(name: string): string
-  /** Nobody holds or waits here any more. */
+  /** The queue is empty, and this process does not hold the lock. */
   onEmpty(queue: LocalQueue): void
 }
 
-/** One who wants to wait in this process. */
+/** A caller that waits in this process. */
 export interface Waiter {
   readonly settings: Settings
   readonly value: string
@@ -23,23 +23,23 @@ export interface Waiter {
 }
 
 interface QueueEntry extends Waiter {
-  /** Takes the end of the wait back. */
+  /** Cancels the timeout of the wait. */
   readonly cancel: () => void
-  /** An attempt has no answer: the lock may be ours in Redis, unknown to us. */
+  /** An attempt had no answer: Redis may have granted the lock. */
   uncertain: boolean
 }
 
-/** Locks that go from one to the next within this process before others are let in. */
+/** Hand-overs in a row within this process before other processes get a chance. */
 const HANDOVERS_MAX = 16
-/** How long to step aside then. */
+/** How long this process pauses then. */
 const YIELD_MS = 5
-/** Pauses between attempts that nothing else has ended: doubling, half of each random. */
+/** Pauses between attempts unless an event ends them: doubling, half of each random. */
 const PAUSE_MIN_MS = 20
 const PAUSE_MAX_MS = 1_000
 
 /**
- * All of this process that want one lock: they stand in queue here, and only the first of them asks Redis. It asks when the
- * lock is said to be free, when the other's lease ends, and in any case after a growing pause.
+ * The queue of this process for one lock: only its first waiter sends requests to Redis, when the
+ * lock is reported free, when the lease of its holder ends, and in any case after a growing pause.
  */
 export class LocalQueue {
   readonly name: string
@@ -60,7 +60,7 @@ export class LocalQueue {
     this.#platform = host.platform
   }
 
-  /** Stands in queue; returns what takes the waiter out again. */
+  /** Adds a waiter; returns a function that removes and rejects it. */
   enqueue(waiter: Waiter): (error: LeaseholdError) => void {
     const { waitMs } = waiter.settings
     const cancel = after(this.#platform, waitMs, () => this.#leave(entry, this.#tooLate(waiter)), true)
@@ -70,7 +70,7 @@ export class LocalQueue {
     return (error) => this.#leave(entry, error)
   }
 
-  /** One attempt, without standing in queue. Undefined: somebody has it, or waits for it here. */
+  /** One attempt without queueing. Undefined: the lock is held, or has waiters here. */
   async attempt(settings: Settings, value: string): Promise<ApproximateLock | undefined> {
     if (this.#waiting.length > 0 || this.#holder) return undefined
     try {
@@ -84,7 +84,7 @@ export class LocalQueue {
     }
   }
 
-  /** Gives a lock back, or on to the next one here. */
+  /** Releases a lock, or hands it over to the next waiter here. */
   async release(lock: ApproximateLock): Promise<boolean> {
     const { value } = lock.internals
     const next = this.#waiting[0]
@@ -103,7 +103,7 @@ export class LocalQueue {
     }
   }
 
-  /** A lock is over without having been given back. */
+  /** A lock ended without a release. */
   lost(lock: ApproximateLock): void {
     if (this.#holder !== lock) return
     this.#holder = undefined
@@ -130,7 +130,7 @@ export class LocalQueue {
     return true
   }
 
-  /** Asks Redis for the lock. A number: how long the other has it. */
+  /** One attempt at Redis. A number: how long another holder still has the lock, in milliseconds. */
   async #acquire(settings: Settings, value: string): Promise<ApproximateLock | number> {
     const sentAt = this.#host.elapsed.now()
     const answer = Number(
@@ -138,20 +138,20 @@ export class LocalQueue {
     )
     if (answer !== ACQUIRED) return answer
     const lock = new ApproximateLock(this.#host, { ...settings, name: this.name, value, sentAt })
-    // The answer came so late that the lease is over: as good as taken by somebody else.
+    // The answer arrived after the end of the lease: as if another process had the lock.
     if (lock.state !== 'held') return 0
     this.#holder = lock
     return lock
   }
 
-  /** The lock is the waiter's, unless that one has gone meanwhile. */
+  /** Gives the lock to the waiter, or releases it if the waiter has left meanwhile. */
   async #granted(entry: QueueEntry, lock: ApproximateLock): Promise<void> {
     if (lock.state === 'held' && this.#waiting.includes(entry)) {
       this.#remove(entry)
       this.#holder = lock
       return entry.resolve(lock)
     }
-    // If this fails too it ends by its TTL.
+    // If this fails too, it ends by its TTL.
     await lock.release().catch(() => {})
   }
 
@@ -168,7 +168,7 @@ export class LocalQueue {
     this.#wakeUp()
   }
 
-  /** Makes sure that an attempt without an answer has no effect. If this fails too it ends by its TTL. */
+  /** Makes sure that an attempt without an answer has no effect. If this fails too, the lock ends by its TTL. */
   #releaseUncertain(value: string): void {
     this.#host.run(RELEASE, this.name, [value, this.#host.channel(this.name)], 'cannot release a lock').catch(() => {})
   }
@@ -178,15 +178,15 @@ export class LocalQueue {
     this.#contending = true
     let pauseMs = PAUSE_MIN_MS
     while (this.#waiting.length > 0 && !this.#holder) {
-      await this.#ask(this.#waiting[0] as QueueEntry, pauseMs)
+      await this.#attemptFirst(this.#waiting[0] as QueueEntry, pauseMs)
       pauseMs = Math.min(PAUSE_MAX_MS, pauseMs * 2)
     }
     this.#contending = false
     this.#leaveIfEmpty()
   }
 
-  /** One attempt of the first in queue, and the pause after it. */
-  async #ask(entry: QueueEntry, pauseMs: number): Promise<void> {
+  /** One attempt of the first waiter, and the pause after it. */
+  async #attemptFirst(entry: QueueEntry, pauseMs: number): Promise<void> {
     const pause = pauseMs / 2 + (pauseMs / 2) * this.#platform.random()
     this.#woken = false
     try {
@@ -203,12 +203,12 @@ export class LocalQueue {
     }
   }
 
-  /** From now on releases elsewhere are heard of. Without that the pauses have to do. */
+  /** Subscribes to releases by other processes. If that fails, the pauses have to suffice. */
   async #subscribe(): Promise<void> {
     if (this.#unsubscribe) return
     try {
       this.#unsubscribe = await this.#host.subscribe(this.name, () => this.#wakeUp())
-      // What was said before we listened was not heard: ask again at once.
+      // Earlier notifications were missed: try again at once.
       this.#woken = true
     } catch (error) {
       this.#lastError = error as LeaseholdError
@@ -249,5 +249,5 @@ export class LocalQueue {
   }
 }
 
-/** What {@link ACQUIRE} answers when the lock is ours. */
+/** What {@link ACQUIRE} returns when the lock is ours. */
 const ACQUIRED = -3

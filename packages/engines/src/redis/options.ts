@@ -2,13 +2,13 @@ import { type Duration, InvalidError, parseDuration } from '@leasehold/core'
 import type { RedisDriver } from './driver.js'
 
 export interface ApproximateOptions {
-  /** How long a lock stays taken when its holder is gone. Default 10 s. */
+  /** How long a lock stays held after its holder has died. Default 10 s. */
   readonly ttl?: Duration
   /** How long to wait for a lock. Default 30 s; `Infinity` is allowed. */
   readonly wait?: Duration
   /** How long before the end of the TTL a lock stops being held here. Default ttl/10, at least 20 ms. */
   readonly margin?: Duration
-  /** In front of every key. Default `leasehold:approximate:`. */
+  /** The prefix of every key. Default `leasehold:approximate:`. */
   readonly prefix?: string
   /** For a connection, and for the answer to a command. Default 5 s. */
   readonly connectTimeout?: Duration

@@ -28,7 +28,7 @@ async function failureOf(locks: Locks): Promise<unknown> {
 }
 
 describe('file: with a folder that is lost', () => {
-  it('acknowledges nothing from then on, loses its holds, and says why', async () => {
+  it('acknowledges nothing from then on, loses its holds, and reports why', async () => {
     const data = join(dir, 'data')
     const locks = createLocksOn(await embeddedEngine(`file:${data}`), { ttl: '3s' })
     const hold = await locks.acquire('a')

@@ -55,7 +55,7 @@ function program(
   return { child, said, output: () => output }
 }
 
-/** Once all that it printed has come. */
+/** After all of its output has arrived. */
 async function exitCode(child: ChildProcess): Promise<number | null> {
   await once(child, 'close')
   return child.exitCode
@@ -77,12 +77,12 @@ describe.skipIf(!built)('a process of its own (needs the build)', () => {
     expect(hold.token).toBeGreaterThan(token)
   })
 
-  it('ends by itself although it holds a lock: nothing of ours keeps it alive', async () => {
+  it('exits by itself although it holds a lock: nothing of the client keeps it alive', async () => {
     const { child, output } = program('memory:x', `await locks.acquire('a'); console.log('held')`)
     expect({ code: await exitCode(child), output: output() }).toEqual({ code: 0, output: 'held\n' })
   })
 
-  it('that waits for a lock does not end before the wait does', async () => {
+  it('that waits for a lock does not exit before the wait ends', async () => {
     const { child, output } = program(
       'memory:x',
       `await locks.acquire('a')
@@ -120,7 +120,7 @@ class Watchman {
   readonly #looks = [performance.now()]
   readonly #timer = setInterval(() => this.#looks.push(performance.now()), 2)
 
-  /** How often it looked in the lease in which it looked least: the fewer, the more it was held up. */
+  /** The fewest checks within one lease: the fewer, the longer the process was blocked. */
   end(): number {
     clearInterval(this.#timer)
     const until = performance.now() - SHORTEST_LEASE_MS
@@ -145,7 +145,7 @@ describe('in this process', () => {
     }
   })
 
-  it('the shortest TTL is kept alive by a process that gets to work', async () => {
+  it('the shortest TTL is renewed by a process that is scheduled', async () => {
     await using locks = createLocksOn(await embeddedEngine('memory:short'), { ttl: '100ms' })
     const watchman = new Watchman()
     const hold = await locks.acquire('a')

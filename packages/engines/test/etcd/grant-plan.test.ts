@@ -16,7 +16,7 @@ interface Asked {
   readonly locks: readonly { name: string; mode: Mode }[]
 }
 
-/** The locks as they are in etcd when these have come in this order, and nobody holds anything. */
+/** The locks as in etcd after these requests in this order, without holds. */
 function queued(asked: readonly Asked[]): Map<string, LockView> {
   const views = new Map<string, LockView & { waiters: LockView['waiters'][number][] }>()
   for (const name of NAMES) views.set(name, { blockers: [], waiters: [] })
@@ -38,7 +38,7 @@ const asks = fc.array(
   { maxLength: 12 },
 )
 
-/** Who gets what, by the rule as it is said: in order of arrival, each who fits and whose locks nobody in front waits for. */
+/** A naive implementation of the rule: in order of arrival, every request that fits and whose locks no earlier request waits for. */
 function naive(asked: readonly Asked[]): number[] {
   const holders = new Map<string, Mode[]>()
   const closed = new Set<string>()
@@ -57,8 +57,8 @@ function naive(asked: readonly Asked[]): number[] {
   return granted
 }
 
-describe('who is granted', () => {
-  it('is the same as by the rule said plainly', () => {
+describe('the planned grants', () => {
+  it('are the same as by a naive implementation of the rule', () => {
     fc.assert(
       fc.property(asks, (list) => {
         const asked = list.map((locks, i) => ({ at: i + 1, locks }))
@@ -79,7 +79,7 @@ describe('who is granted', () => {
     expect(views.map((view) => view.locks[0]?.token)).toEqual([views[0]?.id, views[0]?.id, views[0]?.id])
   })
 
-  it('passes on the token of readers who hold, and demands that they still do', () => {
+  it('reuses the token of present readers, on the condition that they still hold', () => {
     const locks = [{ name: 'a', mode: 'shared' as const }]
     const held: HoldRecord = { ...record(locks), ordinal: 0, terms: [{ first: 0 }], grantedAt: 0 }
     const blocker = blockerOf('hold', 'a', 's.9', held, { createRevision: 9, modRevision: 9 })
@@ -99,14 +99,14 @@ describe('who is granted', () => {
     expect(planGrants(views).grants.map(({ terms }) => terms[0]?.slot)).toEqual([0, 2])
   })
 
-  it('asks for the locks of a front waiter that were not read', () => {
+  it('requests the locks of a front waiter that were not read', () => {
     const locks = NAMES.map((name) => ({ name, mode: 'exclusive' as const }))
     const views = queued([{ at: 1, locks }])
     const read = new Map([['a', views.get('a') as LockView]])
     expect(planGrants(read)).toEqual({ grants: [], missing: ['b', 'c'] })
   })
 
-  it('knows what can never go together', () => {
+  it('rejects modes that never match', () => {
     expect(mismatchOf({ permits: 3 }, [{ permits: 4 }])).toContain('4 permits')
     expect(mismatchOf('exclusive', [{ permits: 4 }])).toContain('a semaphore')
     expect(mismatchOf('exclusive', ['shared', 'exclusive'])).toBeUndefined()

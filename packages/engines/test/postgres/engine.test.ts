@@ -50,7 +50,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   const schemaOf = (url: string) => parsePostgresUrl(url).schema
   const count = async (sql: string) => Number((await pool.query(`SELECT count(*) AS n FROM ${sql}`)).rows[0].n)
 
-  /** Those of the test before may take a moment to be gone. */
+  /** Connections of the previous test may take a moment to end. */
   const connections = () => count("pg_stat_activity WHERE application_name = 'leasehold'")
 
   it('creates its tables, and gives growing tokens to clients that know nothing of each other', async () => {
@@ -73,7 +73,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     await expect.poll(() => count("pg_locks WHERE locktype = 'advisory'")).toBe(0)
   })
 
-  it('goes by asking when nobody may listen, as behind a pooler', async () => {
+  it('polls when LISTEN is not possible, as behind a pooler', async () => {
     const url = place('&listen=off')
     const [one, two] = [await client(url), await client(url)]
     const held = await one.acquire('a')
@@ -83,7 +83,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     await expect.poll(connections).toBe(2)
   })
 
-  it('says which migration is missing when it may not create it', async () => {
+  it('names the missing migration when it may not create the schema', async () => {
     const url = place()
     await pool.query('CREATE ROLE guest LOGIN')
     const guest = (await client(url.replace('postgres@', 'guest@'))).connect()
@@ -154,7 +154,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     expect(String((error as LeaseholdError).message) + String((error as Error).cause)).toContain('elsewhere')
   })
 
-  it('begins a new epoch by command: old holds are lost, tokens go on above', async () => {
+  it('begins a new epoch by command: old holds are lost, later tokens are greater', async () => {
     const url = place()
     const one = await client(url)
     const hold = await one.acquire('a')
@@ -212,7 +212,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     expect(await count(`${S}.log WHERE floor IS NOT NULL`)).toBe(1)
   })
 
-  it('waits with the floor while the clock of the server is implausible, and says so', async () => {
+  it('delays the floor while the clock of the server is implausible, and warns', async () => {
     const url = place()
     const S = schemaOf(url)
     const says = vi.spyOn(console, 'error').mockImplementation(() => {})
@@ -230,7 +230,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     says.mockRestore()
   })
 
-  it('founds no service by an implausible clock, unless an epoch is given', async () => {
+  it('initializes no service with an implausible clock, unless an epoch is given', async () => {
     const late = (sql: string) => sql.replaceAll(String(FLOOR_CLOCK_MIN_MS), String(FLOOR_CLOCK_MAX_MS - 1))
     const S = schemaOf(place())
     await expect(pool.query(late(postgresSql({ schema: S })))).rejects.toMatchObject({ code: 'LH005' })
@@ -239,7 +239,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     expect(await count(`${S}.head WHERE first_epoch = 3 AND first_floor = 0`)).toBe(1)
   })
 
-  it('says what to grant to a role that cannot tell which server this is, and works', async () => {
+  it('names the missing rights of a role that cannot identify the server, and works', async () => {
     const url = place()
     const S = schemaOf(url)
     await (await client(url)).connect()
@@ -299,7 +299,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
     await hold.release()
   })
 
-  it('lets go of what a lone client left behind long ago, at once', async () => {
+  it('ends expired sessions of an earlier client at once', async () => {
     const url = place()
     const gone = await postgresEngine(url)
     const session = await gone.openSession({ ttlMs: 2_000, client: 'gone', timeoutMs: 5_000 })

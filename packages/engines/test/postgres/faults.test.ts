@@ -56,7 +56,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
       data: new Uint8Array(),
     })
 
-  it('goes on with its holds and queues after a crash of the server under load', async () => {
+  it('continues with its holds and queues after a crash of the server under load', async () => {
     const clients = await Promise.all([client(), client(), client()])
     const kept = await (clients[0] as Locks).acquire('kept', { ttl: '60s' })
     const tokens: bigint[] = []
@@ -82,7 +82,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     expect((await (clients[1] as Locks).query({ name: 'kept' })).held.map(({ id }) => id)).toEqual([kept.id])
   })
 
-  it('finds a grant by asking when the connection that listens is cut, and listens again', async () => {
+  it('finds a grant by polling when the listening connection is cut, and listens again', async () => {
     const [one, two] = [await client(), await client()]
     const hold = await one.acquire('listen')
     const waiting = two.acquire('listen')
@@ -95,7 +95,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     await expect.poll(back, { timeout: 15_000 }).toBe(2)
   })
 
-  it('never tells a waiter whose session has ended that it won', async () => {
+  it('never grants to a waiter whose session has ended', async () => {
     const session = await (await engine()).openSession({ ttlMs: 500, client: 'mute', timeoutMs: 20_000 })
     const holder = await client()
     const hold = await holder.acquire('dead')
@@ -106,7 +106,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     expect((await next).state).toBe('held')
   })
 
-  it('gives a lock whose lease ends to the one who waits, not before its time', async () => {
+  it('grants a lock to its waiter when the lease of the holder ends, not earlier', async () => {
     const session = await (await engine()).openSession({ ttlMs: 3_000, client: 'gone', timeoutMs: 20_000 })
     const renewed = performance.now()
     await session.renew(20_000)
@@ -118,13 +118,13 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     expect(next.token).toBeGreaterThan(grant.id)
   })
 
-  it('takes a lock once when the answer to the grant is lost with its connection', async () => {
+  it('acquires a lock once when the answer to the grant is lost with its connection', async () => {
     await using proxy = await Proxy.start(server.port)
     const url = `${server.url.replace(`:${server.port}`, `:${proxy.port}`)}?listen=off`
     const locks = await client(url)
     await locks.acquire('warm')
     const held = () => pool.query('SELECT index FROM leasehold.head').then(({ rows }) => Number(rows[0].index))
-    // When a poll was under way as the answers stopped, the grant is not even asked for: try again.
+    // If a poll was in flight when the answers stopped, the grant was not requested: try again.
     for (let i = 0; ; i++) {
       const name = `lost/${i}`
       const before = await held()
@@ -142,7 +142,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     await locks.close()
   })
 
-  it('survives all connections being ended, again and again', async () => {
+  it('survives repeated cuts of all connections', async () => {
     const locks = await client()
     const hold = await locks.acquire('survivor', { ttl: '30s' })
     for (let i = 0; i < 3; i++) {

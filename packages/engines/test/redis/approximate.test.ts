@@ -69,7 +69,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
       expect(await admin.keys('*')).toEqual([])
     })
 
-    it('hears of a release, long before it would ask again', async () => {
+    it('learns of a release long before its next attempt', async () => {
       const [one, two] = [await client(options), await client(options)]
       const names = Array.from({ length: 7 }, (_, i) => `heard/${i}`)
       const pairs = await Promise.all(
@@ -89,21 +89,21 @@ describeWith('Redis', 'approximate locks in Redis', () => {
       expect(tookMs.toSorted((a, b) => a - b)[3]).toBeLessThan(150)
     })
 
-    it('extends what is held, and leaves alone what is not its own', async () => {
+    it('extends its own lock, and no other', async () => {
       const locks = await client({ ...options, ttl: '2s' })
       const lock = await locks.acquire('a')
       await sleep(3_000)
       expect(lock.state).toBe('held')
-      await admin.set('leasehold:approximate:a', 'somebody else')
+      await admin.set('leasehold:approximate:a', 'another value')
       expect((await lock.lost)?.reason).toBe('expired')
       expect(lock.signal.reason).toBeInstanceOf(HoldLostError)
       expect(() => lock.assertHeld()).toThrow(HoldLostError)
       expect(await lock.release()).toEqual({ released: false })
-      expect(await admin.get('leasehold:approximate:a')).toBe('somebody else')
+      expect(await admin.get('leasehold:approximate:a')).toBe('another value')
     })
   })
 
-  it('never waits where it is told not to', async () => {
+  it('never waits without a wait', async () => {
     const [one, two] = [await client(), await client()]
     const lock = await one.acquire('a')
     expect(await two.tryAcquire('a')).toBeNull()
@@ -117,7 +117,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
     expect(again?.remaining()).toBeGreaterThan(8_000)
   })
 
-  it('passes on a lock whose holder is gone, when its lease ends', async () => {
+  it('passes on the lock of a dead holder when its lease ends', async () => {
     const start = performance.now()
     await admin.set('leasehold:approximate:a', 'gone', 'PX', 1_000)
     await (await client()).acquire('a')
@@ -139,7 +139,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
     await expect(locks.acquire('b', { wait: '20s' })).resolves.toBeDefined()
   })
 
-  it('says unreachable, not taken, when Redis is away; and takes nothing twice when an answer was lost', async () => {
+  it('reports unreachable, not busy, when Redis is unreachable; and acquires nothing twice after a lost answer', async () => {
     await using proxy = await Proxy.start(server.port)
     const locks = await client({ connectTimeout: '1s' }, `redis://127.0.0.1:${proxy.port}`)
     proxy.mute()
@@ -154,7 +154,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
     await expect(connectApproximate('redis://127.0.0.1:1')).rejects.toBeInstanceOf(UnavailableError)
   })
 
-  it('gives the value of a body whose lock was lost, with the loss', async () => {
+  it('returns the value of a body whose lock was lost with the error', async () => {
     const locks = await client()
     const result = locks.request('a', { ttl: '1s' }, async (lock) => {
       await admin.del('leasehold:approximate:a')
@@ -166,7 +166,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
     expect(await admin.exists('leasehold:approximate:a')).toBe(0)
   })
 
-  it('refuses a key that is something else, and what makes no sense', async () => {
+  it('rejects a key of another type, and invalid options', async () => {
     await admin.lpush('leasehold:approximate:a', 'x')
     await expect((await client()).acquire('a')).rejects.toBeInstanceOf(InvalidError)
     await expect((await client()).acquire('a', { ttl: 30 })).rejects.toBeInstanceOf(InvalidError)
@@ -175,7 +175,7 @@ describeWith('Redis', 'approximate locks in Redis', () => {
   })
 })
 
-it('is no hold: it has no token, and no guard takes it', () => {
+it('is not a hold: it has no token, and no guard accepts it', () => {
   // Compiled, not run: what must not compile is marked.
   const misuse = async (lock: ApproximateLock) => {
     const guard = fence({} as never)

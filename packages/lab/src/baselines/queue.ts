@@ -7,7 +7,7 @@ import { guardableOf } from './tokens.js'
 export interface QueueSpec {
   /** What the token numbers: the requests as they come in (default), or the grants. */
   readonly token?: 'request' | 'grant'
-  /** Which waiter is next: the oldest (default), or the newest, as where those who have just come may barge in. */
+  /** Which waiter is next: the oldest (default), or the newest, as where new waiters may barge in. */
   readonly order?: 'fifo' | 'newest'
 }
 

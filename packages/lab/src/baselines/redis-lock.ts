@@ -8,7 +8,7 @@ export interface RedisLockSpec {
   readonly replica?: boolean
   readonly fsync?: Fsync
   readonly ttl?: number
-  /** How the lock is given back: plain `DEL`, or only if the value is still one's own. Default `compare-and-delete`. */
+  /** How the lock is released: plain `DEL`, or only if the value is still one's own. Default `compare-and-delete`. */
   readonly release?: 'del' | 'compare-and-delete'
   /** From when the client counts its lease: when it asked (default), or when the answer came. */
   readonly deadline?: 'send' | 'receipt'

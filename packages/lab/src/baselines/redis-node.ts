@@ -88,7 +88,7 @@ export class RedisNode {
     this.#note(`evicts the key ${key}`)
   }
 
-  /** Who has a key, and for how long by the clock of this node. */
+  /** The owner of a key, and for how long by the clock of this node. */
   look(key: string): { readonly owner: string; readonly remainingMs: number | undefined } | undefined {
     const entry = this.#cell.value.get(key)
     if (entry === undefined || !this.process.alive) return undefined

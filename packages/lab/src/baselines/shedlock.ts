@@ -5,7 +5,7 @@ import { type Process, RpcClient, serveRpc, type World } from '../world/index.js
 export interface ShedlockSpec {
   /** `lockAtMostFor`. */
   readonly atMost?: number
-  /** Who computes "now" and the expiry: the caller (the default of most providers), or the database in the statement. */
+  /** Where "now" and the expiry are computed: the caller (the default of most providers), or the database in the statement. */
   readonly time?: 'caller' | 'database'
 }
 

@@ -21,14 +21,14 @@ const CLOCK_BOUND = 1.06
 interface End {
   readonly atMs: number
   readonly reason: EndReason
-  /** Somebody else has got one of its locks since. */
+  /** Another client has been granted one of its locks since. */
   passedOn: boolean
 }
 
 /**
- * When a lock is granted, nobody else still calls it held who should have known better; nor does anybody later, who has
+ * When a lock is granted, no other client that could know of the end still calls it held; nor does any client later that has
  * stopped calling it held. An end without warning is heard of with the next renewal that is acknowledged: without one the
- * client's own deadline comes, so that this long after its end nobody calls the hold held any more.
+ * client's own deadline comes, so that this long after its end no client calls the hold held any more.
  */
 export class BeliefChecker {
   readonly #beliefs = new Map<HoldId, Belief>()

@@ -21,7 +21,7 @@ export interface Canonical {
 }
 
 /**
- * The one log that all members must agree on: written once, entry by entry, by whoever applies it first, and applied to
+ * The one log that all members must agree on: written once, entry by entry, by the member that applies it first, and applied to
  * a state of the checker's own. Every other member, and every later life of one, must come to the same term and state.
  */
 export class CommittedLog {

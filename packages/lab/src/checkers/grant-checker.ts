@@ -9,7 +9,7 @@ interface Standing {
 }
 
 /**
- * Who holds what, from nothing but the events that watchers see, and the tokens of all time: it shares no code with the
+ * The holders of each lock, from nothing but the events that watchers see, and the tokens of all time: it shares no code with the
  * lock state that it judges.
  */
 export class GrantChecker {
@@ -33,7 +33,7 @@ export class GrantChecker {
   }
 
   /**
-   * The service begins again, from a backup or from nothing: all holds are over, tokens stay. The persistent holds that
+   * The service begins again, from a backup or from nothing: all holds end, tokens stay. The persistent holds that
    * `state` has were granted again with new tokens.
    */
   restored(state: LockState): void {

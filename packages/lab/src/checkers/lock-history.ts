@@ -48,7 +48,7 @@ export class LockHistory {
 }
 
 /**
- * Tokens of shared holds are not judged here: a hold that nobody has heard of, of a session that was given up in the middle
+ * Tokens of shared holds are not judged here: a hold that no client has heard of, of a session that was abandoned in the middle
  * of an acquire, may keep a generation alive. The checks of the events see all holds, and judge their tokens.
  */
 function withoutSharedTokens(operation: Operation): Operation {

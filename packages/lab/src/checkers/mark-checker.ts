@@ -6,7 +6,7 @@ const WRITE = /"write":"([^"]*)"/
 const HEAD_BYTES = 16_384
 
 /**
- * Objects behind a guard, from outside: their marks never fall, and who has opened one is safe from writes of earlier
+ * Objects behind a guard, from outside: their marks never fall, and a holder that has opened one is safe from writes of earlier
  * holds. Reads the bytes in the store itself, and shares no code with the guard.
  */
 export class MarkChecker {

@@ -9,19 +9,19 @@ interface Waiter {
 }
 
 /**
- * Who waits, from nothing but commands and events: nobody is granted past somebody who waits for the same lock, and
- * nobody waits for what is free.
+ * The waiters, from nothing but commands and events: no grant passes over a waiter for the same lock, and
+ * no waiter waits for a free lock.
  */
 export class QueueChecker {
   /** By lock, in the order of their coming. */
   readonly #queues = new Map<string, Waiter[]>()
   #touched = new Set<string>()
-  /** Somebody handed a hold over: the next grant is no grant out of a queue. */
+  /** A hold was handed over: the next grant does not come out of a queue. */
   #moved = false
 
   readonly #violations: Violations
   readonly #grants: GrantChecker
-  /** Whether a lock delay blocks the lock, so that nobody can say whether it is free. */
+  /** Whether a lock delay blocks the lock, so that the checker cannot know whether it is free. */
   readonly #isDelayed: (name: string) => boolean
 
   constructor(violations: Violations, grants: GrantChecker, isDelayed: (name: string) => boolean) {
@@ -30,7 +30,7 @@ export class QueueChecker {
     this.#isDelayed = isDelayed
   }
 
-  /** All waiters are over. */
+  /** All waiters are gone. */
   restored(): void {
     this.#queues.clear()
     this.#touched.clear()
@@ -90,7 +90,7 @@ export class QueueChecker {
     }
   }
 
-  /** After an entry: whoever is at the front everywhere, and finds everything free, has been overlooked. */
+  /** After an entry: a waiter that is at the front everywhere, and finds every lock free, was overlooked. */
   #look(name: string): void {
     const front = this.#queues.get(name)?.[0]
     if (front === undefined) return

@@ -20,7 +20,7 @@ export class RegisterChecker {
     this.#violations = violations
   }
 
-  /** The service was restored: all holds are over; what is written from now on has greater versions still. */
+  /** The service was restored: all holds have ended; what is written from now on has greater versions still. */
   restored(): void {
     this.#holds.clear()
   }

@@ -28,7 +28,7 @@ export class RequestChecker {
     })
   }
 
-  /** All sessions are over: the numbers of their ids may come again under the new epoch. */
+  /** All sessions have ended: the numbers of their ids may come again under the new epoch. */
   restored(): void {
     this.#effects.clear()
   }

@@ -26,7 +26,7 @@ export class SessionChecker {
     this.#nowMs = nowMs
   }
 
-  /** All sessions are over. */
+  /** All sessions have ended. */
   restored(): void {
     this.#leases.clear()
   }

@@ -6,7 +6,7 @@ export interface TokenGrant {
   /** The whole token, with its epoch. */
   readonly token: bigint
   readonly mode: Mode
-  /** Who got it, for people: the hold's id, or a client. */
+  /** The holder, for people: the hold's id, or a client. */
   readonly hold: string
   /** Default: there is only one. */
   readonly incarnation?: string | number

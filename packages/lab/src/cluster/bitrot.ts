@@ -19,7 +19,7 @@ export function bitrot({ disk, appliedMax, tookIn }: SimulatedMember, what: Bitr
   const { altered } = disk
   const rotten = disk.rot(what === 'newestSnapshot' ? new RegExp(`^${snapshots.at(-1) ?? '-'}$`) : FILES[what])
   if (rotten === undefined || rotten !== newest || before === undefined) return
-  // After a snapshot of the leader the log begins anew: there is nothing between it and an older one.
+  // After a snapshot of the leader the log is empty: there is nothing between it and an older one.
   const isWhole = disk.folder.names.get(before)?.rotten === false
   const isSpare = isWhole && indexOf(before) >= tookIn && indexOf(newest) <= appliedMax
   if (isSpare) disk.altered = altered

@@ -63,7 +63,7 @@ export const LAB_SETTINGS: MemberSettings = {
 export class Cluster {
   readonly members = new Map<string, SimulatedMember>()
   readonly checks: ClusterCheckers
-  /** Who may do what; at first everybody everything. */
+  /** What clients may do; at first every client may do everything. */
   readonly access = new Access()
   readonly epoch: number
   /** What came of changes that were asked for, for reports. */

@@ -6,7 +6,7 @@ const PORT = 'members'
 
 /**
  * The way from one member's process to the others, as frames that stand alone. Peers are names of machines. As over TCP,
- * a member that begins learns from those who speak to it where to answer, though it does not know them yet: `nodeOf` is
+ * a member that begins learns from its peers where to answer, though it does not know them yet: `nodeOf` is
  * what a sender says of itself.
  */
 export function peerNetwork(

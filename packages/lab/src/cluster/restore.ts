@@ -5,7 +5,7 @@ import type { SimulatedMember } from './simulated-member.js'
 const US_PER_MS = 1000
 
 /**
- * Makes an empty disk that of a service of one, which goes on from a backup of the state under a higher epoch: the
+ * Makes an empty disk that of a service of one, which continues from a backup of the state under a higher epoch: the
  * snapshot first, then the identity, with the code that members write theirs with. `floor`: no counter value up to it is
  * granted; 0 without floors.
  */

@@ -52,7 +52,7 @@ export class SimulatedClient {
     this.locks = started.locks
   }
 
-  /** Starts it anew, after its process has ended. */
+  /** Starts it again, after its process has ended. */
   restart(): void {
     if (!this.machine.on) this.machine.powerOn()
     Object.assign(this, this.#begin())

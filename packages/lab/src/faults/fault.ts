@@ -14,7 +14,7 @@ export type ProcessFault =
   | { readonly kind: 'power'; readonly target: string }
   /** The processes are killed: what they wrote can still be read. */
   | { readonly kind: 'kill'; readonly target: string }
-  /** The processes stand still and every clock goes on. With `forMs` they resume by themselves. */
+  /** The processes stand still and every clock runs. With `forMs` they resume by themselves. */
   | { readonly kind: 'pause'; readonly target: string; readonly forMs?: number }
   /** Like a pause, and the monotonic clock stands still as well. With `forMs` the machine wakes by itself. */
   | { readonly kind: 'suspend'; readonly target: string; readonly forMs?: number }

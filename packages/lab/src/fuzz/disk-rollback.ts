@@ -17,7 +17,7 @@ interface Options {
 }
 
 /**
- * A member is started on an older copy of its disk. That breaks what the service rests on, and only those who remember can
+ * A member is started on an older copy of its disk. That breaks what the service rests on, and only members that remember can
  * tell; so it is done only while all other members run, are reached, and remember more than the copy has. Then the member
  * must stop, and promises hold; the scenario D20f shows what happens where no member remembers.
  */

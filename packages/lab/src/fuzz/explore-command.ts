@@ -20,7 +20,7 @@ export interface ExploreCommand {
   readonly profile?: string
   readonly members?: string
   readonly json?: boolean
-  /** Keeps the progress in this file, and goes on from it. */
+  /** Keeps the progress in this file, and continues from it. */
   readonly state?: string
   /** Where the shrunk scenario goes; default `lab-SEED.json`. */
   readonly out?: string
@@ -30,7 +30,7 @@ export interface CommandIo {
   readonly print: (line: string) => void
   /** For progress. */
   readonly note: (line: string) => void
-  /** Somebody wants to stop. */
+  /** Whether a stop was requested. */
   readonly stopping: () => boolean
 }
 

@@ -123,7 +123,7 @@ export class FaultInjector {
     this.#targets.world.after(fault.forMs * US_PER_MS, 'healed', once)
   }
 
-  /** Whom a fault is about; undefined: nobody, now, or somebody who is not in a plan that was made smaller. */
+  /** The machine that a fault hits; undefined: none at the moment, or one that is no longer in a shrunk plan. */
   #resolve(fault: DrawnFault): string | undefined {
     if (!('from' in fault || 'target' in fault)) return ''
     const target = this.#named('from' in fault ? fault.from : fault.target)
@@ -138,7 +138,7 @@ export class FaultInjector {
     return name === 'holder' ? this.#atWork()?.client : name
   }
 
-  /** The oldest hold of somebody who works on a counter. */
+  /** The oldest hold of a client that works on a counter. */
   #atWork(): { readonly id: HoldId; readonly client: string } | undefined {
     const holds = [...this.#targets.cluster.checks.log.state.machine.holds.values()]
     return holds.find(({ held }) => /^(unit|reg)/.test(held[0]?.name ?? ''))
@@ -337,7 +337,7 @@ export class FaultInjector {
     else if (fault.kind === 'rot') bitrot(member, fault.file)
     return () => {
       end()
-      // Whoever refuses to start on its disk is replaced, as the error says.
+      // A member that refuses to start on its disk is replaced, as its error recommends.
       this.#targets.world.after(3 * SUPERVISOR_MS * US_PER_MS, 'operator', () => {
         if (member.isDamaged) this.replace(member)
       })

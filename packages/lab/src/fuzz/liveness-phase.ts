@@ -7,7 +7,8 @@ import type { ModelName } from '../history/models/index.js'
 import type { World } from '../world/world.js'
 import type { FaultInjector } from './fault-injector.js'
 import { codeOf } from './outcomes.js'
-import { DELAY_MAX_MS, numberOf, PERMITS, type Shared } from './workload.js'
+import type { Shared } from './shared.js'
+import { DELAY_MAX_MS, numberOf, PERMITS } from './workload.js'
 
 const US_PER_MS = 1000
 /** Within so many election timeouts after healing a new acquire succeeds. */
@@ -33,8 +34,8 @@ interface LivenessPhaseOptions {
 }
 
 /**
- * The last part of a run. No new faults: a majority of members is healthy and connected, the others stay away for good.
- * Within a bound there must be a leader that serves, nobody's hold may be left over, and what was acknowledged must be there.
+ * The last part of a run. No new faults: a majority of members is healthy and connected, the others stay away until the end.
+ * Within a bound there must be a leader that serves, no orphaned hold may be left, and what was acknowledged must be there.
  */
 export class LivenessPhase {
   /** Histories without a verdict. */
@@ -52,7 +53,7 @@ export class LivenessPhase {
     const { plan } = shared
     const draw = world.stream('ending', 'core')
     shared.stopped = true
-    // Some weak members stay cut off for good, one never knows which.
+    // Some weak members stay cut off until the end.
     const away = plan.weak.filter(() => draw.chance(400_000))
     injector.heal(away)
     for (const client of clients.values()) if (draw.chance(300_000)) client.machine.powerOff()
@@ -145,7 +146,7 @@ export class LivenessPhase {
     )
   }
 
-  /** What counters say: every acknowledged unit is in them, and nothing that nobody has sent. */
+  /** Checks the counters: they contain every acknowledged unit, and nothing that was not sent. */
   async #counters(fresh: SimulatedClient): Promise<void> {
     const { shared, cluster } = this.#options
     const { violations } = cluster.checks

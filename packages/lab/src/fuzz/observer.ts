@@ -1,7 +1,7 @@
 import { parseCursor } from '@leasehold/client'
 import type { SimulatedClient } from '../cluster/simulated-client.js'
 import { codeOf, count } from './outcomes.js'
-import type { Shared } from './workload.js'
+import type { Shared } from './shared.js'
 
 /** Mean pause between two reads, in microseconds. */
 const PAUSE_US = 300_000

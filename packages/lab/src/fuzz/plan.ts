@@ -252,7 +252,7 @@ function scheduleOf(field: Field): DrawnFault[] {
 }
 
 function faultOf(kind: DrawnKind, atMs: number, field: Field): DrawnFault | undefined {
-  const { draw, names, clientNames, weak } = field
+  const { draw, names, clientNames } = field
   const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
   const any = (): string => (draw.chance(200_000) ? 'leader' : pick(draw.chance(700_000) ? names : clientNames))
   const member = (): string => (draw.chance(400_000) ? 'leader' : pick(names))
@@ -293,6 +293,32 @@ function faultOf(kind: DrawnKind, atMs: number, field: Field): DrawnFault | unde
       return { ...at, kind, names }
     case 'weather':
       return { ...at, kind, profile: weatherOf(draw) }
+    case 'transfer':
+      return { ...at, kind, target: pick(names) }
+    case 'steal':
+      return { ...at, kind }
+    default:
+      return diskOrClockFault(kind, at, field, member)
+  }
+}
+
+type DiskOrClockKind = (typeof FAMILIES)[
+  | 'slowDisks'
+  | 'brokenDisks'
+  | 'damage'
+  | 'rollbacks'
+  | 'membership'
+  | 'clocks'
+  | 'folders'][number]
+
+function diskOrClockFault(
+  kind: DiskOrClockKind,
+  at: { readonly atMs: number; readonly forMs: number },
+  { draw, names, clientNames, weak }: Field,
+  member: () => string,
+): DrawnFault {
+  const pick = <T>(items: readonly T[]): T => items[draw.below(items.length)] as T
+  switch (kind) {
     case 'slowDisk':
       return { ...at, kind, target: member(), syncMs: 50 + draw.below(3000) }
     case 'fullDisk':
@@ -307,22 +333,14 @@ function faultOf(kind: DrawnKind, atMs: number, field: Field): DrawnFault | unde
     case 'misdirect':
     case 'setBack':
     case 'replace':
+    case 'removeFolder':
       return { ...at, kind, target: pick(weak) }
     case 'stepWall':
       return { ...at, kind, target: pick([...names, ...clientNames]), byMs: draw.below(7_200_000) - 3_600_000 }
-    case 'drift':
-      return {
-        ...at,
-        kind,
-        target: pick([...names, ...clientNames]),
-        ppm: draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM,
-      }
-    case 'removeFolder':
-      return { ...at, kind, target: pick(weak) }
-    case 'transfer':
-      return { ...at, kind, target: pick(names) }
-    case 'steal':
-      return { ...at, kind }
+    case 'drift': {
+      const target = pick([...names, ...clientNames])
+      return { ...at, kind, target, ppm: draw.below(2 * DRIFT_MAX_PPM) - DRIFT_MAX_PPM }
+    }
   }
 }
 

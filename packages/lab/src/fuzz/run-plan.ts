@@ -10,7 +10,8 @@ import { FaultInjector } from './fault-injector.js'
 import { LivenessPhase } from './liveness-phase.js'
 import { Observer } from './observer.js'
 import type { Plan } from './plan.js'
-import { type Shared, Worker } from './workload.js'
+import type { Shared } from './shared.js'
+import { Worker } from './workload.js'
 
 const US_PER_MS = 1000
 

@@ -2,14 +2,13 @@ import type { AcquireCallOptions, Hold, LockNames } from '@leasehold/client'
 import { type HoldId, splitToken } from '@leasehold/core'
 import { fence as casFence } from '@leasehold/fence/cas'
 import { fence as registerFence } from '@leasehold/fence/register'
-import type { ClusterCheckers } from '../checkers/cluster-checkers.js'
-import type { AcquireRecord, LockHistory } from '../checkers/lock-history.js'
+import type { AcquireRecord } from '../checkers/lock-history.js'
 import type { SimulatedClient } from '../cluster/simulated-client.js'
-import type { SimulatedStore } from '../cluster/simulated-store.js'
 import type { RandomStream } from '../world/random.js'
 import { watchAll } from './observer.js'
 import { codeOf, count, DEFINITE } from './outcomes.js'
-import { type Plan, type Work, WORKS } from './plan.js'
+import { type Work, WORKS } from './plan.js'
+import type { Shared, Units } from './shared.js'
 
 export const PERMITS = 2
 /** Longest lock delay. */
@@ -19,28 +18,6 @@ const KEPT_US = 3_000_000
 const KEPT_MAX_US = 6_000_000
 /** A register takes 64 KiB. */
 const BULK_BYTES_MAX = 60_000
-
-/** Units of work on one counter: those that were acknowledged, and those that may or may not have happened. */
-export interface Units {
-  acknowledged: number
-  unknown: number
-}
-
-export interface Shared {
-  readonly plan: Plan
-  readonly checks: ClusterCheckers
-  readonly history: LockHistory
-  readonly store: SimulatedStore
-  /** By resource. */
-  readonly units: Map<string, Units>
-  /** Operations that came to a good end, by kind. */
-  readonly done: Map<string, number>
-  /** Errors by code. */
-  readonly errors: Map<string, number>
-  /** Texts of holds on their way from one client to another. */
-  readonly handed: string[]
-  stopped: boolean
-}
 
 /** What one client does, over and over, until the run stops it. Errors are what clients live with; they are counted. */
 export class Worker {
@@ -157,7 +134,7 @@ export class Worker {
     )
   }
 
-  /** Nobody can have had a later token as long as the lock is this hold's. */
+  /** No client can have had a later token as long as this hold has the lock. */
   #refused(hold: Hold): void {
     const { violations, log } = this.#shared.checks
     if (!log.state.machine.holds.has(splitToken(hold.id).serial as HoldId)) return
@@ -268,7 +245,7 @@ export class Worker {
     await client.process.sleep(1 + draw.tail(5000))
     if (draw.chance(500_000) && hold.state === 'held') {
       shared.handed.push(hold.serialize())
-      // Its session keeps it until somebody takes it over, or for a while.
+      // Its session keeps it until another client adopts it, or for a while.
       await client.process.sleep(1 + draw.tail(200_000))
     }
     await this.#release(hold)
@@ -294,7 +271,7 @@ export class Worker {
     }
   }
 
-  /** Takes a lock, records what is seen of it, and gives it back. */
+  /** Takes a lock, records what is seen of it, and releases it. */
   async #with(
     name: string,
     options: AcquireCallOptions,

@@ -10,7 +10,7 @@ export type HoldMode = 'exclusive' | 'shared'
  * at any time after its invocation, or never: its answer was lost.
  */
 export interface Operation {
-  /** Who called. One process has one open operation at a time, unless events carry ids. */
+  /** The calling process. One process has one open operation at a time, unless events carry ids. */
   readonly process: string
   /** `read`, `write`, `cas`, `acquire`, `release`, `get`, `put`, `append`, `txn`. */
   readonly op: string
@@ -25,7 +25,7 @@ export interface Operation {
   readonly value?: Value | undefined
   /** What was answered: the value of a read; `false` for a cas that found another value. */
   readonly result?: Value | undefined
-  /** Who holds, when that is not the process: a session, or a hold of its own. */
+  /** The holder, when that is not the process: a session, or a hold of its own. */
   readonly owner?: string | undefined
   readonly mode?: HoldMode | undefined
   readonly token?: bigint | undefined

@@ -37,7 +37,7 @@ const FOR_GOOD = -1
 /**
  * Looks for an order of the operations that their model allows (Wing and Gong 1993, with Lowe's memory of configurations
  * seen). No recursion. Required operations are tried before those of unknown outcome, and four short cuts keep it small:
- * - an acknowledged read that is possible and changes nothing is placed at once and for good: any order with it later also
+ * - an acknowledged read that is possible and changes nothing is placed at once and permanently: any order with it later also
  *   works with it here. (A write of the present value is no such operation: later it may change something.)
  * - of equal operations of unknown outcome the earliest called is placed first;
  * - an operation of unknown outcome is not placed right after another one without which it would lead to the same state;
@@ -168,7 +168,7 @@ export class Search {
     this.#left--
   }
 
-  /** Undoes placements up to the last one that may have an alternative, to go on behind it; false if there is none. */
+  /** Undoes placements up to the last one that may have an alternative, so that the search continues behind it; false if there is none. */
   #takeBack(): boolean {
     while (this.#depth > 0) {
       this.#depth--

@@ -25,7 +25,7 @@ const ROLES: readonly string[] = ['leader', 'follower']
 /** Seconds that a message must be under way to be worth a word. */
 const SLOW_SECONDS = 0.5
 
-/** Who called a lock theirs, from when to when. */
+/** The stretches in which clients called a lock theirs. */
 export function leasesOf(result: ScenarioResult): Lease[] {
   return result.timeline.flatMap((moment) => {
     if (moment.kind !== 'lease-begin') return []
@@ -53,7 +53,7 @@ export interface Leading {
   readonly text: string
 }
 
-/** When members began to lead. Who leads at second 0 is there with that second. */
+/** When members began to lead. The leader at second 0 is listed with that second. */
 export function leadersOf(result: ScenarioResult): Leading[] {
   const all = result.timeline.flatMap((moment) =>
     moment.kind === 'process' && moment.state === 'leader'
@@ -82,7 +82,7 @@ export function overlapsOf(result: ScenarioResult): Stretch[] {
 export function isTelling(moment: Moment): boolean {
   if (moment.at < -0.000_001 || moment.kind === 'lease-begin') return false
   if (moment.kind === 'process') return ROLES.includes(moment.state)
-  // A client says itself that it gives a lock back, or is told that it is lost.
+  // A client says itself that it releases a lock, or learns that it is lost.
   if (moment.kind === 'lease-end') return moment.text !== 'released' && moment.text !== 'lost'
   if (moment.kind !== 'message') return true
   return moment.outcome === 'arrived' && (moment.atUs - moment.sentUs) / 1_000_000 > SLOW_SECONDS

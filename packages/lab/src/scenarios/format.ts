@@ -82,7 +82,7 @@ export type Step =
   /** An effect at a resource of kind `X`; the client does not wait for it. */
   | { readonly do: 'effect'; readonly resource?: string; readonly check?: boolean }
   | { readonly do: 'release' }
-  /** Something that only clients of this kind of system can do; see there. `background`: goes on without waiting for it. */
+  /** Something that only clients of this kind of system can do; see there. `background`: the program continues without waiting for it. */
   | {
       readonly do: 'client'
       readonly action: string
@@ -96,7 +96,7 @@ export type UnitOutcome =
   | 'done'
   /** The resource refused its token. */
   | 'refused'
-  /** Its own check, or its client, told it that the hold is over: nothing was sent. */
+  /** Its own check, or its client, reported that the hold has ended: nothing was sent. */
   | 'lost'
   | 'not-acquired'
   /** No answer came. */

@@ -2,7 +2,7 @@ import { type Plan, runPlan, violationText } from '../fuzz/index.js'
 import type { TimelineEvent } from '../world/index.js'
 import { differences } from './expect.js'
 import type { Observation, Scenario } from './format.js'
-import type { ScenarioResult } from './run-scenario.js'
+import type { ScenarioResult } from './scenario-result.js'
 
 /** The kind of a system that is a plan of the explorer: members, clients and faults come with it, and so does the seed. */
 export const EXPLORED = 'explored'

@@ -25,8 +25,8 @@ interface Watched {
 const LOOK_US = 20_000
 
 /**
- * Everybody's holds, looked at from outside after every event: who calls which lock valid, by the algorithm's own rule and
- * its own clocks. A paused client goes on having what its clocks say.
+ * The holds of all clients, inspected from outside after every event: which client calls which lock valid, by the algorithm's own rule and
+ * its own clocks. A paused client still has what its clocks say.
  */
 export class HoldBook {
   readonly records: HoldRecord[] = []
@@ -81,7 +81,7 @@ export class HoldBook {
     this.#lastLookUs = nowUs
     for (const watched of this.#watched) {
       if (!valid(watched))
-        this.#end(watched, watched.alive() ? 'its lease is over, by its own clock' : 'its process is gone')
+        this.#end(watched, watched.alive() ? 'its lease has expired by its own clock' : 'its process is gone')
     }
     const locks = [...this.#watched].map(({ record }) => record.lock)
     this.#overlapping = new Set(locks).size < locks.length

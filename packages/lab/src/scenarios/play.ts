@@ -13,8 +13,8 @@ const READY_US = 30_000_000
 const ROUND_US = 1_000_000
 
 /**
- * A scenario that is being played: its world stands right before second 0 and goes on as far as it is told to with
- * `world.run`. Whoever plays it may interfere; a run without interference is the one of {@link runScenario}, event for event.
+ * A scenario that is being played: its world stands right before second 0 and runs as far as the caller asks with
+ * `world.run`. The caller may interfere; a run without interference is the one of {@link runScenario}, event for event.
  */
 export class Play {
   readonly world: World
@@ -145,7 +145,7 @@ export class Play {
 
 /**
  * Builds the world of a scenario and lets its system become ready. `endless`: holds are looked at for as long as the world
- * goes on, not only until the scenario's end. `answerWait`: seconds for which clients wait for a resource.
+ * runs, not only until the scenario's end. `answerWait`: seconds for which clients wait for a resource.
  */
 export async function openScenario(
   scenario: Scenario,

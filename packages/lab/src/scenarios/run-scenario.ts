@@ -1,43 +1,10 @@
-import type { TimelineEvent } from '../world/index.js'
 import type { Finding } from './rules/index.js'
 import { differences } from './expect.js'
 import { EXPLORED, runFuzzScenario } from './fuzz-scenario.js'
-import type { Expectation, Observation, Rule, Scenario, UnitOutcome } from './format.js'
+import type { Observation, Scenario, UnitOutcome } from './format.js'
 import { openScenario, type Play } from './play.js'
 import { seconds } from './program.js'
-
-export interface ScenarioResult {
-  readonly scenario: string
-  readonly title: string
-  readonly text: string
-  readonly reference: string
-  readonly seed: number
-  /** The scenario ended as its definition expects. */
-  readonly ok: boolean
-  readonly expected: Expectation
-  readonly observed: Observation
-  /** Where the two differ, for people; empty when `ok`. */
-  readonly differences: readonly string[]
-  readonly violations: readonly ScenarioViolation[]
-  /** Times in seconds of the scenario; the service becomes ready before second 0. */
-  readonly timeline: readonly (TimelineEvent & { readonly at: number })[]
-  /** Lanes for pictures, top to bottom. */
-  readonly lanes: {
-    readonly clients: readonly string[]
-    readonly members: readonly string[]
-    readonly resources: readonly string[]
-  }
-  readonly until: number
-  readonly traceHash: string
-}
-
-export interface ScenarioViolation {
-  readonly rule: Rule
-  readonly text: string
-  /** Second of the scenario. */
-  readonly at: number
-  readonly who: readonly string[]
-}
+import type { ScenarioResult } from './scenario-result.js'
 
 /** Plays a scenario with the real code, and lets the checkers decide. Needs no machine: it runs in browsers as well. */
 export async function runScenario(

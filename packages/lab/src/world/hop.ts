@@ -2,7 +2,7 @@
 const TICKS_PER_TURN = 1024
 
 /**
- * Lets every promise that can go on go on. The only thing that the world takes from the machine that it runs on; its
+ * Lets every promise continue that can. The only thing that the world uses of the machine that it runs on; its
  * outcome does not depend on how long it takes.
  *
  * In Node a `process.nextTick` that is asked for inside a promise comes when all promises are at rest, without a turn of the

@@ -28,8 +28,8 @@ interface Timer {
 
 /**
  * A machine: three clocks, and processes. The monotonic clock stands still while the machine is suspended, the boot
- * clock and the wall clock go on; the wall clock may be stepped. Timers of its processes are on the monotonic clock.
- * What is on its disks is kept by whoever made them; a power cut is told through {@link Machine.onPowerOff}.
+ * clock and the wall clock keep running; the wall clock may be stepped. Timers of its processes are on the monotonic clock.
+ * The owner of a disk keeps its contents; a power cut is reported through {@link Machine.onPowerOff}.
  */
 export class Machine {
   readonly world: World
@@ -100,7 +100,7 @@ export class Machine {
     this.#clocksChanged()
   }
 
-  /** The clock goes on from where it stood. */
+  /** The clock continues from where it stood. */
   unfreeze(clock: ClockName): void {
     this.#frozen.delete(clock)
     this.#clocksChanged()

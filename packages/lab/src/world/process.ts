@@ -6,13 +6,13 @@ export interface ProcessOptions {
   /** Unique among the processes that run. Default: the machine's name. */
   readonly name?: string
   /**
-   * Its code uses promises: after each of its events the world lets every promise go on that can. Code that is all
+   * Its code uses promises: after each of its events the world lets every settled promise continue. Code that is all
    * callbacks (a member) does not need that, and runs some ten times as fast without. Default false.
    */
   readonly promises?: boolean
 }
 
-/** Why a process ended: its machine lost power (nobody is told), or it was killed (its connections are reset). */
+/** Why a process ended: its machine lost power (no peer is notified), or it was killed (its connections are reset). */
 export type EndOfProcess = 'power' | 'killed'
 
 /** What waits for a paused process. Timers run before input, as in Node's event loop. */
@@ -24,7 +24,7 @@ const WAITING_MAX = 1_000_000
 /**
  * A process of the world. It runs in turns: one event, then everything that its promises do.
  *
- * States: running ↔ paused (events wait; timers fire late, in one burst, when it goes on) → ended. A pause begins between
+ * States: running ↔ paused (events wait; timers fire late, in one burst, when it resumes) → ended. A pause begins between
  * two turns, or at a {@link Process.point} in the middle of one. An ended process never comes back: its machine spawns
  * another one.
  */
@@ -87,14 +87,14 @@ export class Process {
     return new Promise((resolve) => this.after(us, resolve))
   }
 
-  /** Its own draws. They go on over restarts of the same name, so that nothing is drawn twice. */
+  /** Its own draws. They continue over restarts of the same name, so that nothing is drawn twice. */
   random(concern: string): RandomStream {
     return this.world.stream(concern, this.name)
   }
 
   /**
    * A place between two statements where a scenario may stop the process: `await process.point('before-write')`. What
-   * follows is the rest of the same turn; it comes first when the process goes on, before timers and input.
+   * follows is the rest of the same turn; it comes first when the process resumes, before timers and input.
    */
   point(name: string): Promise<void> | undefined {
     if (!this.#alive) return new Promise(() => {})
@@ -139,14 +139,14 @@ export class Process {
 
   // --- Faults ---
 
-  /** Stops it, as SIGSTOP, a long garbage collection or a blocked event loop does; the clocks go on. */
+  /** Stops it, as SIGSTOP, a long garbage collection or a blocked event loop does; the clocks keep running. */
   pause(forUs?: number): void {
     if (!this.#alive) return
     this.#pauses++
     if (forUs !== undefined) this.world.after(forUs, 'resume', () => this.resume())
   }
 
-  /** Ends one pause. When the last one ends: the broken turn goes on, then late timers, then input, in one burst. */
+  /** Ends one pause. When the last one ends: the interrupted turn continues, then late timers, then input, in one burst. */
   resume(): void {
     if (!this.#alive || this.#pauses === 0 || --this.#pauses > 0) return
     this.#catchingUp = true

@@ -1,6 +1,6 @@
 /**
  * The running digest over everything that happens: equal for equal seeds, on every engine. Two independent 32-bit
- * lanes; good enough to notice any difference, not meant against anybody who looks for collisions.
+ * lanes; good enough to notice any difference, not meant against an attacker that looks for collisions.
  */
 export class TraceHash {
   #a = 0x243f6a88

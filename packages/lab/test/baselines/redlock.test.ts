@@ -49,7 +49,7 @@ describe('Redlock, step by step', () => {
     expect((await acquire({ send: 'parallel' })).answered).toBeCloseTo(0.01, 3)
   })
 
-  it('goes on to the next node after the timeout, and needs a majority', async () => {
+  it('tries the next node after the timeout, and needs a majority', async () => {
     const cut = (names: readonly string[]) => (world: World) => {
       for (const name of names) world.network.cut('C1', name)
     }
@@ -69,7 +69,7 @@ describe('Redlock, step by step', () => {
     expect((await acquire({ ...spec, step3: false }, slow)).validUntil).toBeCloseTo(12, 1)
   })
 
-  it('gives everything back when it did not get the lock in time', async () => {
+  it('releases all nodes when it did not get the lock in time', async () => {
     const world = new World({ seed: 4 })
     const system = redlock(world, { ttl: 1, send: 'parallel', nodeTimeout: 5 })
     const got: string[] = []

@@ -81,7 +81,7 @@ describe('queues', () => {
     expect(past).toBe('I14: lock L, hold 2: granted past request 5 of session 2, which waits')
   })
 
-  it('I14: nobody waits for what is free', () => {
+  it('I14: no waiter waits for a free lock', () => {
     expect(run(...waiting, [[], [freed(1, 'released')]])).toEqual([
       'I14: lock L: request 5 of session 2 waits, and could be granted',
     ])
@@ -98,7 +98,7 @@ describe('queues', () => {
     ])
   })
 
-  it('a lock delay blocks, and a hold that is handed over passes nobody', () => {
+  it('a lock delay blocks, and a hold that is handed over passes no waiter', () => {
     expect(run([[acquire(2, 5, 'delayed')], [queued(2, 5, 'delayed')]])).toEqual([])
     expect(run(...waiting, [[], [freed(1, 'moved'), held(2, 9)]])).toEqual([])
   })
@@ -119,7 +119,7 @@ describe('registers', () => {
       }
     })
 
-  it('I3: a write under a hold that is over, or that is somebody else’s', () => {
+  it('I3: a write under a hold that has ended, or of another client', () => {
     expect(run(held(1, 1), put(1, 2n))).toEqual([])
     expect(run(put(undefined, 2n))).toEqual([])
     expect(run(held(1, 1), freed(1, 'stolen'), put(1, 2n))[0]).toMatch(
@@ -177,7 +177,7 @@ describe('requests', () => {
     expect(run([command('acquire', 4), refused('busy')], [command('acquire', 4), granted(3)])[0]).toMatch(/then hold 3/)
   })
 
-  it('a restore begins anew: its sessions may have the ids of earlier ones', () => {
+  it('sessions after a restore may have the ids of earlier ones', () => {
     const found = said((violations) => {
       const checks = new RequestChecker(violations)
       checks.entry([command('acquire', 4)], [granted(3)], [])

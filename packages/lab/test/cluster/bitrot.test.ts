@@ -50,7 +50,7 @@ describe('rot', () => {
     expect(await begin()).toEqual({ refused: expect.stringContaining('is damaged'), found: [] })
   })
 
-  it('that nobody has told of: a refusal is a violation', async () => {
+  it('that the disk does not report: a refusal is a violation', async () => {
     const { member, begin } = await staged()
     for (const name of snapshotsOf(member)) member.disk.rot(new RegExp(name))
     member.disk.altered = false

@@ -51,7 +51,7 @@ describe('a cluster in the world', () => {
     expect(await run()).toEqual(first)
   })
 
-  it('goes on after its leader has lost power, and takes it back', async () => {
+  it('serves on after its leader has lost power, and takes the member in again', async () => {
     const { world, cluster, done } = staged(5)
     await world.run(5 * SECOND)
     const old = cluster.leader

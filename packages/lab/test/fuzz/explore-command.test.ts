@@ -26,7 +26,7 @@ function io(): CommandIo & { readonly lines: string[]; readonly notes: string[] 
 const LYING = { seeds: '1..40', profile: 'storage' }
 
 describe('lab explore and lab replay', () => {
-  it('keep their progress in a file, and go on from it', { timeout: 300_000 }, async () => {
+  it('keep their progress in a file, and continue from it', { timeout: 300_000 }, async () => {
     const state = join(folder, 'state.json')
     const first = io()
     expect(await exploreCommand({ seeds: '1..2', profile: 'calm', state, json: true }, first)).toBe(0)

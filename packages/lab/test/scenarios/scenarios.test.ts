@@ -1,16 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { openScenario, resultOf, runScenario, scenarioOf, SCENARIOS } from '../../src/scenarios/index.js'
+import { expectWellFormedPage } from '../support/page-check.js'
 
 const SEEDS = [1, 2]
 /** Clusters cost most of the time; the explorer draws them with seeds of their own. */
 const SEEDS_OF_CLUSTERS = [1]
 
-describe('every scenario ends as its definition expects', () => {
+describe('every scenario ends as its definition expects, and has a well-formed page', () => {
   for (const scenario of SCENARIOS) {
     it(`${scenario.id} ${scenario.title}`, async () => {
       for (const seed of scenario.system.kind === 'cluster' ? SEEDS_OF_CLUSTERS : SEEDS) {
         const result = await runScenario(scenario, { seed })
         expect(result.differences, `seed ${seed}`).toEqual([])
+        expectWellFormedPage(result)
       }
     })
   }
@@ -47,7 +49,7 @@ describe('the catalog', () => {
     expect(await run(6)).not.toBe(await run(5))
   })
 
-  it.each(['S13d', 'S15', 'P18'])('has the same trace for %s when nobody looks at the holds', async (id) => {
+  it.each(['S13d', 'S15', 'P18'])('has the same trace for %s when the holds are not inspected', async (id) => {
     const scenario = scenarioOf(id)
     if (scenario === undefined) throw new Error(`no ${id}`)
     const play = await openScenario(scenario, { seed: 1 })

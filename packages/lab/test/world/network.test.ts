@@ -179,7 +179,7 @@ describe('streams', () => {
     expect(numbers).toEqual(Array.from({ length: 50 }, (_, i) => i))
   })
 
-  it('are a black hole behind a cut, and go on when it ends', () => {
+  it('are a black hole behind a cut, and continue when it ends', () => {
     const { world, seen, connect, send } = connected()
     const connection = connect()
     world.runSync(SECOND)
@@ -232,7 +232,7 @@ describe('streams', () => {
     expect(seen.slice(1)).toEqual([expect.stringContaining('opened'), expect.stringContaining('server got 2')])
   })
 
-  it('are refused where nobody listens, and accepted for a paused process', () => {
+  it('are refused where no process listens, and accepted for a paused process', () => {
     const { world, server, seen, connect, send } = connected()
     server.pause(5 * SECOND)
     const connection = connect()

@@ -18,7 +18,7 @@ describe('time and order', () => {
     expect(world.nowUs).toBe(100)
   })
 
-  it('lets all promises of a process go on before the next event', async () => {
+  it('lets all promises of a process continue before the next event', async () => {
     const world = new World({ seed: 1 })
     const process = world.machine('C1').spawn({ promises: true })
     const seen: string[] = []
@@ -159,7 +159,7 @@ describe('a process', () => {
     expect(machine.processes.size).toBe(0)
   })
 
-  it('ends by an error that nobody catches, and the world knows', () => {
+  it('ends by an uncaught error, and the world reports it', () => {
     const world = new World({ seed: 1 })
     const process = world.machine('C1').spawn({})
     process.after(1000, () => {

@@ -9,11 +9,11 @@ import {
 } from '@leasehold/core'
 import { LEASE_MIN_MS, leaseOf, locksOf, millis, wholeMs } from './shared.js'
 
-/** The lock was acquired, and is not held any more. `cause` is the `HoldLostError`, with its reason. */
+/** The lock was acquired, and is no longer held. `cause` is the `HoldLostError`, with its reason. */
 export class LostLockError extends LeaseholdError {
   static override readonly errorClass: string = 'LostLockError'
   constructor(message: string, cause: unknown) {
-    super('lost', message, { cause, hint: 'stop the work; a guard refuses what is still on its way' })
+    super('lost', message, { cause, hint: 'stop the work; a guard rejects writes that are still in flight' })
   }
 }
 
@@ -29,22 +29,22 @@ export class TimeoutError extends LeaseholdError {
 export type LockLostCallback = (this: Lock, error: LostLockError) => void
 
 export interface TimeoutOptions {
-  /** Milliseconds after which an owner that is gone loses the lock. At least 100. Default 10 000. */
+  /** Milliseconds after which an owner that no longer renews loses the lock. At least 100. Default 10 000. */
   readonly lockTimeout?: number
   /** Milliseconds that `acquire` and `tryAcquire` wait. Default 10 000. */
   readonly acquireTimeout?: number
-  /** 1: do not wait. `n`: wait `n − 1` times `retryInterval`, as the peer's attempts would take. Default: no limit. */
+  /** 1: do not wait. `n`: wait `n − 1` times `retryInterval`, as long as redis-semaphore's attempts take. Default: no limit. */
   readonly acquireAttemptsLimit?: number
-  /** Nothing is tried again, the service queues: only counts with `acquireAttemptsLimit`. Default 10. */
+  /** Has an effect only with `acquireAttemptsLimit`: the service queues, so there are no retries. Default 10. */
   readonly retryInterval?: number
-  /** 0: the lock is not renewed. Otherwise it is renewed at a third of `lockTimeout`, whatever is given. */
+  /** 0: the lock is not renewed. Any other value: it is renewed at a third of `lockTimeout`. */
   readonly refreshInterval?: number
 }
 
 export interface LockOptions extends TimeoutOptions {
   /** `identifier` of a mutex or semaphore that holds the lock, with `acquiredExternally: true`. */
   readonly identifier?: string
-  /** Takes the lock over that `identifier` names. */
+  /** Takes over the lock that `identifier` names. */
   readonly acquiredExternally?: true
   readonly onLockLost?: LockLostCallback
 }
@@ -64,16 +64,23 @@ const OPTIONS: readonly string[] = [
   'onLockLost',
 ]
 
-/** `maxHold` gives a hold a session of its own, which `stopRefresh` can stop renewing. This one never comes to its end. */
+/** A `maxHold` that never expires. It gives the hold a session of its own, which `stopRefresh` can stop renewing. */
 const OWN_SESSION_MS = 2 ** 40
 
-/** Locks of this process by the identifier that they had before they were acquired. Bounded by the garbage collector. */
+/** Locks of this process by the identifier that they have until they are acquired. Bounded by the garbage collector. */
 const unacquired = new Map<string, WeakRef<Lock>>()
 const forgotten = new FinalizationRegistry<string>((identifier) => unacquired.delete(identifier))
 
-/** What {@link Mutex} and {@link Semaphore} have in common. */
+interface LockKind {
+  readonly kind: 'mutex' | 'semaphore'
+  readonly permits: number | undefined
+}
+
+/** The common base of {@link Mutex} and {@link Semaphore}. */
 export abstract class Lock {
-  protected abstract readonly kind: 'mutex' | 'semaphore'
+  readonly #kind: 'mutex' | 'semaphore'
+  /** The `permits` option of the client's acquire. */
+  readonly #permits: number | undefined
   readonly #locks: Locks
   readonly #key: string
   readonly #options: Required<TimeoutOptions>
@@ -82,14 +89,17 @@ export abstract class Lock {
   #external: string | undefined
   #hold: Hold | undefined
 
-  constructor(client: Locks, key: string, options: LockOptions = {}) {
+  /** @internal */
+  constructor({ kind, permits }: LockKind, client: Locks, key: string, options: LockOptions) {
+    this.#kind = kind
+    this.#permits = permits
     this.#locks = locksOf(client, new.target.name)
     if (typeof key !== 'string' || key === '') throw new InvalidError('"key" must be a string, and not an empty one')
     this.#key = key
     for (const name of Object.keys(options)) {
       if (OPTIONS.includes(name)) continue
       throw new InvalidError(`${new.target.name} has no option ${JSON.stringify(name)}`, {
-        hint: `it knows ${OPTIONS.join(', ')}`,
+        hint: `it has ${OPTIONS.join(', ')}`,
       })
     }
     this.#options = timesOf(options)
@@ -102,14 +112,14 @@ export abstract class Lock {
   }
 
   /**
-   * What another mutex needs to take this one over, also in another process: a secret, once it is acquired. Before that it
-   * is only known in this process.
+   * The identifier with which another mutex can take over this one, also in another process: a secret once the lock is acquired.
+   * Before, it is known in this process only.
    */
   get identifier(): string {
     return this.#hold?.state === 'held' ? this.#hold.serialize() : this.#firstIdentifier
   }
 
-  /** Whether the lock is held at this moment: compares the clocks, so that a loop that never waits sees its end too. */
+  /** Whether the lock is held now. It reads the clock, so that a loop without an `await` sees the expiry, too. */
   get isAcquired(): boolean {
     return this.#hold?.state === 'held'
   }
@@ -124,18 +134,18 @@ export abstract class Lock {
     return this.hold?.token
   }
 
-  /** @throws TimeoutError: not acquired in time; UnavailableError: nothing is known; LostLockError: could not be taken over */
+  /** @throws TimeoutError: not acquired in time; UnavailableError: outcome unknown; LostLockError: takeover failed */
   async acquire(abortSignal?: AbortSignal): Promise<void> {
     const failure = await this.#take(abortSignal)
-    if (failure) throw new TimeoutError(`Acquire ${this.kind} ${this.#key} timeout`, failure)
+    if (failure) throw new TimeoutError(`Acquire ${this.#kind} ${this.#key} timeout`, failure)
   }
 
-  /** Like {@link acquire}, with false for *not acquired in time*. Waits for `acquireTimeout`, as the peer does. */
+  /** Like {@link acquire}, but returns false if not acquired in time. Waits for `acquireTimeout`, as redis-semaphore does. */
   async tryAcquire(abortSignal?: AbortSignal): Promise<boolean> {
     return (await this.#take(abortSignal)) === undefined
   }
 
-  /** Has no effect when the lock is not held any more. */
+  /** Releases the lock. Has no effect if it is no longer held. */
   async release(): Promise<void> {
     if (this.#external !== undefined && !(await this.#stillThere(this.#external))) return
     const hold = this.#hold
@@ -143,23 +153,20 @@ export abstract class Lock {
     await hold?.release()
   }
 
-  /** The lock is not renewed any more, and ends `lockTimeout` after its last renewal at the latest. */
+  /** Stops the renewals: the lock expires at most `lockTimeout` after the last one. */
   stopRefresh(): void {
     const { hold } = this
     if (hold) leaseOf(hold).stopRenewing()
   }
-
-  /** Mode of the lock: given to the client's acquire. */
-  protected abstract readonly permits: number | undefined
 
   async #take(signal: AbortSignal | undefined): Promise<unknown> {
     if (this.#external !== undefined) {
       await this.#adopt(this.#external)
       return undefined
     }
-    const { permits } = this
+    const permits = this.#permits
     try {
-      const hold = await this.#locks.acquire(`${this.kind}:${this.#key}`, {
+      const hold = await this.#locks.acquire(`${this.#kind}:${this.#key}`, {
         ...this.#terms(),
         wait: waitOf(this.#options),
         portable: true,
@@ -191,7 +198,7 @@ export abstract class Lock {
       this.#external = undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError) || !['not-holder', 'invalid'].includes(error.code)) throw error
-      throw new LostLockError(`Lost ${this.kind} for key ${this.#key}`, error)
+      throw new LostLockError(`Lost ${this.#kind} for key ${this.#key}`, error)
     }
   }
 
@@ -204,14 +211,14 @@ export abstract class Lock {
   #holds(hold: Hold): void {
     this.#hold = hold
     void hold.lost.then((lost) => {
-      // Whoever has taken it over has it now: that is no accident.
+      // A takeover is intended, and no loss.
       if (lost && lost.reason !== 'moved') this.#lost(lost)
     })
   }
 
   #lost(lost: HoldLostError): void {
     try {
-      this.#onLockLost?.call(this, new LostLockError(`Lost ${this.kind} for key ${this.#key}: ${lost.message}`, lost))
+      this.#onLockLost?.call(this, new LostLockError(`Lost ${this.#kind} for key ${this.#key}: ${lost.message}`, lost))
     } catch (error) {
       console.error('leasehold: onLockLost has thrown', error)
     }
@@ -226,18 +233,15 @@ export abstract class Lock {
  * try { … } finally { await mutex.release() }
  */
 export class Mutex extends Lock {
-  protected readonly kind = 'mutex'
-  protected readonly permits = undefined
+  constructor(client: Locks, key: string, options: LockOptions = {}) {
+    super({ kind: 'mutex', permits: undefined }, client, key, options)
+  }
 }
 
-/** redis-semaphore's semaphore: at most `limit` at once. The lock's name is `semaphore:KEY`; all must give the same limit. */
+/** redis-semaphore's semaphore: at most `limit` holders. The lock's name is `semaphore:KEY`; all holders must give the same limit. */
 export class Semaphore extends Lock {
-  protected readonly kind = 'semaphore'
-  protected readonly permits: number
-
   constructor(client: Locks, key: string, limit: number, options: LockOptions = {}) {
-    super(client, key, options)
-    this.permits = wholeMs(limit, '"limit"', { min: 1 })
+    super({ kind: 'semaphore', permits: wholeMs(limit, '"limit"', { min: 1 }) }, client, key, options)
   }
 
   /** The number of the permit, from 0; undefined unless it is held. */
@@ -272,11 +276,11 @@ function externalOf({ identifier, acquiredExternally }: LockOptions): string | u
     throw new InvalidError('identifier must be not empty random string')
   }
   if (acquiredExternally && identifier === undefined) {
-    throw new InvalidError('acquiredExternally: true needs the identifier of the lock that is to be taken over')
+    throw new InvalidError('acquiredExternally: true needs the identifier of the lock to take over')
   }
   if (identifier !== undefined && !acquiredExternally) {
     throw new InvalidError('an identifier of your own cannot be given', {
-      hint: 'hand `mutex.identifier` on after the acquire, and give it there with acquiredExternally: true',
+      hint: 'pass `mutex.identifier` on after the acquire, and use it with acquiredExternally: true',
     })
   }
   return identifier

@@ -1,6 +1,6 @@
 import { type ErrorCode, type ErrorOptions, HoldLostError, LeaseholdError } from '@leasehold/core'
 
-/** What redlock tells of an attempt. There is one service here, so there are no votes to count. */
+/** redlock's statistics of an attempt. There is one service here, so there is one vote. */
 export interface ExecutionStats {
   readonly membershipSize: number
   readonly quorumSize: number
@@ -13,8 +13,8 @@ export interface ExecutionResult {
 }
 
 /**
- * A call of redlock's has failed. `code` and `cause` say why, which redlock cannot: `busy` and `timeout` mean that the lock
- * was never acquired, `lost` that it was and is no longer, `unreachable` that nothing is known.
+ * The failure of a call. Unlike in redlock, `code` and `cause` give the reason: `busy` and `timeout` mean that the lock was
+ * never acquired, `lost` that it was acquired and is no longer held, `unreachable` that the outcome is unknown.
  */
 export class ExecutionError extends LeaseholdError implements ExecutionResult {
   static override readonly errorClass: string = 'ExecutionError'
@@ -30,7 +30,7 @@ export class LockError extends ExecutionError {
   static override readonly errorClass: string = 'LockError'
 }
 
-/** The `error` event of an acquire that found the lock taken. */
+/** The `error` event of an acquire that failed because the lock is held elsewhere. */
 export class ResourceLockedError extends LeaseholdError {
   static override readonly errorClass: string = 'ResourceLockedError'
   constructor(message: string, options: ErrorOptions = {}) {
@@ -48,7 +48,7 @@ export function statsOf(against?: Error): Promise<ExecutionStats> {
   })
 }
 
-/** An error of the client as redlock's. What is no error of ours passes as it is. */
+/** Converts a `LeaseholdError` to redlock's error. Returns other errors unchanged. */
 export function executionError(error: unknown, message?: string): unknown {
   if (!(error instanceof LeaseholdError) || error instanceof ExecutionError || error.code === 'invalid') return error
   return new ExecutionError(error.code, message ?? error.message, { cause: error, hint: error.hint })

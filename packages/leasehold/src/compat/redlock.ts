@@ -20,14 +20,14 @@ export {
   ResourceLockedError,
 } from './redlock-errors.js'
 
-/** redlock's settings. How long to wait is `retryCount × retryDelay`; nothing is tried again meanwhile: the service queues. */
+/** redlock's settings. An acquire waits for `retryCount × retryDelay` in the queue of the service, without retries. */
 export interface Settings {
-  /** Has no effect: the margin of the client (a tenth of the duration) takes its place. */
+  /** Has no effect: the client has a safety margin of a tenth of the duration. */
   readonly driftFactor: number
-  /** −1: wait without end. 0: do not wait. */
+  /** −1: wait without a limit. 0: do not wait. */
   readonly retryCount: number
   readonly retryDelay: number
-  /** Has no effect: waiters are served in their order. */
+  /** Has no effect: waiters are served first come, first served. */
   readonly retryJitter: number
   /** Has no effect: `using` renews at a third of the duration. */
   readonly automaticExtensionThreshold: number
@@ -45,14 +45,14 @@ const DEFAULTS: Settings = {
   automaticExtensionThreshold: 500,
 }
 
-/** A lock that was acquired by hand: it is not renewed, and ends with its duration unless it is extended. */
+/** A lock from `acquire`: it is not renewed, and expires after its duration unless it is extended. */
 export class Lock {
   readonly redlock: Redlock
   readonly resources: string[]
   readonly attempts = [statsOf()]
   /** @internal */
   held: Hold
-  /** @internal Length of the session's lease. */
+  /** @internal Length of the session's lease, in ms. */
   leaseMs: number
 
   /** @internal */
@@ -68,22 +68,22 @@ export class Lock {
     return this.resources
   }
 
-  /** The hold behind this lock, for a guard. Another one after an extension beyond the first duration. */
+  /** The hold behind this lock, for a guard. Replaced by an extension beyond the first duration. */
   get hold(): Hold {
     return this.held
   }
 
-  /** The fencing token: what redlock does not have. */
+  /** The fencing token, which redlock does not have. */
   get token(): Token {
     return this.held.token
   }
 
-  /** Names this grant; not a secret, and not enough to release it. */
+  /** The id of this grant. It is no secret, and cannot release the lock. */
   get value(): string {
     return this.held.id.toString()
   }
 
-  /** When the lock ends on this machine's calendar, in milliseconds; 0 when it has ended. */
+  /** When the lock expires by the wall clock of this machine, in ms; 0 once it has ended. */
   get expiration(): number {
     const remainingMs = this.held.remaining()
     return remainingMs === 0 ? 0 : Date.now() + remainingMs
@@ -119,21 +119,21 @@ export class Redlock extends EventEmitter {
   readonly #locks: Locks
 
   /**
-   * @param clients a client of Leasehold, alone or as the only one of a list: one service takes the place of all Redis nodes
+   * @param clients a client of Leasehold, alone or as the only item of a list: one service replaces all Redis nodes
    * @throws InvalidError
    */
   constructor(clients: Locks | Iterable<Locks>, settings: Partial<Settings> = {}, scripts?: unknown) {
     super()
-    if (scripts !== undefined) throw new InvalidError('there are no scripts here: leave the third argument out')
+    if (scripts !== undefined) throw new InvalidError('there are no scripts: leave the third argument out')
     const list = Symbol.iterator in Object(clients) ? [...new Set(clients as Iterable<unknown>)] : [clients]
     if (list.length !== 1) {
       throw new InvalidError(`Redlock takes one client of leasehold, not ${list.length}`, {
-        hint: 'one service (or cluster) takes the place of all independent Redis nodes',
+        hint: 'one service (or cluster) replaces all independent Redis nodes',
       })
     }
     this.#locks = locksOf(list[0], 'Redlock')
     this.settings = settingsOf(settings, DEFAULTS)
-    // As in redlock: without a listener an error event is nobody's business, not an exception.
+    // As in redlock: an error event without a listener is ignored, and does not throw.
     this.on('error', () => {})
   }
 
@@ -143,7 +143,7 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * Takes all resources or none. The lock lasts for `duration` ms from its grant, and is not renewed.
+   * Acquires all resources or none. The lock lasts for `duration` ms from its grant, and is not renewed.
    * @throws ExecutionError (`busy`, `timeout`, `unreachable`, …), InvalidError
    */
   async acquire(resources: string | string[], duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
@@ -160,7 +160,7 @@ export class Redlock extends EventEmitter {
     }
   }
 
-  /** `released: false`: the lock had ended before. redlock rejects then; here the work that is done stays done. */
+  /** Releases the lock. `released: false`: it had ended before. redlock rejects in this case. */
   async release(lock: Lock): Promise<ExecutionResult & { released: boolean }> {
     try {
       const { released } = await lock.hold.release()
@@ -171,8 +171,8 @@ export class Redlock extends EventEmitter {
   }
 
   /**
-   * The lock lasts for `duration` ms from now. Returns the same lock, changed. Beyond the first duration it is handed over
-   * to a longer lease, under a new and greater token.
+   * Extends the lock to `duration` ms from now. Returns the same lock, changed. Beyond the first duration, it moves to a longer
+   * lease, under a new and greater token.
    * @throws ExecutionError: `lost` if it had ended; `unreachable` if it could not be extended and is still held
    */
   async extend(lock: Lock, duration: number, settings: Partial<Settings> = {}): Promise<Lock> {
@@ -183,23 +183,23 @@ export class Redlock extends EventEmitter {
       throw lostError(lost, 'Cannot extend an already-expired lock.')
     }
     try {
-      if (durationMs > lock.leaseMs) await this.#moved(lock, durationMs)
-      else await renewed(lock, durationMs)
+      if (durationMs > lock.leaseMs) await this.#moveToLongerLease(lock, durationMs)
+      else await renew(lock, durationMs)
       return lock
     } catch (error) {
       throw this.#failed(error, lock.resources)
     }
   }
 
-  async #moved(lock: Lock, durationMs: number): Promise<void> {
+  async #moveToLongerLease(lock: Lock, durationMs: number): Promise<void> {
     lock.held = await this.#locks.adopt(lock.hold.serialize(), { ttl: millis(durationMs), renew: false })
     lock.leaseMs = durationMs
   }
 
   /**
-   * Runs `routine` under the resources, with renewals until it has settled. `signal` aborts when they are lost, with the
-   * error in `signal.error` (and `signal.reason`); the hold comes as a second argument, for a guard.
-   * Rejects with the routine's own error; with an ExecutionError (`lost`) if it returned and the lock was lost meanwhile.
+   * Runs `routine` while it holds the resources, and renews until the routine has settled. `signal` aborts when the lock is lost,
+   * with the error in `signal.error` (and `signal.reason`); the second argument is the hold, for a guard.
+   * Rejects with the routine's own error, or with an ExecutionError (`lost`) if the routine returned after the lock was lost.
    */
   using<T>(resources: string[], duration: number, settings: Partial<Settings>, routine?: Routine<T>): Promise<T>
   using<T>(resources: string[], duration: number, routine: Routine<T>): Promise<T>
@@ -222,7 +222,7 @@ export class Redlock extends EventEmitter {
         return routine(signalOf(hold), hold)
       })
     } catch (error) {
-      // What the routine has thrown is the caller's. A loss is told by the client, with the value of the routine.
+      // An error of the routine passes unchanged. The client reports a loss after the routine has returned.
       if (entered && !(error instanceof HoldLostError)) throw error
       throw this.#failed(error, names)
     }
@@ -243,20 +243,20 @@ export class Redlock extends EventEmitter {
   #failed(error: unknown, names: readonly string[]): unknown {
     const code = (error as { code?: unknown }).code
     const locked = code === 'busy' || code === 'timeout'
-    const told = locked
+    const reported = locked
       ? new ResourceLockedError(`The operation was applied to: 0 of the ${names.length} requested resources.`, {
           cause: error,
         })
       : error
-    this.emit('error', told)
-    this.emit('clientError', told)
+    this.emit('error', reported)
+    this.emit('clientError', reported)
     return executionError(error)
   }
 }
 
 export default Redlock
 
-async function renewed(lock: Lock, durationMs: number): Promise<void> {
+async function renew(lock: Lock, durationMs: number): Promise<void> {
   const { hold } = lock
   if (!(await leaseOf(hold).renewNow())) {
     if (hold.state !== 'held') throw lostError(await hold.lost, 'Cannot extend an already-expired lock.')
@@ -267,7 +267,7 @@ async function renewed(lock: Lock, durationMs: number): Promise<void> {
   limit(hold, durationMs, lock.leaseMs)
 }
 
-/** A duration shorter than the lease is kept on this side: the lock ends here in time, and at the service with its lease. */
+/** Enforces a duration shorter than the lease here: the lock ends here in time, and at the service with its lease. */
 function limit(hold: Hold, durationMs: number, leaseMs: number): void {
   leaseOf(hold).limit(durationMs < leaseMs ? durationMs : Number.POSITIVE_INFINITY)
 }
@@ -292,7 +292,7 @@ function settingsOf(given: Partial<Settings>, defaults: Settings): Settings {
   for (const [name, value] of Object.entries(given)) {
     if (!SETTINGS.includes(name)) {
       throw new InvalidError(`Redlock has no setting ${JSON.stringify(name)}`, {
-        hint: `it knows ${SETTINGS.join(', ')}`,
+        hint: `it has ${SETTINGS.join(', ')}`,
       })
     }
     if (typeof value !== 'number' || Number.isNaN(value))
@@ -308,7 +308,7 @@ function waitOf({ retryCount, retryDelay }: Settings): string | number {
 
 function refuseCallback(callback: unknown): void {
   if (callback === undefined) return
-  throw new InvalidError('only the promise interface of redlock 4 is here: leave the callback out')
+  throw new InvalidError('callbacks of redlock 4 are not supported: use the promise')
 }
 
 async function named<T>(work: Promise<T>): Promise<T> {

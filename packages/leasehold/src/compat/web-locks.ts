@@ -11,7 +11,7 @@ export interface LockOptions {
   readonly signal?: AbortSignal
 }
 
-/** What the callback gets: a Web Lock, with what a guard needs beside it. */
+/** The argument of the callback: a Web Lock, with the hold and the token for a guard. */
 export interface Lock {
   readonly name: string
   readonly mode: LockMode
@@ -42,11 +42,11 @@ export interface LockManager {
 }
 
 const OPTIONS: readonly string[] = ['mode', 'ifAvailable', 'steal', 'signal']
-/** Rows that one `query` gathers, of either list; more than this is an error, never cut in silence. */
+/** Bound on the rows of one `query`, in both lists together. Exceeding it is an error, never a silent truncation. */
 const QUERY_ROWS_MAX = 10_000
 
 /**
- * A lock manager like `navigator.locks`, whose locks exclude each other over all processes that use the service.
+ * Returns a lock manager like `navigator.locks`, whose locks are shared by all processes that use the service.
  * @example
  * const navigator = { locks: webLocks(createLocks('http://127.0.0.1:4100')) }
  * await navigator.locks.request('my_resource', async (lock) => { … })
@@ -66,29 +66,29 @@ async function request<T>(locks: Locks, name: string, rest: readonly unknown[]):
   const { mode = 'exclusive', ifAvailable, steal, signal } = options
   if (signal?.aborted) throw signal.reason
   if (steal) await locks.steal(name, { reason: 'taken by a request with steal' })
-  let take: (lost: HoldLostError) => void = () => {}
-  const taken = new Promise<HoldLostError>((resolve) => {
-    take = resolve
+  let onLost: (lost: HoldLostError) => void = () => {}
+  const stolen = new Promise<HoldLostError>((resolve) => {
+    onLost = resolve
   })
   const body = (hold: Hold | null) => {
     if (hold === null) return callback(null)
-    void hold.lost.then((lost) => lost && take(lost))
+    void hold.lost.then((lost) => lost && onLost(lost))
     return callback({ name: hold.name, mode, hold, token: hold.token })
   }
   const done = ifAvailable
     ? locks.request<T>(name, { mode, ifAvailable }, body)
     : locks.request<T>(name, { mode, wait: Number.POSITIVE_INFINITY, ...(signal ? { signal } : {}) }, body)
-  return earlier(done, taken, signal)
+  return rejectOnLoss(done, stolen, signal)
 }
 
-/** As a browser does: a request whose lock was taken away rejects at once, whatever its callback still does. */
-async function earlier<T>(
+/** Rejects as soon as the lock is lost, even while the callback still runs, as a browser does. */
+async function rejectOnLoss<T>(
   done: Promise<T>,
-  taken: Promise<HoldLostError>,
+  stolen: Promise<HoldLostError>,
   signal: AbortSignal | undefined,
 ): Promise<T> {
   try {
-    const rejected = taken.then((lost) => Promise.reject<T>(lost))
+    const rejected = stolen.then((lost) => Promise.reject<T>(lost))
     return await Promise.race([done, rejected])
   } catch (error) {
     done.catch(() => {})
@@ -105,11 +105,11 @@ function lostError(lost: HoldLostError): DOMException {
 }
 
 function checkOptions(name: unknown, options: LockOptions): void {
-  if (typeof name !== 'string') throw new TypeError('the name of a lock is a text')
+  if (typeof name !== 'string') throw new TypeError('the name of a lock is a string')
   if (name.startsWith('-')) throw unsupported("names cannot start with '-'")
   for (const key of Object.keys(options)) {
     if (!OPTIONS.includes(key))
-      throw new InvalidError(`request has no option ${JSON.stringify(key)}`, { hint: `it knows ${OPTIONS.join(', ')}` })
+      throw new InvalidError(`request has no option ${JSON.stringify(key)}`, { hint: `it has ${OPTIONS.join(', ')}` })
   }
   const { mode = 'exclusive', ifAvailable, steal, signal } = options
   if (mode !== 'exclusive' && mode !== 'shared')
@@ -139,7 +139,7 @@ async function query(locks: Locks): Promise<LockManagerSnapshot> {
   return { held, pending }
 }
 
-/** Semaphores are not known to Web Locks: a permit shows as shared. */
+/** Web Locks have no semaphores: a permit appears as shared. */
 function infos(
   rows: readonly { readonly name: string; readonly mode: unknown }[],
   session: bigint | undefined,

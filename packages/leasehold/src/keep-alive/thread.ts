@@ -1,9 +1,9 @@
 import { ALL_CAPABILITIES, type Engine, type OwnedPort, RemoteEngine } from '@leasehold/client'
 import { Worker } from 'node:worker_threads'
 import type { ServiceSettings } from '../service-engine.js'
-import { processClockMs } from './clock.js'
+import { processClockMs } from './process-clock.js'
 
-/** An engine whose connection and renewals live in a thread of their own, which is started with the first call. */
+/** Returns an engine whose connection and renewals run in a worker thread, which starts with the first call. */
 export function threadEngine(settings: ServiceSettings): Engine {
   return new RemoteEngine({
     name: settings.urls.join(','),
@@ -17,7 +17,7 @@ function openThread(settings: ServiceSettings): OwnedPort {
   const worker = new Worker(new URL('./worker.js', import.meta.url), { workerData: settings, name: 'leasehold' })
   const gone = new Promise<void>((resolve) => {
     worker.once('exit', (code) => {
-      port.onGone(new Error(`it ended with code ${code}`))
+      port.onGone(new Error(`it exited with code ${code}`))
       resolve()
     })
   })

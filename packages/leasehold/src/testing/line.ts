@@ -9,20 +9,20 @@ import {
   type ServerMessage,
 } from '@leasehold/core'
 import type { ServiceStream, StreamHub } from '@leasehold/replica'
-import { soon } from './clock.js'
+import { soon } from './test-clock.js'
 
-/** Frames that wait while a client is paused. */
+/** Bound on frames that wait while a client is paused. Further ones are dropped. */
 const PARKED_MAX = 100_000
 
-/** The way between one client and the service, through the real codec, with faults that a test switches on. */
+/** The connection between one client and the service, through the real codec, with faults that a test switches on. */
 export class Line implements Connector {
-  /** Renewals vanish on their way to the service. Everything else arrives. */
+  /** Drops renewals on their way to the service. Everything else arrives. */
   dropsRenewals = false
-  /** Every answer arrives twice. */
+  /** Delivers every reply twice. */
   repeatsReplies = false
-  /** Answers that vanish, with their connection, before the client sees them. */
+  /** Number of replies to lose, each with its connection, before the client sees them. */
   repliesToLose = 0
-  /** Nobody answers: frames vanish, and new connections fail. */
+  /** Drops all frames, and fails new connections. */
   isDown = false
   readonly #hub: StreamHub<LockState>
   readonly #cuts = new Set<(why: string) => void>()
@@ -32,17 +32,17 @@ export class Line implements Connector {
     this.#hub = hub
   }
 
-  /** Connections that are open. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#cuts.size
   }
 
-  /** Breaks the connection. The client makes a new one. */
+  /** Breaks the connection. The client reconnects. */
   cut(why = 'the test has cut the connection'): void {
     for (const cut of [...this.#cuts]) cut(why)
   }
 
-  /** Frames in both directions wait for `resume`. */
+  /** Queues frames in both directions until `resume`. */
   pause(): void {
     this.#parked ??= []
   }
@@ -54,31 +54,31 @@ export class Line implements Connector {
   }
 
   connect(_url: string, events: ChannelEvents): Channel {
-    let over = false
+    let isClosed = false
     let stream: ServiceStream<LockState> | undefined
     const cut = (why: string) => {
-      if (over) return
-      over = true
+      if (isClosed) return
+      isClosed = true
       this.#cuts.delete(cut)
       stream?.close()
       soon(() => events.closed(new Error(why)))
     }
     const toClient = (message: ServerMessage) => {
-      if (over) return
+      if (isClosed) return
       if (message.kind === 'result' && this.repliesToLose > 0) {
         this.repliesToLose--
-        return cut('the test has lost an answer with its connection')
+        return cut('the test has lost a reply with its connection')
       }
       events.received([message])
-      if (this.repeatsReplies && message.kind === 'result' && !over) events.received([message])
+      if (this.repeatsReplies && message.kind === 'result' && !isClosed) events.received([message])
     }
     const emit = (messages: readonly ServerMessage[]) => {
       const frame = decodeServerMessages(encodeServerMessages(messages))
       this.#soon(() => frame.forEach(toClient))
     }
     this.#soon(() => {
-      if (over) return
-      if (this.isDown) return cut('nobody listens there: the test says so')
+      if (isClosed) return
+      if (this.isDown) return cut('the test has made the service unreachable')
       this.#cuts.add(cut)
       stream = this.#hub.open({ emit, end: cut })
       events.opened()
@@ -88,11 +88,11 @@ export class Line implements Connector {
       send: (messages) => {
         const frame = decodeClientMessages(encodeClientMessages(messages)).filter((message) => this.#passes(message))
         this.#soon(() => {
-          if (!over && frame.length > 0) stream?.receive(frame)
+          if (!isClosed && frame.length > 0) stream?.receive(frame)
         })
       },
       close: () => {
-        over = true
+        isClosed = true
         this.#cuts.delete(cut)
         soon(() => stream?.close())
       },

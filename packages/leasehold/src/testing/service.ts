@@ -1,18 +1,26 @@
 import { createLocksOn, type Locks, type LocksOptions, ProtocolEngine } from '@leasehold/client'
 import { type Duration, InvalidError, type LockState, parseDuration } from '@leasehold/core'
 import { lockViews, MemoryMember, StreamHub } from '@leasehold/replica'
-import { type ClientClock, clientClock, FrameworkClock, ManualClock, type ServiceClock, settle, soon } from './clock.js'
+import {
+  type ClientClock,
+  clientClock,
+  FrameworkClock,
+  ManualClock,
+  type ServiceClock,
+  settle,
+  soon,
+} from './test-clock.js'
 import { Line } from './line.js'
 
 export interface TestServiceOptions {
   /**
-   * `true`: time is that of the test framework's fake timers (`vi.useFakeTimers()`, `jest.useFakeTimers()`,
-   * `mock.timers.enable()`), which the test moves. Default: time stands still until `advance`.
+   * `true`: the service uses the test framework's fake timers (`vi.useFakeTimers()`, `jest.useFakeTimers()`,
+   * `mock.timers.enable()`), which the test moves. Default: the time stands still until `advance`.
    */
   readonly framework?: boolean
 }
 
-/** What was left over when the service was closed. */
+/** What was still open when the service was closed. */
 export interface Leftovers {
   readonly sessions: number
   readonly connections: number
@@ -27,11 +35,11 @@ interface Client {
 
 const STEP_MS = 10
 const DURING_MAX_MS = 24 * 3_600_000
-/** Not connected to: clients of a test have a line instead. */
+/** A placeholder: clients of a test connect over a `Line`. */
 const URL = 'test:service'
 
 /**
- * A lock service inside a test: the real lock state and the real client, on a clock that the test moves. Nothing waits for
+ * A lock service inside a test: the real lock state and the real client, on a clock that the test moves. Nothing waits in
  * real time.
  *
  * @example
@@ -67,7 +75,7 @@ export class TestService {
     return this.#clock.nowMs
   }
 
-  /** A client with a line of its own to the service: as if in a process of its own. */
+  /** Returns a client with its own connection to the service, as if in its own process. */
   client(options: LocksOptions = {}): Locks {
     const clock = clientClock(this.#clock)
     const line = new Line(this.#hub)
@@ -78,12 +86,12 @@ export class TestService {
     return locks
   }
 
-  /** Time passes, and every timer has its turn. */
+  /** Advances the time, and fires every timer when it is due. */
   async advance(by: Duration): Promise<void> {
     await this.#clock.advance(parseDuration(by, 'advance'))
   }
 
-  /** Time passes in small steps until `work` has settled. For work that waits: a queue, a time-out, a reconnect. */
+  /** Advances the time in small steps until `work` has settled: for work that waits, such as a queue, a timeout, a reconnect. */
   async during<T>(work: Promise<T>): Promise<T> {
     let settled = false
     const done = () => {
@@ -92,28 +100,27 @@ export class TestService {
     work.then(done, done)
     await settle()
     for (let passedMs = 0; !settled; passedMs += STEP_MS) {
-      if (passedMs > DURING_MAX_MS) throw new InvalidError('a day has passed in the test, and the work has not settled')
+      if (passedMs > DURING_MAX_MS) throw new InvalidError('the work has not settled within a day of test time')
       await this.#clock.advance(STEP_MS)
     }
     return work
   }
 
   /**
-   * Time passes, and nothing runs meanwhile in any client: a blocked event loop. The service goes on, with the next
-   * `advance`.
+   * Advances the time while no client runs, like a blocked event loop. Timers that are due fire with the next `advance`.
    */
   block(by: Duration): void {
     this.#clock.jump(parseDuration(by, 'block'))
   }
 
-  /** The client's process stands still: its timers do not run, nothing reaches it, nothing leaves it. Others go on. */
+  /** Pauses one client: its timers do not fire, and no frame reaches it or leaves it. Other clients continue. */
   pause(locks: Locks): void {
     const { clock, line } = this.#of(locks)
     clock.paused = true
     line.pause()
   }
 
-  /** The paused client goes on: what came due meanwhile runs now. */
+  /** Resumes a paused client: timers that came due meanwhile fire now. */
   async resume(locks: Locks): Promise<void> {
     const { clock, line } = this.#of(locks)
     clock.resume()
@@ -121,45 +128,45 @@ export class TestService {
     await settle()
   }
 
-  /** The client's renewals get lost on their way; with `false`, they arrive again. */
+  /** Drops the client's renewals; with `false`, they arrive again. */
   dropRenewals(locks: Locks, drop = true): void {
     this.#of(locks).line.dropsRenewals = drop
   }
 
-  /** Every answer reaches the client twice; with `false`, once again. */
+  /** Delivers every reply to the client twice; with `false`, once. */
   repeatReplies(locks: Locks, repeat = true): void {
     this.#of(locks).line.repeatsReplies = repeat
   }
 
-  /** The next `count` answers get lost, each with its connection: the service has done what the client does not know. */
+  /** Loses the next `count` replies, each with its connection: the service has applied requests of unknown outcome. */
   loseReplies(locks: Locks, count = 1): void {
     this.#of(locks).line.repliesToLose = count
   }
 
-  /** Breaks the client's connection; it makes a new one. */
+  /** Breaks the client's connection; the client reconnects. */
   cut(locks: Locks): void {
     this.#of(locks).line.cut()
   }
 
-  /** The client cannot reach the service, and does not notice at once; with `false`, it can again. */
+  /** Makes the service unreachable for the client, which does not notice at once; with `false`, reachable. */
   unreachable(locks: Locks, down = true): void {
     const { line } = this.#of(locks)
     line.isDown = down
     if (!down) line.cut()
   }
 
-  /** Without a quorum the service refuses everything, and sessions do not end; with `true`, it is back. */
+  /** With `false`, the service has no quorum: it refuses every request, and no session expires. With `true`, it has one. */
   quorum(has: boolean): void {
     this.#member.refuse = has ? undefined : 'no-quorum'
   }
 
-  /** As if the service had been restored from a backup: all holds are lost, `epoch-changed`. */
+  /** Acts as if the service had been restored from a backup: all holds are lost, with the reason `epoch-changed`. */
   restore(): void {
     this.#member.restore()
     for (const { line } of this.#clients.values()) line.cut()
   }
 
-  /** Closes all clients and the service, and tells what was left over. */
+  /** Closes all clients and the service, and returns what was still open. */
   async close(): Promise<Leftovers> {
     const manual = this.#clock instanceof ManualClock ? this.#clock : undefined
     for (const { locks, line, clock } of this.#clients.values()) {
@@ -179,7 +186,7 @@ export class TestService {
   #of(locks: Locks): Client {
     const client = this.#clients.get(locks)
     if (client) return client
-    throw new InvalidError('this client is not of this service', { hint: 'make it with service.client()' })
+    throw new InvalidError('this client belongs to another service', { hint: 'make it with service.client()' })
   }
 }
 

@@ -16,7 +16,7 @@ describe('a service whose time the test moves', () => {
     expect(await service.close()).toEqual({ sessions: 0, connections: 0, timers: 0 })
   })
 
-  test('grants without time passing, and renews for as long as it passes', async () => {
+  test('grants without a change of time, and renews while the time advances', async () => {
     const locks = service.client({ ttl: '10s' })
     const hold = await locks.acquire('a')
     await service.advance('1h')
@@ -24,7 +24,7 @@ describe('a service whose time the test moves', () => {
     expect(await hold.release()).toEqual({ released: true })
   })
 
-  test('a paused holder loses its lock, learns of it when it goes on, and the next one has a greater token', async () => {
+  test('a paused holder loses its lock, detects that when it resumes, and the next holder has a greater token', async () => {
     const [one, two] = [service.client({ ttl: '10s' }), service.client()]
     const hold = await one.acquire('a')
     service.pause(one)
@@ -35,7 +35,7 @@ describe('a service whose time the test moves', () => {
     expect(await hold.lost).toBeInstanceOf(HoldLostError)
   })
 
-  test('without renewals a hold is lost by its own deadline, before the service passes the lock on', async () => {
+  test('without renewals, a hold is lost by its local deadline, before the service grants the lock again', async () => {
     const [one, two] = [service.client({ ttl: '10s' }), service.client()]
     const hold = await one.acquire('a')
     service.dropRenewals(one)
@@ -48,7 +48,7 @@ describe('a service whose time the test moves', () => {
     expect(await two.tryAcquire('a')).not.toBeNull()
   })
 
-  test('a blocked loop: the check that comes first says lost', async () => {
+  test('after a blocked event loop, the first check reports the loss', async () => {
     const locks = service.client({ ttl: '10s' })
     const hold = await locks.acquire('a')
     service.block('30s')
@@ -69,7 +69,7 @@ describe('a service whose time the test moves', () => {
     expect(pending).toEqual([])
   })
 
-  test('a service that is away, has no quorum, or was restored', async () => {
+  test('simulates an unreachable service, a missing quorum, and a restore', async () => {
     const locks = service.client({ ttl: '2s', connectTimeout: '1s' })
     await locks.acquire('a')
     service.quorum(false)
@@ -91,7 +91,7 @@ describe('a service whose time the test moves', () => {
 })
 
 describe('with the timers of vitest', () => {
-  test('the test moves them, and leases follow', async () => {
+  test('leases follow the fake timers', async () => {
     vi.useFakeTimers()
     const service = createTestService({ framework: true })
     const locks = service.client({ ttl: '10s' })
@@ -111,7 +111,7 @@ describe('with the timers of vitest', () => {
   })
 })
 
-test('with node:test, on its own timers and on those of the kit', async () => {
+test('works under node:test, with its fake timers and with those of the kit', async () => {
   const file = fileURLToPath(new URL('../support/kit-under-node-test.mjs', import.meta.url))
   const { stdout } = await run(process.execPath, ['--test', file])
   expect(stdout).toMatch(/pass 2\b/)

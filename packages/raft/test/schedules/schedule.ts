@@ -1,4 +1,5 @@
 import type { Message, RaftOptions, Role } from '../../src/index.js'
+import type { RaftRules } from '../../src/rules.js'
 import { Hand } from '../hand.js'
 
 /** A schedule's clock: its timeouts are 100 ms, its heartbeats come every 10. */
@@ -24,9 +25,9 @@ export interface Played {
 }
 
 /**
- * Plays a schedule of another core on ours: who ticks, what is delivered, lost and cut, in this order. Terms and indexes
- * are our own; members are all there from the start. The promises of Raft are checked after every line, and at the end,
- * with all links whole, everybody must come to the same log.
+ * Replays a schedule of another core: the order of ticks, deliveries, losses and cut links. Terms and indexes are this core's own,
+ * and all members exist from the start. The guarantees of Raft are checked after every line. At the end, with all links healed,
+ * all members must reach the same log.
  */
 export class Schedule {
   private readonly hand: Hand
@@ -42,7 +43,7 @@ export class Schedule {
 
   constructor(
     private readonly lines: readonly string[],
-    options: Partial<RaftOptions> & { readonly sticky?: boolean },
+    options: Partial<RaftOptions & RaftRules> & { readonly sticky?: boolean },
   ) {
     const { sticky = true, ...rest } = options
     this.stick = sticky
@@ -107,7 +108,7 @@ export class Schedule {
   private deliver(messages: readonly Message[]): void {
     for (const one of messages) {
       if (this.cuts.has(`${one.from}-${one.to}`)) continue
-      // Schedules of a core that knows no stickiness: whoever is asked for a vote has forgotten its leader.
+      // Schedules of a core without stickiness: a voter has forgotten its leader.
       if (!this.stick && (one.kind === 'vote' || one.kind === 'preVote')) this.hand.raft(one.to).forgetLeader()
       this.hand.give([one])
       this.check()

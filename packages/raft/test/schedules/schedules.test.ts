@@ -18,7 +18,7 @@ const SCHEDULES = {
 const STATEMENTS = { pre_vote_double_leader: 11, rollback_safety: 7, 'suffix_collision.3': 0 }
 
 describe.skipIf(!HAS_TESTDATA)(`schedules of another core${WHERE}`, () => {
-  it.each(Object.entries(SCHEDULES))('%s: no promise is broken, and the group comes back', (name, options) => {
+  it.each(Object.entries(SCHEDULES))('%s: no guarantee is broken, and the group recovers', (name, options) => {
     const played = new Schedule(linesOf(textOf(`${FOLDER}/${name}`)), options).play()
     expect(played.leaders).toBeGreaterThan(1)
     expect(played.applied).toBeGreaterThan(3)

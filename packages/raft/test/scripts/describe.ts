@@ -1,4 +1,5 @@
 import type { Entry, HardState, Message, MessageKind, Progress, Role, SnapshotMeta } from '../../src/index.js'
+import { viewOf } from '../message-view.js'
 
 /** The notation of the scripts: messages, entries and states as their files write them. */
 
@@ -48,10 +49,11 @@ export function entriesText(entries: readonly Entry[], indent: string): string {
 }
 
 export function messageText(message: Message, indent = ''): string {
-  const { from, to, kind, term, index, reject, hint, entries, snapshot } = message
+  const view = viewOf(message)
+  const { from, to, kind, term, index, reject, hint, entries, snapshot } = view
   // The scripts' core does not say in a refused vote what is committed (docs/divergence.md).
   const refused = reject && (kind === 'voteReply' || kind === 'preVoteReply')
-  const { commit, logTerm } = refused ? { commit: 0, logTerm: 0 } : message
+  const { commit, logTerm } = refused ? { commit: 0, logTerm: 0 } : view
   const head = `${indent}${from}->${to} ${KIND_NAMES[kind]} Term:${term} Log:${logTerm}/${index}`
   const rejected = reject ? ` Rejected (Hint: ${hint})` : ''
   const committed = commit > 0 ? ` Commit:${commit}` : ''

@@ -1,9 +1,11 @@
 import { type Effects, type Entry, type HardState, Raft, type RaftOptions, type SnapshotMeta } from '../../src/index.js'
+import type { RaftRules } from '../../src/rules.js'
 import { entryText, hardStateText, roleName, snapshotText } from './describe.js'
 import { type Parcel, parcelText, Threads } from './threads.js'
 
 export interface NodeOptions extends Omit<RaftOptions, 'snapshot' | 'hardState' | 'entries' | 'random'> {
   readonly asynchronous: boolean
+  readonly rules: RaftRules
 }
 
 /** One member of a script: the core with a disk in memory, driven as the scripts' own harness does. */
@@ -24,7 +26,9 @@ export class ScriptNode {
     this.hard = { term: 0, vote: 0, commit: snapshot.index }
     this.snapshots = [snapshot]
     // Timeouts are only ever reached by whole elections' worth of ticks: the draw is the longest.
-    this.raft = new Raft({ ...options, snapshot, hardState: this.hard, entries: [], random: (limit) => limit - 1 })
+    const draw = (limit: number) => limit - 1
+    const raftOptions = { ...options, snapshot, hardState: this.hard, entries: [], random: draw }
+    this.raft = new Raft(raftOptions, options.rules)
     this.shown = { role: this.raft.role, leader: this.raft.leader }
     this.threads = new Threads(this.raft, snapshot.index)
   }

@@ -1,4 +1,4 @@
-import type { Effects, Entry, Message, Raft } from '../../src/index.js'
+import { type Effects, type Entry, type Message, Raft } from '../../src/index.js'
 import { entriesText, messageText, snapshotText } from './describe.js'
 
 /** What the append or apply thread says to the core when it is done. */
@@ -110,6 +110,6 @@ export class Threads {
     const stands = last !== undefined && last.index >= this.unstable && raft.termAt(last.index) === last.term
     if (reply.term === raft.term && stands) this.unstable = last.index + 1
     else if (last !== undefined) return
-    raft.stored(reply.sequence)
+    Raft.stateOf(raft).log.written(reply.sequence)
   }
 }

@@ -1,5 +1,5 @@
 import type { Configuration, ConfigurationChange, ConfigurationStep, SnapshotMeta } from '../../src/index.js'
-import { message } from '../../src/index.js'
+import { message, Raft } from '../../src/index.js'
 import { argument, type Case } from './datadriven.js'
 import { entryText, FIRST_KIND, progressText, roleName } from './describe.js'
 import { type NodeOptions, ScriptNode } from './node.js'
@@ -59,12 +59,15 @@ export class World {
       const options: NodeOptions = {
         id: this.nodes.length + 1,
         asynchronous: flag('async-storage-writes'),
-        preVote: flag('prevote'),
-        checkQuorum: flag('checkquorum'),
-        applyUnwritten: !flag('async-storage-writes'),
-        afterRemoval: flag('step-down-on-removal') ? 'stepDown' : 'stay',
-        unchecked: flag('disable-conf-change-validation'),
-        leaseReads: argument(one, 'read-only')?.[0] === 'lease-based',
+        rules: {
+          preVote: flag('prevote'),
+          checkQuorum: flag('checkquorum'),
+          applyDurableOnly: flag('async-storage-writes'),
+          afterRemoval: flag('step-down-on-removal') ? 'stepDown' : 'stay',
+          checkChanges: !flag('disable-conf-change-validation'),
+          forwardProposals: true,
+          forgetLeader: argument(one, 'read-only')?.[0] !== 'lease-based',
+        },
         limits: {
           electionTicks: ELECTION_TICKS,
           heartbeatTicks: HEARTBEAT_TICKS,
@@ -270,7 +273,7 @@ const HANDLERS: Record<string, (world: World, one: Case) => void> = {
   'forget-leader': (world, one) => world.node(firstId(one)).raft.forgetLeader(),
   'report-unreachable': (world, one) => world.node(firstId(one)).raft.reportUnreachable(Number(one.args[1]?.key)),
   'set-randomized-election-timeout': (world, one) => {
-    world.node(firstId(one)).raft.electionTimeoutTicks = Number(argument(one, 'timeout')?.[0])
+    Raft.stateOf(world.node(firstId(one)).raft).electionTimeout = Number(argument(one, 'timeout')?.[0])
   },
 }
 

@@ -38,7 +38,7 @@ interface Member {
   down: number
   /** Until when it stands still: it neither hears nor does anything, and its messages wait. */
   paused: number
-  /** Until when nobody hears it, and it hears nobody. */
+  /** Until when it is cut off in both directions. */
   apart: number
   /** Until when its disk completes nothing. */
   stalled: number
@@ -57,7 +57,7 @@ export interface Faults {
   readonly crash: number
   readonly cut: number
   readonly slowDisk: number
-  /** A disk stands still for a while, such as one that is busy with somebody else's sync. */
+  /** Stalls a disk for a while, as the sync of another program does. */
   readonly stall: number
   /** The same just when a later term is to be written. */
   readonly stallTerm: number
@@ -209,13 +209,13 @@ export class Group {
     const { depose, writing, pause, downMax } = this.faults.moments
     if (now < member.paused) return true
     if (now === member.paused) {
-      // Whoever waited for an answer asks at once: before this member hears what has happened meanwhile.
+      // Pending reads are asked again at once, before this member learns what has happened meanwhile.
       this.read(member)
       this.drain(member)
     }
     const raft = member.raft as Raft
     const exposed = !raft.hasCommittedInTerm ? 6 : raft.commit < raft.lastIndex ? 3 : 1
-    // Whoever leads in a term that it can forget must not get away with it.
+    // A leader whose term is not durable must be caught.
     const forgetful = raft.role === 'leader' && raft.term > member.disk.hard.term ? 5 : 1
     if (member.writes.length > 0 && random.below(1000) < writing * forgetful) this.crash(member)
     else if (raft.role === 'leader' && random.below(1000) < depose * exposed) this.depose(member)
@@ -224,7 +224,7 @@ export class Group {
   }
 
   private depose(member: Member): void {
-    // One after another, as in a rolling restart: whoever is away comes back when the next one goes.
+    // One after another, as in a rolling restart: a stopped member restarts when the next one stops.
     if (this.faults.moments.rolling) {
       const back = this.now + 1
       for (const one of this.members.values()) {
@@ -266,7 +266,7 @@ export class Group {
     }
   }
 
-  /** From now on this member is heard, and hears nobody. */
+  /** From now on this member is heard, and receives nothing. */
   deafen(id: number): void {
     this.links.deafen(id)
   }
@@ -280,10 +280,10 @@ export class Group {
       const member = this.members.get(message.to)
       if (member?.raft === undefined || !this.links.carry(message.from, message.to)) continue
       if (this.isApart(message.from) || this.isApart(message.to)) continue
-      if (message.snapshot !== undefined) this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
+      if (message.kind === 'snapshot') this.incoming.set(`${message.to}/${message.snapshot.index}`, digest)
       member.raft.step(message)
       // As the program does once it is durable: its leader may have been replaced meanwhile.
-      if (message.snapshot !== undefined) member.raft.snapshotArrived(message.snapshot)
+      if (message.kind === 'snapshot') member.raft.snapshotArrived(message.snapshot)
       this.drain(member)
     }
   }
@@ -294,8 +294,7 @@ export class Group {
     const { random, faults } = this
     if (random.chance(this.calm ? Math.min(faults.loss, 5) : faults.loss) || this.parcels.length > PARCELS_MAX) return
     const member = this.members.get(message.from) as Member
-    const meta = message.snapshot
-    const digest = meta === undefined ? 0 : this.safety.digestAt(meta.index)
+    const digest = message.kind === 'snapshot' ? this.safety.digestAt(message.snapshot.index) : 0
     for (let copies = random.chance(faults.duplicate) ? 2 : 1; copies > 0; copies--) {
       this.parcels.push({
         at: this.now + 1 + this.delay(message),
@@ -305,12 +304,12 @@ export class Group {
     }
   }
 
-  private delay({ snapshot }: Message): number {
+  private delay({ kind }: Message): number {
     const { random, faults } = this
     const { late, lateSnapshots, lateMax } = faults.moments
-    // An election timeout must be well above the way there and back, or nobody leads for long.
+    // The election timeout must be well above the round trip, or no member leads for long.
     if (this.calm) return random.chance(20) ? 1 : 0
-    return random.below(random.chance(snapshot === undefined ? late : lateSnapshots) ? lateMax : faults.delayMax)
+    return random.below(random.chance(kind === 'snapshot' ? lateSnapshots : late) ? lateMax : faults.delayMax)
   }
 
   private drain(member: Member): void {
@@ -444,7 +443,7 @@ export class Group {
     if (random.chance(40)) this.splitAt = this.now + random.below(12)
   }
 
-  /** After healing: one leader, everybody who belongs caught up, new proposals applied, joint configuration left. */
+  /** After healing: one leader, all members caught up, new proposals applied, joint configuration left. */
   settled(): boolean {
     const leader = this.newestLeader()
     if (leader === undefined || !leader.hasCommittedInTerm) return false
@@ -455,7 +454,7 @@ export class Group {
     )
   }
 
-  /** Of those who lead the one of the highest term. Who is no member any more may know of a higher one: it wins nothing. */
+  /** The leader of the highest term among members; a removed member may have a higher term, and wins no election. */
   newestLeader(): Raft | undefined {
     const leaders = [...this.members.values()].flatMap(({ raft }) => (raft?.role === 'leader' ? raft : []))
     return leaders.sort((a, b) => b.term - a.term)[0]

@@ -5,7 +5,7 @@ import { run } from './run.js'
 const [from = 1, to = 15] = (process.env.RAFT_SEEDS ?? '1..15').split('..').map(Number)
 
 describe('a group under faults', () => {
-  it(`keeps its promises and comes back after healing, seeds ${from} to ${to}`, { timeout: 600_000 }, () => {
+  it(`keeps its guarantees and recovers after healing, seeds ${from} to ${to}`, { timeout: 600_000 }, () => {
     let applied = 0
     for (let seed = from; seed <= to; seed++) applied += run(seed)
     expect(applied).toBeGreaterThan((to - from + 1) * 200)

@@ -2,27 +2,27 @@ import { Reader } from '@leasehold/core'
 import type { Entry, Term } from '@leasehold/raft'
 import type { Logger } from '../platform.js'
 
-/** Rates are compared over windows of this length, by this member's clock. */
+/** Length of a comparison window, by this member's clock. */
 export const RATE_WINDOW_MS = 10_000
-/** So much faster than this member's clock the leader's may seem to run, as a part of the time that has passed. */
+/** Tolerated excess rate of the leader's clock, as a fraction of the elapsed time. */
 export const RATE_TOLERANCE = 0.1
-/** A window with fewer entries says nothing: each of them may have been late. */
+/** Least number of entries in a window. With fewer, all of them may have been late. */
 export const RATE_SAMPLES_MIN = 5
-/** So many windows in a row must say the same: one alone is also seen after a pause of this member. */
+/** Consecutive windows that must show a fast clock. A single one also occurs after a pause of this member. */
 export const RATE_WINDOWS = 2
 
 interface Window {
   readonly startMs: number
   samples: number
-  /** The least by which this member's clock was ahead of a stamp when its entry arrived, and when that was. */
+  /** The least lead of this member's clock over a timestamp at the arrival of its entry, and when that was. */
   leastMs: number
   leastAtMs: number
 }
 
 /**
- * Compares the leader's clock with this member's, by the stamps of the leader's entries. Entries are late by different
- * times, so of each window only the one counts that was least late. A leader whose clock runs fast ends sessions before
- * their holders expect it; one that is slow ends them late, which is safe, and cannot be told from one that was paused.
+ * Compares the leader's clock with this member's, by the timestamps of the leader's entries. Entries arrive with different
+ * delays, so only the least delayed one of each window counts. A fast leader clock ends sessions before their holders expect
+ * it. A slow one ends them late, which is safe, and cannot be distinguished from a paused leader.
  */
 export class ClockRate {
   #term: Term = 0
@@ -32,15 +32,15 @@ export class ClockRate {
   #reported = false
 
   /**
-   * Entries of the leader of `term` have arrived at `nowMs`, by this member's monotonic clock. Returns by how many percent
-   * its clock runs faster, once for each term; undefined: nothing to tell.
+   * Records entries from the leader of `term` that arrived at `nowMs`, by this member's monotonic clock. Returns by how many
+   * percent the leader's clock runs faster, at most once per term; undefined otherwise.
    */
   note(term: Term, entries: readonly Entry[], nowMs: number): number | undefined {
     if (term !== this.#term) this.#startTerm(term)
     const entry = entries.at(-1)
-    // Older ones come when this member catches up: they are late by any time.
+    // Entries of older terms arrive while this member catches up: their delay means nothing.
     if (this.#reported || entry?.kind !== 'normal' || entry.term !== term || entry.data.length === 0) return undefined
-    // The stamp is the first field of an encoded entry.
+    // The timestamp is the first field of an encoded entry.
     const ahead = nowMs - new Reader(entry.data).varuint()
     const percent =
       this.#window && nowMs - this.#window.startMs >= RATE_WINDOW_MS ? this.#closeWindow(this.#window) : undefined
@@ -53,7 +53,7 @@ export class ClockRate {
     return percent
   }
 
-  /** Notes the entries, and warns once per term when the leader's clock runs faster. */
+  /** Records the entries, and warns once per term when the leader's clock runs faster. */
   compare(term: Term, entries: readonly Entry[], nowMs: number, log: Logger): void {
     const percent = this.note(term, entries, nowMs)
     if (percent === undefined) return
@@ -76,7 +76,7 @@ export class ClockRate {
     if (!previous) return undefined
     const passed = Math.max(RATE_WINDOW_MS, window.leastAtMs - previous.leastAtMs)
     const gained = (previous.leastMs - window.leastMs) / passed
-    // Twice as fast and more is no clock: this member is catching up, or its machine was suspended.
+    // Twice the rate or more is not a clock: this member is catching up, or its machine was suspended.
     this.#fastWindows = gained > RATE_TOLERANCE && gained < 1 ? this.#fastWindows + 1 : 0
     if (this.#fastWindows < RATE_WINDOWS) return undefined
     this.#reported = true

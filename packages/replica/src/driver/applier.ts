@@ -13,19 +13,19 @@ import type { AppliedBatch } from '../member.js'
 import { entryBytes } from '../log/entry-codec.js'
 import { EventHistory, type EventHistoryOptions, type RecordedEvent } from './event-history.js'
 
-/** An entry of consensus itself: it moves the index, and nothing else. */
+/** The content of an entry without commands: it advances the index only. */
 const NOTHING: LockEntry = { at: 0 as Millis, commands: [] }
 
-/** What an entry of the log says to the lock state. */
+/** Decodes the commands of a log entry. Configuration and empty entries have none. */
 export function lockEntryOf(entry: Entry): LockEntry {
   return entry.kind === 'normal' && entry.data.length > 0 ? decodeEntry(entry.data) : NOTHING
 }
 
-/** The lock state of this member, fed with committed entries in log order. State and index are one unit. */
+/** Applies committed entries to the lock state, in log order. State and index change together. */
 export class Applier {
   readonly #historyOptions: EventHistoryOptions
   index: Index
-  /** Bytes of the log since the last snapshot. */
+  /** Bytes of log entries applied since the last snapshot. */
   bytesSinceSnapshot = 0
   #history: EventHistory
 
@@ -41,7 +41,7 @@ export class Applier {
     this.#history = new EventHistory(state.epoch, this.index, historyOptions)
   }
 
-  /** Applies one entry. The results answer its commands, in order. */
+  /** Applies one entry. Returns the results of its commands, in order. */
   apply(entry: Entry): { readonly batch: AppliedBatch; readonly results: readonly Result[] } {
     assert(entry.index === this.index + 1, () => `entry ${entry.index} is applied after ${this.index}`)
     const index = entry.index as Index
@@ -58,7 +58,7 @@ export class Applier {
     return { batch: { index, commands: results.length, pushes, events }, results }
   }
 
-  /** Starts over from a snapshot of the leader. */
+  /** Replaces the state with a snapshot from the leader. */
   install(state: LockState, index: number, term: number): void {
     assert(index > this.index, () => `snapshot ${index} is installed over ${this.index}`)
     this.state = state

@@ -1,9 +1,9 @@
 import { type Cursor, type Event, type Index, LAST_ORDINAL } from '@leasehold/core'
 
 export interface EventHistoryOptions {
-  /** Most events that are kept. */
+  /** Most events to keep. */
   readonly events: number
-  /** Most bytes that they take, by estimate. */
+  /** Most bytes that the events may take, estimated. */
   readonly bytes: number
 }
 
@@ -15,7 +15,7 @@ export interface RecordedEvent {
 const EVENT_BYTES = 160
 
 /**
- * The latest events, for watchers that come back. Not part of the replicated state. The n-th event of an entry, counted
+ * The latest events, for watchers that reconnect. Not part of the replicated state. The n-th event of an entry, counted
  * from 1, has ordinal n.
  */
 export class EventHistory {
@@ -25,7 +25,7 @@ export class EventHistory {
   #sizes: number[] = []
   #start = 0
   #bytes = 0
-  /** Events up to this cursor are gone. */
+  /** Events up to this cursor have been dropped. */
   #floor: { index: number; ordinal: number }
 
   constructor(epoch: number, applied: Index, options: EventHistoryOptions) {
@@ -44,7 +44,7 @@ export class EventHistory {
     while (this.#items.length - this.#start > this.#options.events || this.#bytes > this.#options.bytes) this.#drop()
   }
 
-  /** Events after `from`, oldest first; undefined: some of them are gone. */
+  /** Returns the events after `from`, oldest first; undefined when some of them have been dropped. */
   since(from: Cursor): readonly RecordedEvent[] | undefined {
     if (from.epoch !== this.#epoch) return undefined
     if (isBefore(from, this.#floor)) return undefined

@@ -3,51 +3,51 @@ import type { Log } from '../log/log.js'
 import type { Clock } from '../platform.js'
 
 /**
- * A write that blocks saves the way to another thread and back, which costs more than a quick disk takes. One that takes
- * this long on average is too slow to let everything else wait.
+ * A blocking write saves the round trip to another thread, which takes longer than a fast disk. At this average, in
+ * milliseconds, a write is too slow to block everything else.
  */
 const BLOCKING_MS = 1
-/** Part of the last write in the average. */
+/** Weight of the latest write in the average. */
 const WEIGHT = 1 / 8
 
-/** Something to make durable; `sequence` is reported once it is, and everything before it. */
+/** A change to make durable. `sequence` is reported once it and all earlier ones are durable. */
 export interface Flush {
   readonly sequence: number
   readonly hardState?: HardState | undefined
   readonly entries: readonly Entry[]
   readonly base?: { readonly index: Index; readonly term: Term } | undefined
-  /** False: losing it is harmless; it goes with the next flush that must be synced. */
+  /** False: losing it is harmless, so it waits for the next flush that must be synced. */
   readonly mustSync: boolean
 }
 
 export interface FlusherOptions {
   readonly log: Log
   readonly clock: Clock
-  /** Whether a blocking write may be used at all. */
+  /** Whether blocking writes are allowed. */
   readonly blocking: boolean
-  /** A write that did not block has come to its end. */
+  /** Runs when a non-blocking write has completed. */
   readonly done: (sequence: number, error: Error | undefined) => void
 }
 
-/** Writes to the log, one flush at a time. What comes up meanwhile goes together into the next: group commit. */
+/** Writes to the log, one flush at a time. Changes that arrive meanwhile share the next flush: group commit. */
 export class Flusher {
   readonly #options: FlusherOptions
   #waiting: Flush | undefined
   #isWriting = false
   #startedMs = 0
-  /** How long a write takes, in milliseconds. */
+  /** Moving average of the duration of a write. */
   #averageMs = 0
 
   constructor(options: FlusherOptions) {
     this.#options = options
   }
 
-  /** Nothing is being written, and nothing waits. */
+  /** Whether nothing is being written and nothing waits. */
   get isIdle(): boolean {
     return !this.#isWriting && this.#waiting === undefined
   }
 
-  /** How long the write under way has taken, in milliseconds; 0 when there is none. */
+  /** How long the current write has taken, in milliseconds; 0 when there is none. */
   get underWayMs(): number {
     return this.#isWriting ? this.#options.clock.monotonicMs() - this.#startedMs : 0
   }
@@ -57,8 +57,8 @@ export class Flusher {
   }
 
   /**
-   * Starts the next write, if none is under way. `mayBlock`: nothing that could be done meanwhile is held up.
-   * Returns the sequence that is durable now, if the write has been done already. Throws when a blocking write failed.
+   * Starts the next write unless one is in progress. `mayBlock`: a blocking write would delay nothing. Returns the durable
+   * sequence if the write has already completed. Throws when a blocking write failed.
    */
   start(mayBlock: boolean): number | undefined {
     const flush = this.#waiting
@@ -86,7 +86,7 @@ export class Flusher {
   }
 }
 
-/** Two flushes as one: a later suffix replaces the same part of an earlier one. */
+/** Merges two flushes: a later suffix replaces the same part of an earlier one. */
 function merge(first: Flush, second: Flush): Flush {
   const hardState = second.hardState ?? first.hardState
   const mustSync = first.mustSync || second.mustSync

@@ -1,6 +1,6 @@
 import type { Logger } from '../platform.js'
 
-/** Listeners of one kind. What one of them throws is logged, and stops neither the others nor the member. */
+/** Listeners of one kind. An error in one of them is logged, and stops neither the others nor the member. */
 export class Listeners<Arguments extends readonly unknown[]> {
   readonly #log: Logger
   readonly #all = new Set<(...args: Arguments) => void>()
@@ -26,7 +26,7 @@ export class Listeners<Arguments extends readonly unknown[]> {
   }
 }
 
-/** Runs somebody else's code. */
+/** Runs a callback of the caller, and logs its error. */
 export function runGuarded(log: Logger, action: () => void): void {
   try {
     action()

@@ -22,23 +22,23 @@ import { PendingTimestamps } from '../clock/pending-timestamps.js'
 import { StateHashes } from './state-hashes.js'
 import { type ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
 
-/** Most bytes of commands in one entry, unless a log file is small. */
+/** Most bytes of commands in one entry; half a log file if that is less. */
 const BATCH_BYTES_MAX = 1024 * 1024
-/** Rounds of effects in one go; more mean that the core never comes to rest. */
+/** Most rounds of effects in one run. More mean that the consensus core never becomes idle. */
 const ROUNDS_MAX = 10_000
 
 export interface LoopOptions {
   readonly settings: ReplicaSettings
   readonly storage: Storage
-  /** Runs a part of the member; what it throws stops it. */
+  /** Runs a part of the member. An error stops the member. */
   readonly guard: (action: () => void) => void
   readonly onApplied: (batch: AppliedBatch) => void
-  /** A burst is over; `applied` says whether anything was applied in it. */
+  /** Runs at the end of a burst of work. `applied`: entries were applied in it. */
   readonly idle: (applied: boolean) => void
   readonly notLeader: () => Refused
 }
 
-/** Carries out what consensus wants: writes, sends, applies, answers. Everything here runs within `guard`. */
+/** Executes the effects of the consensus core: writes, sends, applies, runs callbacks. Everything runs within `guard`. */
 export class Loop {
   readonly #options: LoopOptions
   readonly raft: Raft
@@ -46,7 +46,7 @@ export class Loop {
   readonly reads = new Reads()
   readonly batchBytes: number
   meta: ClusterMeta
-  /** The member has stopped: nothing is begun any more. */
+  /** Whether the member has stopped. Nothing new is started then. */
   halted = false
 
   readonly peers: Peers
@@ -153,13 +153,13 @@ export class Loop {
     })
   }
 
-  /** This member is the only voter. */
+  /** Whether this member is the only voter. */
   get isAlone(): boolean {
     const { voters, votersOutgoing } = this.raft.configuration
     return voters.length === 1 && voters[0] === this.raft.id && votersOutgoing.length === 0
   }
 
-  /** A write is under way whose end must be awaited. */
+  /** Whether a write is in progress that a stop must wait for. */
   get isWriting(): boolean {
     return !this.#flusher.isIdle || this.#snapshots.isBusy || this.peers.isSaving
   }
@@ -184,12 +184,12 @@ export class Loop {
     return { state: this.applier.state, index: this.applier.index }
   }
 
-  /** Writes the state down as it is now, or later, in slices. */
+  /** Exports the state as of now or later, in slices. */
   exportState(request: ExportRequest): void {
     this.#exporter.request(request)
   }
 
-  /** Closes the open batch at the next turn, so that everything that arrives in this one goes together. */
+  /** Schedules a run in the next turn, so that all commands of this turn share one batch. */
   scheduleRun(): void {
     if (this.#isRunScheduled) return
     this.#isRunScheduled = true
@@ -200,7 +200,7 @@ export class Loop {
     })
   }
 
-  /** Runs `action` after the present call. */
+  /** Runs `action` after the current call. */
   defer(action: () => void): void {
     this.#deferred.add(action)
     this.scheduleRun()
@@ -221,13 +221,13 @@ export class Loop {
     this.run()
   }
 
-  /** Does what can be done now, and closes the open batch if the disk is free. */
+  /** Processes all pending work, and closes the open batch if the disk is idle. */
   run(): void {
     this.#closing = true
     this.#advance()
   }
 
-  /** Proposes a change of the membership; `done` runs once it is applied here. */
+  /** Proposes a membership change. `done` runs once it is applied here. */
   change(change: MembershipChange, done: (result: ChangeResult) => void): void {
     const refusal = this.#changes.propose(change, this.meta, done)
     if (refusal) this.defer(() => done(refusal))
@@ -262,7 +262,7 @@ export class Loop {
         const effects = this.raft.takeEffects()
         for (const out of effects.messages) this.peers.send(out)
         more = this.#flush(effects)
-        // A write that fails at once, such as a new log file on a disk that takes none, stops the member within this call.
+        // A write that fails immediately, such as a new log file on a read-only disk, stops the member within this call.
         if (this.halted) return
         more = this.#applyCommitted(effects.committed) || more
         applied ||= effects.committed.length > 0
@@ -298,7 +298,7 @@ export class Loop {
     this.#rejectReads(this.#options.notLeader())
   }
 
-  /** Returns whether something became durable at once. */
+  /** Flushes what must become durable. Returns whether it is durable already. */
   #flush(effects: Effects): boolean {
     const { persist, gated } = effects
     if (persist) {
@@ -343,7 +343,7 @@ export class Loop {
     if (waiting) this.#deferred.add(() => waiting({ kind: 'changed', index: entry.index }))
   }
 
-  /** Follows consensus into a term as leader, or out of it. Returns whether an entry was proposed. */
+  /** Starts or ends leadership as consensus decides. Returns whether an entry was proposed. */
   #changeRole(): boolean {
     if (this.#proposer.hasLostLeadership) {
       this.#options.settings.platform.log.info('leads no more', { term: this.#proposer.term, now: this.raft.term })
@@ -372,8 +372,8 @@ export class Loop {
   }
 
   /**
-   * A snapshot of the leader has arrived: first it becomes durable, then consensus takes it. Its leader may have been replaced
-   * meanwhile: what is durable is installed all the same, as a restart would do.
+   * Saves a snapshot from the leader, then passes it to consensus. If the leader was replaced meanwhile, the durable snapshot
+   * is installed nevertheless, as a restart would do.
    */
   #receiveSnapshot(received: ReceivedSnapshot): void {
     const { from, leaderTerm, index, term, meta } = received
@@ -390,7 +390,7 @@ export class Loop {
     })
   }
 
-  /** Consensus takes the leader's snapshot in place of log and state. */
+  /** Replaces log and state with the leader's snapshot. */
   #install(index: Index | number): void {
     const installable = this.#installable
     assert(

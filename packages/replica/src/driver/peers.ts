@@ -20,9 +20,9 @@ import {
 } from '../wire/snapshot-chunks.js'
 import type { ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
 
-/** A refused frame is logged at most once in so many. */
+/** Every n-th rejected frame is logged. */
 const LOG_EVERY = 1000
-/** What members have acknowledged is written down this often. */
+/** Interval for saving what members have acknowledged. */
 const SAVE_EVERY_MS = 10_000
 
 export interface PeersOptions {
@@ -31,28 +31,28 @@ export interface PeersOptions {
   readonly raft: Raft
   /** A message of consensus has arrived. */
   readonly step: (message: Message) => void
-  /** Writes down what a peer that is too far behind for the log is sent. */
+  /** Exports the state for peers that are too far behind for the log. */
   readonly exporter: StateExporter
-  /** The process of another member is known to have ended. */
+  /** Runs when the process of another member is known to have ended. */
   readonly ended: (node: NodeId) => void
-  /** How a transfer to a peer ended. */
+  /** Runs when a transfer to a peer has ended. */
   readonly transferred: (to: NodeId, done: boolean) => void
-  /** A snapshot has arrived whole; {@link Peers.installed} answers it. */
+  /** Runs when a snapshot has arrived completely. {@link Peers.installed} acknowledges it. */
   readonly install: (received: ReceivedSnapshot) => void
-  /** Another member says what its state's hash is after an entry. */
+  /** Another member has sent the hash of its state after an entry. */
   readonly hash: (from: NodeId, index: number, hash: string) => void
-  /** Another member says which feature level it knows. */
+  /** Another member has sent the highest feature level that it knows. */
   readonly level: (from: NodeId, level: number) => void
-  /** Runs what a frame brings about; what it throws stops the member. */
+  /** Runs the handling of a frame. An error stops the member. */
   readonly guard: (action: () => void) => void
 }
 
-/** The talk with the other members: frames, lanes, and the transfer of snapshots. */
+/** The communication with the other members: frames, lanes, and snapshot transfers. */
 export class Peers {
   readonly #options: PeersOptions
   readonly #frames: PeerFrames
   readonly #senders = new Map<NodeId, SnapshotSender>()
-  /** Peers whose snapshot is being written down. */
+  /** Exports for peers that are still in progress. */
   readonly #requests = new Map<NodeId, ExportRequest>()
   readonly #receiver = new SnapshotReceiver()
   readonly memory = new AcknowledgedMemory()
@@ -80,24 +80,24 @@ export class Peers {
     network.onEnded?.((node) => guard(() => options.ended(node)))
   }
 
-  /** A file is being written. */
+  /** Whether the file of acknowledged entries is being written. */
   get isSaving(): boolean {
     return this.#file.isSaving
   }
 
-  /** Writes down what members have acknowledged. */
+  /** Saves what members have acknowledged. */
   save(): void {
     const { clock } = this.#options.settings.platform
     this.#saveAt = clock.monotonicMs() + SAVE_EVERY_MS
     this.#file.save()
   }
 
-  /** Writes nothing any more. */
+  /** Closes the file of acknowledged entries. */
   close(): void {
     this.#file.close()
   }
 
-  /** A snapshot is being taken in; another one has to wait. */
+  /** Whether a received snapshot is being installed. Others are rejected meanwhile. */
   get isInstalling(): boolean {
     return this.#installing !== undefined
   }
@@ -110,12 +110,12 @@ export class Peers {
     for (const to of [...this.#senders.keys(), ...this.#requests.keys()]) {
       if (others.some((member) => member.node === to)) continue
       this.#stopTransfer(to)
-      // It may still be a member, without an address for now: consensus must not wait for a transfer that is gone.
+      // It may still be a member that has no address for now. Consensus must not wait for a cancelled transfer.
       this.#options.transferred(to, false)
     }
   }
 
-  /** Sends a message of consensus. A snapshot is sent in chunks; meanwhile further requests for it change nothing. */
+  /** Sends a consensus message. A snapshot goes in chunks; requests for it during the transfer are ignored. */
   send(message: Message): void {
     if (message.kind === 'snapshot') return this.#startTransfer(message)
     const bulk = message.kind === 'append' && message.entries.length > 0
@@ -140,7 +140,7 @@ export class Peers {
     if (this.#options.settings.platform.clock.monotonicMs() >= this.#saveAt) this.save()
   }
 
-  /** This member no longer leads: nobody waits for its snapshots any more. */
+  /** Cancels all transfers, because this member no longer leads. */
   stopTransfers(): void {
     for (const to of [...this.#senders.keys(), ...this.#requests.keys()]) this.#stopTransfer(to)
   }
@@ -152,7 +152,7 @@ export class Peers {
     if (request) this.#options.exporter.cancel(request)
   }
 
-  /** Answers the snapshot that `install` was called with. */
+  /** Acknowledges the snapshot that was passed to `install`. */
   installed(result: 'done' | 'failed'): void {
     const installing = this.#installing
     if (!installing) return
@@ -221,6 +221,6 @@ export class Peers {
 
   #logRefused(why: string): void {
     const { log } = this.#options.settings.platform
-    if (this.#refusedFrames++ % LOG_EVERY === 0) log.warn('a frame was refused', { why, refused: this.#refusedFrames })
+    if (this.#refusedFrames++ % LOG_EVERY === 0) log.warn('rejected a frame', { why, rejected: this.#refusedFrames })
   }
 }

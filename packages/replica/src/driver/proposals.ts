@@ -12,7 +12,7 @@ import type { Random } from '../platform.js'
 
 export type Answer = (result: Result) => void
 
-/** Commands that wait to be proposed; more are refused with `limit`. */
+/** Most commands that wait to be proposed. More are refused with `limit`. */
 export const QUEUE_COMMANDS_MAX = 65_536
 export const QUEUE_BYTES_MAX = 32 * 1024 * 1024
 
@@ -26,12 +26,12 @@ export function refused(code: ErrorCode, message: string, hint?: string): Refuse
   return hint === undefined ? { kind: 'refused', code, message } : { kind: 'refused', code, message, hint }
 }
 
-/** Commands that are refused while the disk is full: the reserve is for those that end something, or keep it alive. */
+/** Whether a command is refused while the disk is full. The reserve is for commands that end, renew or release. */
 export function needsRoom(command: Command): boolean {
   return command.kind === 'acquire' || command.kind === 'openSession' || command.kind === 'put'
 }
 
-/** Fills in the secrets that only the leader may choose. */
+/** Fills in the secrets that the leader mints. */
 export function mintSecrets(command: Command, random: Random): Command {
   switch (command.kind) {
     case 'openSession':
@@ -55,7 +55,7 @@ function hex128(random: Random): string {
   return text
 }
 
-/** The open batch: commands in the order of their arrival, already encoded. */
+/** The open batch: encoded commands in the order of arrival. */
 export class Proposals {
   #waiting: Waiting[] = []
   #bytes = 0
@@ -65,13 +65,13 @@ export class Proposals {
     return this.#waiting.length
   }
 
-  /** Takes a command in, or says why not. */
+  /** Adds a command, or returns why it is refused. */
   add(command: Command, answer: Answer, bytesMax: number): Refused | undefined {
     if (this.#waiting.length >= QUEUE_COMMANDS_MAX || this.#bytes >= QUEUE_BYTES_MAX) {
       return refused(
         'limit',
-        `${this.#waiting.length} commands of ${this.#bytes} bytes wait already`,
-        'slow down, and try again',
+        `${this.#waiting.length} commands of ${this.#bytes} bytes are already waiting`,
+        'slow down and retry',
       )
     }
     let bytes: Uint8Array
@@ -87,14 +87,14 @@ export class Proposals {
     return undefined
   }
 
-  /** Puts a command of the member itself in front of all others; nobody waits for its result. */
+  /** Adds a command of the member itself before all others. Its result is dropped. */
   addFirst(command: Command): void {
     const bytes = encodeCommand(command)
     this.#waiting.unshift({ bytes, answer() {} })
     this.#bytes += bytes.length
   }
 
-  /** Closes a batch of at most `bytesMax`: the entry's bytes, and who waits for which of its results. */
+  /** Closes a batch of at most `bytesMax`. Returns the entry's bytes, and the commands in the order of their results. */
   close(at: Millis, bytesMax: number): { readonly data: Uint8Array; readonly batch: readonly Waiting[] } {
     let count = 0
     let bytes = 0
@@ -114,13 +114,13 @@ export class Proposals {
     return { data: writer.take(), batch }
   }
 
-  /** Takes a batch back that consensus did not take. */
+  /** Restores a batch that consensus refused. */
   reopen(batch: readonly Waiting[]): void {
     this.#waiting = [...batch, ...this.#waiting]
     for (const command of batch) this.#bytes += command.bytes.length
   }
 
-  /** Empties the queue and hands its answers over. */
+  /** Empties the queue and returns its callbacks. */
   drain(): readonly Answer[] {
     const answers = this.#waiting.map((command) => command.answer)
     this.#waiting = []

@@ -5,12 +5,12 @@ export type Reader = Parameters<Member<LockState>['read']>[0]
 
 const NO_READERS: readonly Reader[] = []
 
-/** Reads that wait; more are refused with `limit`. */
+/** Most reads that wait. More are refused with `limit`. */
 export const READS_MAX = 65_536
 
 /**
- * Linearizable reads (thesis 6.4): those that came together go in one round, which consensus confirms at an index; they
- * run once that index is applied. What comes during a round waits for the next.
+ * Linearizable reads (thesis 6.4). Waiting reads share one round, which consensus confirms at an index; they run once that
+ * index is applied. Reads that arrive during a round wait for the next one.
  */
 export class Reads {
   #waiting: Reader[] = []
@@ -19,7 +19,7 @@ export class Reads {
   #nextContext = 1
   #ticks = 0
 
-  /** How many wait for a round. */
+  /** How many reads wait for a round. */
   get count(): number {
     return this.#waiting.length
   }
@@ -33,7 +33,7 @@ export class Reads {
     this.#waiting.push(reader)
   }
 
-  /** Begins a round. Returns what consensus is asked with; undefined: nothing waits, or a round is under way. */
+  /** Starts a round and returns its context for consensus; undefined when no read waits or a round is in progress. */
   begin(): number | undefined {
     if (this.#waiting.length === 0 || this.#round) return undefined
     this.#round = { context: this.#nextContext++, readers: this.#waiting }
@@ -41,7 +41,7 @@ export class Reads {
     return this.#round.context
   }
 
-  /** Consensus has dropped the question of the present round: its readers are asked for again. True if there are any. */
+  /** Requeues the reads of a round that consensus has dropped. Returns whether it was the current round. */
   lost(context: number): boolean {
     if (this.#round?.context !== context) return false
     this.#waiting = [...this.#round.readers, ...this.#waiting]
@@ -56,13 +56,13 @@ export class Reads {
     this.#ticks = 0
   }
 
-  /** Whether no round has been confirmed for `ticksMax`, though some wait for one: also while none can be asked for. */
+  /** Counts a tick. Returns whether reads have waited for more than `ticksMax` without a confirmed round. */
   tick(ticksMax: number): boolean {
     this.#ticks = this.#round === undefined && this.#waiting.length === 0 ? 0 : this.#ticks + 1
     return this.#ticks > ticksMax
   }
 
-  /** Those that may run at `applied`, in order. */
+  /** Removes and returns the reads that may run at `applied`, in order. */
   ready(applied: number): readonly Reader[] {
     if (this.#confirmed.length === 0) return NO_READERS
     const ready: Reader[] = []
@@ -72,7 +72,7 @@ export class Reads {
     return ready
   }
 
-  /** Takes all that wait, wherever, to be refused. */
+  /** Removes and returns all reads, to reject them. */
   drain(): Reader[] {
     const all = [
       ...this.#confirmed.flatMap((round) => round.readers),

@@ -1,16 +1,16 @@
 import type { NodeId } from '@leasehold/raft'
 
-/** Hashes of so many indexes are kept; what lags further behind is not compared. */
+/** Number of indexes with hashes to keep. Older ones are not compared. */
 const INDEXES_MAX = 8
 
 /**
- * The comparison of states: who differs from a majority of the voters must stop; when all have spoken and there is no
- * majority, all must.
+ * Compares the states of members. A member that differs from a majority of the voters must stop. When all voters have
+ * reported and no majority agrees, every member must stop.
  */
 export class StateHashes {
   readonly #reported = new Map<number, Map<NodeId, string>>()
 
-  /** Notes what `node` has at `index`; returns why this member (`self`) must stop, if it must. */
+  /** Records the hash of `node` at `index`. Returns why this member (`self`) must stop; undefined when it need not. */
   note(index: number, node: NodeId, hash: string, self: NodeId, voters: readonly NodeId[]): string | undefined {
     let hashes = this.#reported.get(index)
     if (!hashes) {

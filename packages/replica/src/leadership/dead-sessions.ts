@@ -1,13 +1,13 @@
 import type { Command, LockState, SessionId } from '@leasehold/core'
 
 /**
- * The sessions that lived in the process that had the folder before this one: they are dead, and are ended before anything
- * else is proposed. What a leader has proposed may be lost with its term, so the list is kept until they are gone.
+ * The sessions of the process that owned the folder before. That process is dead, so they are closed before anything else is
+ * proposed. A proposal may be lost with its term, so the list is kept until the sessions are closed.
  */
 export class DeadSessions {
   #dead: readonly SessionId[] | undefined
 
-  /** Commands that end those that are left. The first call says which they are: later ones may have living ones beside them. */
+  /** Returns the commands that close the remaining ones. The first call determines the list, since new sessions may follow. */
   closeCommands(state: LockState): Command[] {
     this.#dead ??= [...state.localSessions()]
     this.#dead = this.#dead.filter((session) => state.machine.sessions.has(session))

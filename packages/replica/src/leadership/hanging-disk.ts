@@ -1,7 +1,7 @@
 import type { Raft } from '@leasehold/raft'
 import type { Logger } from '../platform.js'
 
-/** A leader whose write takes longer than so many election timeouts hands over: its disk hangs. */
+/** A leader whose write takes longer than this many election timeouts transfers leadership. */
 const HANG_TIMEOUTS = 4
 
 export interface WriteUnderWay {
@@ -10,14 +10,14 @@ export interface WriteUnderWay {
 }
 
 /**
- * Nothing is applied at a member before it is on its own disk. A leader on a disk that hangs would keep the others from
- * electing one that can serve, because it still sends heartbeats. It asks the voter that has most and is there to lead;
- * called again until that has come about, or the disk is back.
+ * Transfers leadership away from a member whose disk hangs. Such a leader applies nothing, since entries must be on its own
+ * disk first, but its heartbeats keep the others from electing a new leader. Called every tick until the transfer succeeds or
+ * the disk responds.
  */
 export function handOverOnHangingDisk(raft: Raft, { underWayMs, electionTimeoutMs }: WriteUnderWay, log: Logger): void {
   if (raft.role !== 'leader' || raft.transferee !== 0 || underWayMs < HANG_TIMEOUTS * electionTimeoutMs) return
   const { successor } = raft
   if (successor === undefined) return
-  log.warn('the disk hangs: another member is asked to lead', { underWayMs, to: successor, term: raft.term })
+  log.warn('the disk hangs: transferring leadership', { underWayMs, to: successor, term: raft.term })
   raft.transferLeadership(successor)
 }

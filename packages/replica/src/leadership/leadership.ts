@@ -3,23 +3,22 @@ import type { Term } from '@leasehold/raft'
 import type { LeaderClock } from '../clock/leader-clock.js'
 import type { Waiting } from '../driver/proposals.js'
 
-/** While any session, wait or delay exists, time moves at least this often. */
+/** Longest interval between timestamps while any session, wait or delay exists, in milliseconds. */
 export const STAMP_EVERY_MS = 1000
 
 /**
- * The time of this member as leader of one term. Its first entry carries only the stamp; until that is applied nothing
- * else is proposed.
+ * This member's leadership in one term. Nothing is proposed after the first entry of the term until that entry is applied.
  */
 export class Leadership {
   ready = false
-  /** The highest stamp that was proposed. */
+  /** The highest timestamp that was proposed. */
   lastStamp: number
-  /** Who waits for which entry. */
+  /** Commands of proposed entries that are not yet applied. */
   readonly pending = new CompactingMap<Index, readonly Waiting[]>()
 
   constructor(
     readonly term: Term,
-    /** Index of the first entry. */
+    /** Index of the first entry of the term. */
     readonly opening: Index,
     readonly clock: LeaderClock,
     base: number,
@@ -31,20 +30,20 @@ export class Leadership {
     return this.clock.stamp(monotonicMs, appliedMs)
   }
 
-  /** Consensus has taken an entry with this stamp. One that it refuses moves no time: what is due stays due. */
+  /** Records an entry that consensus accepted. A refused entry does not advance time, so deadlines stay due. */
   proposed(index: Index, at: Millis, batch: readonly Waiting[]): void {
     this.lastStamp = at
     this.pending.set(index, batch)
   }
 
-  /** Who waits for an entry, once it is applied. */
+  /** Removes and returns the commands of an entry that has been applied. */
   take(index: Index): readonly Waiting[] | undefined {
     const batch = this.pending.get(index)
     if (batch) this.pending.delete(index)
     return batch
   }
 
-  /** Whether an entry is wanted only for its stamp. */
+  /** Whether an entry is needed only to advance time. */
   needsStamp(monotonicMs: number, due: number | undefined, busy: boolean): boolean {
     const now = this.clock.read(monotonicMs)
     if (due !== undefined && due <= now && this.lastStamp < due) return true

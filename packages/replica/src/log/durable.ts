@@ -6,21 +6,21 @@ const EVIDENCE = new Uint8Array([0xff])
 const CLEARED = new Uint8Array([0])
 
 /**
- * Makes durable what was read from the log files, and clears what a torn write left. It must be done before anything is
- * acknowledged or voted on the strength of what was read: a process that was killed between a write and its sync leaves
- * pages that read well, and that a power cut takes away.
+ * Makes the frames that were read durable, and clears the remains of a torn write. Required before the member acknowledges or
+ * votes based on the log: a process that was killed between a write and its sync leaves readable pages that a power failure
+ * can lose.
  *
- * Which frames can be unsynced: appends run one at a time, each is synced before the next one begins, and a file is only
- * followed by the next after its last append was synced. So of what this code has written, only the last frame of the
- * newest file can be unsynced, and behind it the part of a write that was cut off. An earlier version did not sync at the
- * start, so after it the last frame of the file before the newest can be unsynced as well.
+ * Which frames can be unsynced: appends run one at a time, each is synced before the next begins, and a new file starts only
+ * after the last append to the old one was synced. So this code can leave only the last frame of the newest file unsynced, and
+ * after it part of an interrupted write. An earlier version did not sync at the start; it may have left the last frame of the
+ * previous file unsynced as well.
  *
- * Both frames are written again, not only synced: after a failed writeback the system may take a page for clean that never
- * reached the disk, and a sync then does nothing. Writing the same bytes does no harm, since a sector is written whole or not
- * at all, and a process that is killed in here leaves the same frame for the next start to write again.
+ * Both frames are rewritten, not only synced: after a failed writeback the system may treat a page as clean that never reached
+ * the disk, and a sync then does nothing. Rewriting the same bytes is harmless, since a sector is written whole or not at all,
+ * and a process that is killed here leaves the same frame for the next start to rewrite.
  *
  * @param newest the last log file, open
- * @throws StorageError when the disk fails; nothing may be started then
+ * @throws StorageError when the disk fails; the member must not start then
  */
 export function makeDurable(disk: Disk, recovered: Recovered, newest: DiskFile): void {
   const { segments, lastFrames, tail, zeroTo } = recovered
@@ -45,9 +45,8 @@ export function makeDurable(disk: Disk, recovered: Recovered, newest: DiskFile):
 }
 
 /**
- * Zeroes what a torn write left, so that it can never be taken for something later. How far it reaches is only known from its
- * last byte, so that one goes last, when the others are known to be zero on the disk: a start that is interrupted, or
- * whose write fails, leaves enough to do it again.
+ * Zeroes the remains of a torn write, so that they are never mistaken for a later frame. Only the last nonzero byte shows how
+ * far they reach, so it is cleared last, after the others are durably zero: an interrupted or failed start can repeat this.
  */
 function clear(file: DiskFile, from: number, to: number): void {
   file.writeSync(from, [new Uint8Array(to - from - 1), EVIDENCE])

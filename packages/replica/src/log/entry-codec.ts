@@ -30,7 +30,7 @@ export function readEntries(reader: Reader): Entry[] {
   return entries
 }
 
-/** What an entry says, without its place. */
+/** Writes the kind and content of an entry, without index and term. */
 export function writeContent(writer: Writer, entry: Entry): void {
   if (entry.kind === 'normal') {
     writer.u8(NORMAL)
@@ -48,7 +48,7 @@ export function readContent(reader: Reader, index: Index, term: Term): Entry {
   throw reader.wrong(`a kind of entry, not ${kind}`, reader.offset - 1)
 }
 
-/** About how many bytes an entry takes in a frame or a message; never less than it does. */
+/** Returns an upper estimate of the bytes of an entry in a frame or a message. */
 export function entryBytes(entry: Entry): number {
   const content =
     entry.kind === 'normal' ? entry.data.length : entry.change.context.length + entry.change.steps.length * 9

@@ -12,10 +12,10 @@ import { readEntries, writeEntries } from './entry-codec.js'
  *    12  sequence, low half                28  checksum of the 28 bytes before
  *    32  body, then FILLER up to a multiple of 64, at least 8 bytes of it
  *
- * Both checksums are seeded with the segment's identity, so a frame of another member, or of another place in the log,
- * is never taken for one of here. The header never crosses a sector; the filler is not zero, so an end that a crash cut
- * off (zero, since files are made of zeros) can be told from a complete frame that has rotted. For the same reason a body
- * that has a sector's worth of zeros of its own is scrambled: in a complete frame no sector is zero.
+ * Both checksums are seeded with the segment's identity, so a frame of another member or another place in the log is never
+ * accepted here. The header never crosses a sector. The filler is not zero, so an end that a crash cut off (zero, since files
+ * start zeroed) differs from a complete frame with bit rot. For the same reason, a body with a sector's worth of zeros is
+ * scrambled: no sector of a complete frame is zero.
  */
 export const FRAME_ALIGN = 64
 export const FRAME_HEADER = 32
@@ -32,20 +32,20 @@ const HAS_HARD_STATE = 1
 const HAS_BASE = 2
 const BODY_MARK = 0x80
 
-/** What a frame says. `entries` replace the log from `entries[0].index` on. */
+/** The content of a frame. `entries` replace the log from `entries[0].index` on. */
 export interface FrameBody {
   readonly hardState: HardState | undefined
-  /** The log begins anew after this point, which a snapshot covers; whatever was before is void. */
+  /** The log restarts after this point, which a snapshot covers; everything before it is void. */
   readonly base: { readonly index: Index; readonly term: Term } | undefined
   readonly entries: readonly Entry[]
 }
 
-/** Bytes that a frame with a body of `length` takes in its file. */
+/** Returns the size in its file of a frame with a body of `length` bytes. */
 export function frameExtent(length: number): number {
   return Math.ceil((FRAME_HEADER + length + FILLER_MIN) / FRAME_ALIGN) * FRAME_ALIGN
 }
 
-/** `writer` is emptied first; the frame is valid until it is used again. */
+/** Encodes a frame with `writer`, which is reset first. The result is valid until the writer is used again. */
 export function encodeFrame(
   seed: number,
   sequence: number,
@@ -94,7 +94,7 @@ export function decodeBody(body: Uint8Array): FrameBody {
   return { hardState, base, entries }
 }
 
-/** The bytes between a body and the next frame. */
+/** Returns the bytes between a body and the next frame. */
 export function filler(length: number): Uint8Array {
   return length <= FILLERS.length ? FILLERS.subarray(0, length) : new Uint8Array(length).fill(FILLER)
 }
@@ -102,7 +102,7 @@ export function filler(length: number): Uint8Array {
 /** Never written to. */
 const FILLERS = new Uint8Array(FRAME_ALIGN * 2).fill(FILLER)
 
-/** What stands at one place of a segment. */
+/** What is at one offset of a segment. */
 export type FrameAt =
   | {
       readonly kind: 'valid'
@@ -112,11 +112,11 @@ export type FrameAt =
       readonly end: number
       readonly fillerIntact: boolean
     }
-  /** A header of zeros: nothing was written here, or its sector never reached the disk. */
+  /** A zero header: nothing was written here, or its sector never reached the disk. */
   | { readonly kind: 'blank' }
-  /** A whole header of another version of this program: nothing after it can be judged. */
+  /** A valid header of another version of this program: nothing after it can be checked. */
   | { readonly kind: 'foreign'; readonly format: number }
-  /** `torn`: it can be the rest of a write that a crash interrupted. Otherwise complete data has changed. */
+  /** `torn`: possibly the remains of a write that a crash interrupted. Otherwise complete data has changed. */
   | { readonly kind: 'bad'; readonly torn: boolean; readonly why: string }
 
 /** Reads the frame at `offset`, a multiple of {@link FRAME_ALIGN}. Never throws. */
@@ -150,7 +150,7 @@ export function frameAt(segment: Uint8Array, seed: number, offset: number): Fram
   return { kind: 'valid', sequence: header.sequence, body, bodyEnd: bodyTo, end, fillerIntact }
 }
 
-/** The first offset from `from` on with a whole frame of `sequence` or later; undefined: none. */
+/** Returns the first offset at or after `from` with a valid frame of `sequence` or later; undefined when there is none. */
 export function findFrame(segment: Uint8Array, seed: number, from: number, sequence: number): number | undefined {
   for (let offset = from; offset + FRAME_ALIGN <= segment.length; offset += FRAME_ALIGN) {
     if (segment[offset] !== (MAGIC & 0xff)) continue
@@ -160,7 +160,7 @@ export function findFrame(segment: Uint8Array, seed: number, from: number, seque
   return undefined
 }
 
-/** The header's content, the number of a format that is not ours, or undefined when it is not a whole header. */
+/** Returns the header's content, the version number of another format, or undefined when the header is invalid. */
 function readHeader(
   segment: Uint8Array,
   seed: number,
@@ -181,7 +181,7 @@ function readHeader(
   }
 }
 
-/** Whether some {@link SECTOR} bytes in a row are zero, wherever the frame will stand. */
+/** Whether {@link SECTOR} consecutive bytes are zero, at any alignment. */
 function hasZeroSector(bytes: Uint8Array): boolean {
   let run = 0
   for (let i = 0; i < bytes.length; i++) {
@@ -191,7 +191,7 @@ function hasZeroSector(bytes: Uint8Array): boolean {
   return false
 }
 
-/** Scrambles a body with a stream of xorshift numbers, or takes that back. */
+/** Scrambles or unscrambles a body with a xorshift stream. */
 function mask(body: Uint8Array, seed: number, sequence: number): void {
   let state = (seed ^ (sequence % 2 ** 32)) | 1
   for (let i = 0; i < body.length; i++) {
@@ -202,7 +202,7 @@ function mask(body: Uint8Array, seed: number, sequence: number): void {
   }
 }
 
-/** A crash leaves whole sectors of zeros, or (where it cut by bytes) zeros up to the end. The header's sector is there. */
+/** Whether a frame looks cut off: a crash leaves zero sectors or a zero end. The header's sector is present. */
 function looksCut(segment: Uint8Array, bodyFrom: number, bodyTo: number, end: number): boolean {
   if (allZero(segment, bodyTo, end)) return true
   for (let from = (Math.floor(bodyFrom / SECTOR) + 1) * SECTOR; from < end; from += SECTOR) {

@@ -12,23 +12,23 @@ import { type Segment, segmentName, segmentSeed } from './segment.js'
 import { SegmentPool } from './segment-pool.js'
 
 export interface LogOptions {
-  /** Seeds all checksums: a number that belongs to this member alone. */
+  /** Seed of all checksums, unique to this member. */
   readonly identity: number
   /** Size of a log file. */
   readonly segmentBytes: number
-  /** Ready files beside the one in use; the reserve of a full disk. */
+  /** Preallocated files besides the current one: the reserve for a full disk. */
   readonly spareSegments: number
-  /** The newest whole snapshot; index 0: none. */
+  /** The newest whole snapshot; index 0 when there is none. */
   readonly snapshot: { readonly index: Index; readonly term: Term }
-  /** Something about the room on the disk has changed, or the log has failed. */
+  /** Runs when the room on the disk has changed or the log has failed. */
   readonly changed: () => void
 }
 
-/** What one flush makes durable. `entries` replace the log from `entries[0].index` on. */
+/** The content of one flush. `entries` replace the log from `entries[0].index` on. */
 export interface LogRecord {
   readonly hardState?: HardState | undefined
   readonly entries: readonly Entry[]
-  /** A snapshot from the leader was installed (and is durable): the log begins anew after it. */
+  /** A durable snapshot from the leader that was installed: the log restarts after it. */
   readonly base?: { readonly index: Index; readonly term: Term } | undefined
 }
 
@@ -42,16 +42,16 @@ const FRAME_OVERHEAD = FRAME_HEADER + 128
 const SEGMENT_BYTES_MIN = 4096
 
 /**
- * The member's log on disk: a row of preallocated files that are overwritten from front to back, one frame per flush.
+ * The member's log on disk: a sequence of preallocated files that are overwritten from front to back, one frame per flush.
  *
- * States: open → failed (a write, sync or rename went wrong; nothing is ever tried again) → closed. One append at a time.
- * A full disk is no failure while a spare file is left; when none is left, it is.
+ * States: open → failed (a write, sync or rename failed; nothing is retried) → closed. One append at a time. A full disk is a
+ * failure only when no spare file is left.
  */
 export class Log {
   readonly #disk: Disk
   readonly #options: LogOptions
   readonly hardState: HardState
-  /** What was on the disk at the start, after the snapshot. */
+  /** The entries after the snapshot that were on the disk at the start. */
   readonly recovered: readonly Entry[]
   failure: StorageError | undefined
 
@@ -67,12 +67,12 @@ export class Log {
   #marker: TailMarker | undefined
   #isAppending = false
   #isClosed = false
-  /** One frame is made and written at a time. */
+  /** Shared by all frames: one is encoded and written at a time. */
   readonly #writer = new Writer(4096)
 
   /**
-   * Reads the log, and makes it ready for writing. `done` may run inside the call, and gets a StorageError on damage
-   * (with file and offset), or when the disk is full or broken.
+   * Reads the log and prepares it for writing. `done` may run inside the call. It gets a StorageError on damage (with file and
+   * offset), or when the disk is full or broken.
    */
   static open(disk: Disk, options: LogOptions, done: (error: Error | undefined, log?: Log) => void): void {
     assert(options.segmentBytes >= SEGMENT_BYTES_MIN, () => `log files of ${options.segmentBytes} bytes are too small`)
@@ -130,12 +130,12 @@ export class Log {
     )
   }
 
-  /** No room for another spare: what is left must last. */
+  /** Whether the disk has no room for another spare file. */
   get isFull(): boolean {
     return this.#pool.isFull
   }
 
-  /** Makes the mark if there is none yet. On a full disk there is none: then nobody notices a missing file. */
+  /** Creates the marker if there is none. On a full disk there may be none: a missing log file goes unnoticed then. */
   #openMarker(then: () => void): void {
     const disk = this.#disk
     const options = this.#options
@@ -159,7 +159,7 @@ export class Log {
     })
   }
 
-  /** Lets the mark follow the newest file, whose name is durable. */
+  /** Moves the marker to the newest file, whose name is durable. */
   #moveMarker(): void {
     const marker = this.#marker
     const disk = this.#disk
@@ -171,22 +171,22 @@ export class Log {
     this.#marker = next
   }
 
-  /** Nothing is under way; after `close`, nothing will be. */
+  /** Whether nothing is in progress. Stays true after `close`. */
   get isIdle(): boolean {
     return !this.#isAppending && this.#pool.isIdle
   }
 
-  /** Tries again to make the missing spares. */
+  /** Retries creating the missing spare files. */
   prepare(): void {
     if (!this.#isClosed && !this.failure) this.#pool.prepare()
   }
 
-  /** Most bytes of entries (by {@link entryBytes}) that go into one frame. */
+  /** Most bytes of entries (by {@link entryBytes}) in one frame. */
   get frameRoom(): number {
     return this.#options.segmentBytes - FRAME_OVERHEAD
   }
 
-  /** Writes and syncs. `done` gets the error that made the log fail, if it did. */
+  /** Writes and syncs a record. `done` gets the error if the log has failed. */
   append(record: LogRecord, done: Done): void {
     this.#begin()
     const parts = this.#split(record)
@@ -207,7 +207,7 @@ export class Log {
     step(0)
   }
 
-  /** The same, blocking. Returns false, with nothing done, when it would have to wait for a new file: use `append`. */
+  /** Appends a record by blocking calls. Returns false and does nothing when a new file is needed: use `append` then. */
   appendSync(record: LogRecord): boolean {
     this.#begin()
     this.#isAppending = false
@@ -226,7 +226,7 @@ export class Log {
     return true
   }
 
-  /** Deletes the files that hold nothing above `index`, which a durable snapshot covers. */
+  /** Deletes files without entries above `index`, which a durable snapshot covers. */
   compact(index: Index): void {
     if (this.failure || this.#isClosed) return
     try {
@@ -268,7 +268,7 @@ export class Log {
     this.#options.changed()
   }
 
-  /** Finds the place of a frame, in a new file if need be. */
+  /** Determines the place of a frame, in a new file if necessary. */
   #place(part: FrameBody, then: (error: Error | undefined, placed?: Placed) => void): void {
     if (this.#file) {
       const bytes = this.#encode(part)
@@ -285,7 +285,7 @@ export class Log {
       else if (this.#pool.hasReady) roll()
       else this.#pool.waitForSegment(roll)
     }
-    // A rename in a folder that took the place of this one would do harm there.
+    // A rename in a folder that has replaced this one would damage that one.
     if (this.#disk.check === undefined) checked(undefined)
     else this.check((state) => checked(state.kind === 'lost' ? new FolderLostError(state) : this.#closedError))
   }
@@ -294,12 +294,12 @@ export class Log {
     return this.#isClosed ? writeFailed(this.#disk.path, 'the log was closed') : undefined
   }
 
-  /** Whether the folder is still this member's, and the file in use still has a name. */
+  /** Checks that the folder still belongs to this member, and that the current file still has a name. */
   check(done: (state: FolderState) => void): void {
     this.#disk.check?.(this.#file, done)
   }
 
-  /** Makes a spare the current file. */
+  /** Makes a spare file the current one. */
   #roll(): StorageError | undefined {
     const spare = this.#pool.take()
     if (!spare) return (this.#pool.failure as StorageError | undefined) ?? noRoom(this.#disk)
@@ -327,7 +327,7 @@ export class Log {
     return undefined
   }
 
-  /** The first frame of a file repeats the hard state, so that older files can go. */
+  /** Encodes a frame. The first one of a file repeats the hard state, so that older files can be deleted. */
   #encode(part: FrameBody): Uint8Array {
     const body = this.#tail === 0 && !part.hardState ? { ...part, hardState: this.#writtenState } : part
     return encodeFrame(this.#seed, this.#sequence, body, this.#writer)
@@ -352,7 +352,7 @@ export class Log {
     return { file, offset, bytes }
   }
 
-  /** Cuts a record that is too large for one file: term and vote go first, the commit index last. */
+  /** Splits a record that is too large for one file. Term and vote come first, the commit index last. */
   #split(record: LogRecord): FrameBody[] {
     const base = record.base ?? this.#pendingBase
     const groups: Entry[][] = [[]]

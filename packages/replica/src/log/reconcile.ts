@@ -3,10 +3,10 @@ import type { Disk } from '../platform.js'
 import { damaged } from '../storage/storage-errors.js'
 import { type Recovered, recoverLog } from './recovery.js'
 
-/** A log as it is on the disk, beside the newest snapshot. */
+/** A log as read from the disk, reconciled with the newest snapshot. */
 export interface ReadLog {
   readonly recovered: Recovered
-  /** What follows the snapshot. */
+  /** The entries after the snapshot. */
   readonly entries: readonly Entry[]
   readonly hardState: HardState
 }
@@ -26,7 +26,7 @@ export function readLog(
   return { recovered, entries, hardState: checkHardState(disk, recovered.hardState, snapshot, last) }
 }
 
-/** The log after the snapshot. A log that ends before it, or contradicts it, is void: a snapshot was being installed. */
+/** Returns the log after the snapshot. A log that ends before it or conflicts with it is void: an installation was interrupted. */
 export function reconcileSnapshot(
   recovered: Recovered,
   snapshot: { readonly index: Index; readonly term: Term },
@@ -40,7 +40,7 @@ export function reconcileSnapshot(
   return { entries: entries.slice(snapshot.index + 1 - begin), needBase: false }
 }
 
-/** Term, vote and commit index as they stand after the snapshot. @throws StorageError when something that was committed is missing */
+/** Returns term, vote and commit index after the snapshot. @throws StorageError when committed entries are missing */
 export function checkHardState(
   disk: Disk,
   hardState: HardState | undefined,
@@ -52,6 +52,6 @@ export function checkHardState(
     throw damaged(disk.path, 0, `the log ends at entry ${last}, but entry ${found.commit} was committed here`)
   }
   const commit = Math.max(found.commit, snapshot.index)
-  // In the snapshot's term this member has not voted, if its own term was lower.
+  // If its own term was lower, this member has not voted in the snapshot's term.
   return found.term < snapshot.term ? { term: snapshot.term, vote: 0, commit } : { ...found, commit }
 }

@@ -6,26 +6,26 @@ import { decodeBody, FORMAT_VERSION, FRAME_ALIGN, type FrameBody, filler, findFr
 import { parseSegmentName, type Segment, segmentSeed } from './segment.js'
 import { checkTailMarker, readTailMarker } from './tail-marker.js'
 
-/** The bytes of a frame, and where they stand in their file. */
+/** The bytes of a frame and their offset in the file. */
 export interface PlacedFrame {
   readonly offset: number
   readonly bytes: Uint8Array
 }
 
-/** What the log files say. */
+/** The content of the log files. */
 export interface Recovered {
   readonly segments: Segment[]
-  /** Files that nothing needs any more: a deletion that a crash interrupted. */
+  /** Files that are no longer needed: a crash interrupted their deletion. */
   readonly leftovers: readonly string[]
-  /** The sequence number that the next frame gets. */
+  /** The sequence number of the next frame. */
   readonly nextSequence: number
-  /** Where it goes in the last segment. */
+  /** The offset of the next frame in the last segment. */
   readonly tail: number
-  /** Everything of the last segment from here on must be zeroed before the next frame is written; undefined: it is zero. */
+  /** The last segment must be zeroed from `tail` up to here before the next frame; undefined when it is zero already. */
   readonly zeroTo: number | undefined
-  /** The last frame's filler was cut off from here on. */
+  /** Where the last frame's filler was cut off; undefined when it is whole. */
   readonly fillFrom: number | undefined
-  /** The last frame of every file that has one, by the file's name, with its filler whole. */
+  /** The last frame of each file that has one, by file name, with complete filler. */
   readonly lastFrames: ReadonlyMap<string, PlacedFrame>
   readonly hardState: HardState | undefined
   readonly entries: Entry[]
@@ -33,7 +33,7 @@ export interface Recovered {
 }
 
 /**
- * Reads all segments. A torn last frame (never acknowledged, since no sync of it returned) is dropped.
+ * Reads all segments. Drops a torn last frame, which was never acknowledged, since its sync did not return.
  * @throws StorageError that names file and offset when complete data has changed or is missing.
  */
 export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): Recovered {
@@ -49,7 +49,7 @@ export function recoverLog(disk: Disk, identity: number, snapshotIndex: Index): 
   let end: SegmentEnd = { tail: 0, zeroTo: undefined, fillFrom: undefined, lastFrame: undefined }
   for (const [position, segment] of all.entries()) {
     if (segment.firstSequence > sequence) {
-      // A deletion was interrupted: what is missing here was covered by a snapshot, or the check of the beginning fails.
+      // A deletion was interrupted: a snapshot covers the missing part, or the check of the beginning fails.
       replay.restart()
       segments = []
       sequence = segment.firstSequence
@@ -138,13 +138,13 @@ function readSegment(
   }
 }
 
-/** A frame with the filler that belongs behind its body. */
+/** Restores the filler after a frame's body. */
 function filled(frame: Uint8Array, bodyEnd: number): Uint8Array {
   frame.set(filler(frame.length - bodyEnd), bodyEnd)
   return frame
 }
 
-/** Judges what follows the last whole frame of a segment. Returns up to where it must be zeroed, if anywhere. */
+/** Checks what follows the last whole frame of a segment. Returns the offset up to which it must be zeroed, if any. */
 function checkEnd(
   file: string,
   bytes: Uint8Array,
@@ -166,7 +166,7 @@ function checkEnd(
   return Math.min(bytes.length, Math.ceil(to / FRAME_ALIGN) * FRAME_ALIGN)
 }
 
-/** The first file must begin where the snapshot ends, or before. */
+/** Checks that the first file starts at or before the end of the snapshot. */
 function checkBeginning(disk: Disk, first: Segment | undefined, replay: Replay, snapshotIndex: Index): void {
   const reset = replay.base !== undefined && replay.base.index <= snapshotIndex
   if (first === undefined || reset) return
@@ -178,7 +178,7 @@ function checkBeginning(disk: Disk, first: Segment | undefined, replay: Replay, 
   }
 }
 
-/** Folds frames into the log that they describe. */
+/** Rebuilds the log from its frames. */
 class Replay {
   entries: Entry[] = []
   hardState: HardState | undefined

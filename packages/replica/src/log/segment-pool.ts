@@ -8,19 +8,19 @@ const CHECK_PIECE_BYTES = 1024 * 1024
 
 export interface SegmentPoolOptions {
   readonly segmentBytes: number
-  /** How many files are kept ready; at least one. They are the reserve of a full disk. */
+  /** How many files to keep ready; at least one. They are the reserve for a full disk. */
   readonly count: number
 }
 
 /**
- * Files of zeros, made in the background, that become log segments. When the disk is full the ready ones go on serving;
- * `full` says so, and {@link SegmentPool.prepare} tries again.
+ * Creates zeroed files in the background that become log segments. When the disk is full, the ready ones remain usable;
+ * `isFull` is true then, and {@link SegmentPool.prepare} retries.
  */
 export class SegmentPool {
   readonly #disk: Disk
   readonly #options: SegmentPoolOptions
   readonly #changed: () => void
-  /** The last attempt to make a spare found no room. */
+  /** Whether the last attempt to create a segment found no room. */
   isFull = false
   failure: Error | undefined
   readonly #ready: { readonly name: string; readonly file: DiskFile }[] = []
@@ -29,12 +29,12 @@ export class SegmentPool {
   #isClosed = false
   #nextNumber = 1
 
-  /** `changed` runs when a spare is ready, when the disk is full, or when making one failed. */
+  /** `changed` runs when a segment is ready, when the disk is full, or when creating one failed. */
   constructor(disk: Disk, options: SegmentPoolOptions, changed: () => void) {
     this.#disk = disk
     this.#options = options
     this.#changed = changed
-    assert(options.count >= 1, () => `${options.count} spares`)
+    assert(options.count >= 1, () => `${options.count} spare segments`)
     for (const name of disk.list()) {
       const match = SPARE.exec(name)
       if (!match) continue
@@ -44,12 +44,12 @@ export class SegmentPool {
     }
   }
 
-  /** Whether {@link SegmentPool.take} would give one now. */
+  /** Whether {@link SegmentPool.take} would return a segment now. */
   get hasReady(): boolean {
     return this.#ready.length > 0
   }
 
-  /** Nothing is under way. */
+  /** Whether no segment is being created. */
   get isIdle(): boolean {
     return !this.#isCreating
   }
@@ -58,15 +58,15 @@ export class SegmentPool {
     return this.#ready.shift()
   }
 
-  /** Runs `then` once a spare is ready, or it is clear that none will be (`full` or `failure`). */
+  /** Runs `then` once a segment is ready, or it is certain that none will be (`isFull` or `failure`). */
   waitForSegment(then: () => void): void {
-    assert(this.#waiting === undefined, 'two wait for a spare segment')
+    assert(this.#waiting === undefined, 'a second caller waits for a spare segment')
     if (this.#isClosed) return then()
     this.#waiting = then
     this.prepare()
   }
 
-  /** Makes what is missing. Harmless to call at any time. */
+  /** Creates missing segments. May be called at any time. */
   prepare(): void {
     if (this.#isCreating || this.#isClosed || this.failure || this.#ready.length >= this.#options.count) return
     this.#isCreating = true
@@ -75,7 +75,7 @@ export class SegmentPool {
       this.#isCreating = false
       if (this.#isClosed) {
         file?.close()
-        // Nothing is ready: who waits comes to its end.
+        // No segment is ready: the waiting append fails.
         this.#waiting?.()
         return this.#changed()
       }

@@ -3,14 +3,14 @@ import type { Index } from '@leasehold/raft'
 
 const SEGMENT = /^log-(\d{16})-(\d{16})$/
 
-/** A log file, as its name and content tell. */
+/** A log file, described by its name and content. */
 export interface Segment {
   readonly name: string
   /** Sequence number of its first frame. */
   readonly firstSequence: number
-  /** The index that followed when it was begun. */
+  /** The next index when the file was started. */
   readonly firstIndex: Index
-  /** Highest index of any entry in it; `firstIndex − 1` while it has none. */
+  /** Highest index of any entry in the file; `firstIndex − 1` while it has none. */
   maxIndex: Index
 }
 
@@ -25,7 +25,7 @@ export function parseSegmentName(name: string): Segment | undefined {
   return { name, firstSequence: Number(match[1]), firstIndex, maxIndex: firstIndex - 1 }
 }
 
-/** Seeds the checksums of a segment's frames, so that they count only in this member's log, and in this file. */
+/** Returns the checksum seed of a segment's frames, so that they are valid only in this member's log and this file. */
 export function segmentSeed(identity: number, segment: Segment): number {
   const bytes = new Uint8Array(8)
   const view = new DataView(bytes.buffer)

@@ -5,18 +5,18 @@ import type { Segment } from './segment.js'
 const MARK = /^mark-(\d{1,10})-(\d{16})-(\d{1,15})$/
 
 /**
- * An empty file whose name says which log file is the newest, and its size. Without it a newest file that somebody has
- * removed or cut would look like one that was never written, and what was acknowledged in it would be missed by nobody.
- * It follows its file: after a crash it may name the one before.
+ * An empty file whose name records the newest log file and its size. Without it, a newest file that was removed or truncated
+ * would look as if it had never been written, and the loss of acknowledged entries would go unnoticed. The marker is updated
+ * after the file: after a crash, it may name the previous one.
  */
 export interface TailMarker {
   readonly name: string
-  /** Sequence number of the first frame of the newest log file; 0: there was none yet. */
+  /** Sequence number of the first frame of the newest log file; 0 when there was none yet. */
   readonly firstSequence: number
   readonly size: number
 }
 
-/** The identity is in the name, so that the mark of an earlier life of the folder means nothing. */
+/** Returns a marker. Its name includes the identity, so that markers of an earlier member of the folder are ignored. */
 export function tailMarkerOf(identity: number, firstSequence: number, size: number): TailMarker {
   return { name: `mark-${identity}-${String(firstSequence).padStart(16, '0')}-${size}`, firstSequence, size }
 }

@@ -1,10 +1,10 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 
-/** What a folder above ours may answer that cannot be opened or synced: it is not ours to look after. */
+/** Errors of parent folders that cannot be opened or synced. They belong to others, so the errors are ignored. */
 const NOT_OURS: readonly unknown[] = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EOPNOTSUPP', 'EROFS']
 
-/** Makes what was created, renamed or removed in a folder durable. */
+/** Makes creations, renames and removals in a folder durable. */
 export function syncFolder(folder: string): void {
   // Windows cannot open a folder for syncing, and journals renames by itself.
   if (process.platform === 'win32') return
@@ -17,8 +17,8 @@ export function syncFolder(folder: string): void {
 }
 
 /**
- * Makes a folder's own name durable, and the names of all folders above it in its file system. Also when this process has not
- * made any of them: the one that has may have been killed before it could sync them.
+ * Makes a folder's name durable, and the names of all its parents in the same file system. Also syncs folders that another
+ * process created: it may have been killed before it could sync them.
  */
 export function syncPath(folder: string): void {
   if (process.platform === 'win32') return
@@ -34,7 +34,7 @@ export function syncPath(folder: string): void {
   }
 }
 
-/** Makes a folder that only its owner may read, if it is not there, and its name durable in any case. */
+/** Creates a folder with access for its owner only, unless it exists, and makes its name durable. */
 export function makeFolder(dir: string): void {
   fs.mkdirSync(dir, { recursive: true, mode: 0o700 })
   syncPath(dir)

@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks'
 import type { Clock } from '../platform.js'
 
 const TIMER_MAX_MS = 2 ** 31 - 1
-// Captured when the module loads, so that a test framework's fake timers do not stop a member.
+// Captured at load time, so that a test framework's fake timers do not stop a member.
 const { setTimeout, clearTimeout, setImmediate, clearImmediate } = globalThis
 
 /** The machine's monotonic clock. Its timers keep the process alive only while `keepAlive` is set. */
@@ -21,7 +21,7 @@ export class NodeClock implements Clock {
     return Date.now()
   }
 
-  /** A delay of 0 means: once everything that has arrived by now has been dealt with. */
+  /** A delay of 0 runs the callback after all events that have already arrived. */
   after(delayMs: number, callback: () => void): () => void {
     if (delayMs <= 0) {
       const turn = setImmediate(callback)

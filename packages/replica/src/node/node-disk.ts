@@ -7,7 +7,7 @@ import { FolderLostError } from '../storage/storage-errors.js'
 import { syncFolder, syncPath } from './folder-sync.js'
 import { type FolderOwner, stateOf } from './ownership/owned-folder.js'
 
-/** Zeros are written in pieces of this size, so that other writes get their turn between two pieces. */
+/** Zeros are written in pieces of this size, so that other writes can run in between. */
 const PIECE_BYTES = 1024 * 1024
 const ZEROS = new Uint8Array(PIECE_BYTES)
 
@@ -20,12 +20,12 @@ function isFull(error: unknown): boolean {
 export class NodeDisk implements Disk {
   readonly #synced: ((seconds: number) => void) | undefined
   readonly #owner: Pick<FolderOwner, 'check'> | undefined
-  /** The names that lead to the folder are durable; they do not change any more. */
+  /** Whether the names on the path to the folder are durable. They do not change afterwards. */
   #pathSynced = false
 
   /**
-   * @param synced told of every write that was made durable: how long it took
-   * @param owner knows whether the folder is still its own; without it, only files are checked
+   * @param synced called after every durable write, with its duration in seconds
+   * @param owner checks whether the folder still belongs to this process; without it, only files are checked
    */
   constructor(
     readonly path: string,
@@ -78,7 +78,7 @@ export class NodeDisk implements Disk {
           file.close()
           done(why)
         }
-        // It has taken its time, and the name may be one in another folder now.
+        // Creating takes time: the path may lead to another folder now.
         this.#unlessLost(lost, () => done(undefined, file))
       }),
     )
@@ -149,7 +149,7 @@ export class NodeDisk implements Disk {
 class NodeDiskFile implements DiskFile {
   readonly #fd: number
   readonly #synced: ((seconds: number) => void) | undefined
-  /** Whether the file system counts links; where it does not, 0 says nothing. */
+  /** Whether the file system counts links. If not, a count of 0 means nothing. */
   readonly #hadLinks: boolean
   #busy = false
   #checking = false
@@ -210,7 +210,7 @@ class NodeDiskFile implements DiskFile {
     this.#closeUnused()
   }
 
-  /** Whether the file still has a name. `done` never runs inside the call. */
+  /** Checks whether the file still has a name. `done` never runs inside the call. */
   check(dir: string, done: (state: FolderState) => void): void {
     if (this.#closed || this.#checking) {
       setImmediate(done, { kind: 'own' })
@@ -226,7 +226,7 @@ class NodeDiskFile implements DiskFile {
     })
   }
 
-  /** Its number is free for other files only when no call can still use it. */
+  /** Closes the descriptor once no call uses it: its number can then be reused. */
   #closeUnused(): void {
     if (this.#closed && !this.#busy && !this.#checking) fs.closeSync(this.#fd)
   }
@@ -238,7 +238,7 @@ class NodeDiskFile implements DiskFile {
   }
 }
 
-/** What is left of `chunks` after `written` bytes of them. */
+/** Returns the rest of `chunks` after `written` bytes. */
 function remainder(chunks: readonly Uint8Array[], written: number): readonly Uint8Array[] {
   let skip = written
   for (let i = 0; i < chunks.length; i++) {

@@ -11,33 +11,33 @@ import { claimFolder } from './ownership/claim-folder.js'
 import { NodeRandom } from './node-random.js'
 
 export interface NodeReplicaOptions extends Omit<ReplicaOptions, 'platform' | 'bootstrap' | 'release' | 'name'> {
-  /** The data folder; made if it is not there. */
+  /** The data folder; created if missing. */
   readonly dir: string
   /** Default `n1`. */
   readonly name?: string
   /** First epoch of an empty service; default 1. */
   readonly epoch?: number
-  /** The counter of an empty service starts above it; default the floor of the machine's clock. */
+  /** The token counter of an empty service starts above this floor; default: the floor of the machine's clock. */
   readonly floor?: number
   readonly limits?: Partial<Limits>
-  /** The cluster that an empty folder becomes a member of; default: a service of one. */
+  /** The cluster that an empty folder joins; default: a new service with a single member. */
   readonly cluster?: BootstrapCluster
-  /** Refuses an empty folder instead of founding a service on it. */
+  /** Refuses an empty folder instead of bootstrapping a service in it. */
   readonly mustExist?: boolean
-  /** Takes the folder from an owner on another machine, when you know that it is dead. */
+  /** Takes over the folder from an owner on another machine that is known to be dead. */
   readonly takeOver?: boolean
   /** Keeps the process alive while the member runs; default false. */
   readonly keepAlive?: boolean
   readonly log?: Logger
   readonly network?: Network
-  /** Told of every write to the log or a snapshot that was made durable: how long it took. */
+  /** Runs after every durable write to the log or a snapshot, with its duration in seconds. */
   readonly synced?: (seconds: number) => void
 }
 
 /**
- * Opens a data folder on this machine as its only owner. `stop` gives the folder back.
+ * Opens a data folder on this machine as its only owner. `stop` releases the folder.
  *
- * @throws StorageError when the folder has an owner, is damaged, or its disk is full or broken; InvalidError on wrong options
+ * @throws StorageError when the folder has an owner, is damaged, or its disk is full or broken; InvalidError on invalid options
  *
  * @example
  * const member = await openNodeReplica({ dir: './data' })

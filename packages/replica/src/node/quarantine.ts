@@ -5,20 +5,20 @@ import { syncFolder } from './folder-sync.js'
 import { claimFolder } from './ownership/claim-folder.js'
 
 const OWNERS = /^owner[.-]/
-const ASIDE = 'damaged-'
+const QUARANTINE = 'damaged-'
 
 /**
- * Moves everything of a damaged data folder into a new folder inside it, and leaves `mark` in its place, durably. What is
- * moved is never read again by a member; it is there for people. If it stops half way, a second call moves the rest.
+ * Moves the files of a damaged data folder into a new folder inside it, and leaves the file `mark` in their place, durably.
+ * Members never read the moved files again; they are kept for inspection. After an interruption, a second call moves the rest.
  *
- * @param mark name and content of the file that says what this folder is from now on; written before anything moves
- * @returns where it is now
+ * @param mark name and content of the file that records the folder's new role; written before any file moves
+ * @returns the path of the new folder
  * @throws StorageError when the folder has a living owner, or cannot be written
  */
 export async function moveToQuarantine(dir: string, mark: { name: string; text: string }, at: Date): Promise<string> {
   const owner = await claimFolder(dir)
   try {
-    const aside = join(dir, `${ASIDE}${at.toISOString().replaceAll(':', '-')}`)
+    const aside = join(dir, `${QUARANTINE}${at.toISOString().replaceAll(':', '-')}`)
     fs.mkdirSync(aside, { recursive: true, mode: 0o700 })
     const draft = join(dir, `${mark.name}.tmp`)
     fs.writeFileSync(draft, mark.text, { flush: true, mode: 0o600 })

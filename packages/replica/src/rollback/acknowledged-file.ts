@@ -8,7 +8,7 @@ export const ACKNOWLEDGED_FILE = 'acknowledged'
 const FORMAT_VERSION = 1
 /** Two copies; each write replaces the older one, so that a torn write leaves the other. */
 const COPIES = 2
-/** Bounds the memory too: members beyond the room are not kept on disk. */
+/** Size of one copy. Also bounds the memory: further members are not saved. */
 const COPY_BYTES = 4096
 /** Length and checksum. */
 const HEAD_BYTES = 8
@@ -22,9 +22,9 @@ export interface AcknowledgedFileOptions {
 }
 
 /**
- * Keeps the memory of acknowledged entries over a restart, in a file of fixed size. It blocks only for the folder's sync when
- * the file is made, once in a member's life; one write at a time. The file is an aid: when it is missing, damaged or of
- * another member, the memory begins empty. A failed write stops the member, like every failed write.
+ * Persists the memory of acknowledged entries in a file of fixed size, one write at a time. It blocks only for the folder's
+ * sync after creating the file, once in a member's life. The file is optional: if it is missing, damaged or from another
+ * member, the memory starts empty. A failed write stops the member, like every failed write.
  */
 export class AcknowledgedFile {
   readonly #options: AcknowledgedFileOptions
@@ -51,7 +51,7 @@ export class AcknowledgedFile {
     return this.#isWriting
   }
 
-  /** Writes the memory down if it has changed. While a write is under way it does nothing: the next call does it. */
+  /** Saves the memory if it has changed. Does nothing during a write: the next call saves the change. */
   save(): void {
     const { disk, memory, guard, log } = this.#options
     if (this.#isWriting || this.#isClosed || memory.version === this.#saved) return
@@ -61,7 +61,7 @@ export class AcknowledgedFile {
       if (this.#isClosed) return file?.close()
       guard(() => {
         this.#isWriting = false
-        if (error instanceof DiskFullError) log.warn('no room to write down what members have acknowledged')
+        if (error instanceof DiskFullError) log.warn('no room to save what members have acknowledged')
         else if (!file) throw writeFailed(`${disk.path}/${ACKNOWLEDGED_FILE}`, error)
         else {
           this.#file = file
@@ -127,7 +127,7 @@ export class AcknowledgedFile {
     }
   }
 
-  /** Takes in one copy, if it is whole and this member's. Taking both in is as good as the newer: entries only move on. */
+  /** Loads one copy if it is whole and this member's. Loading both equals loading the newer: entries only advance. */
   #loadCopy(bytes: Uint8Array): void {
     const head = new Reader(bytes)
     const [length, checksum] = [head.u32(), head.u32()]

@@ -7,15 +7,15 @@ export interface EntryId {
   readonly term: Term
 }
 
-/** An entry, and the checksum of its content; 0: not known, such as of one that is compacted. */
+/** An entry and the checksum of its content; 0 when that is unknown, as for compacted entries. */
 export interface CheckedEntry extends EntryId {
   readonly checksum: number
 }
 
-/** Members beyond this are not remembered, so that the memory fits into its file and into a frame. */
+/** Most members to remember, so that the memory fits into its file and into a frame. */
 const MEMBERS_MAX = 100
 
-/** Index 0: there is none. */
+/** Stands for no entry: index 0. */
 export const NO_ENTRY: CheckedEntry = { index: 0, term: 0, checksum: 0 }
 
 /** Whether `one` comes later than `other`: a later term outweighs any index, as in elections. */
@@ -34,16 +34,16 @@ export function readEntryId(reader: Reader): EntryId {
 }
 
 /**
- * Per member of this cluster, the highest entry that it has acknowledged and that is committed. Such an entry is never
- * truncated, so the member has it, or a snapshot behind it, for as long as it has its node number. What it acknowledged
- * and what was not committed is not here: that may be truncated.
+ * The highest committed entry that each member of the cluster has acknowledged. A committed entry is never truncated, so the
+ * member keeps it, or a snapshot that covers it, as long as it has its node number. Uncommitted entries are not recorded:
+ * they may be truncated.
  *
- * Node numbers and cluster ids are new after a repair, a removal followed by an addition, a recover and a restore, so
- * nothing here ever speaks about such a member's new life.
+ * A repair, a removal followed by an addition, a recover and a restore all create new node numbers or cluster ids, so these
+ * records never apply to a member after one of them.
  */
 export class AcknowledgedMemory {
   readonly #entries = new Map<NodeId, EntryId>()
-  /** Raised with each change. */
+  /** Increases with each change. */
   version = 0
 
   get(node: NodeId): EntryId | undefined {
@@ -57,7 +57,7 @@ export class AcknowledgedMemory {
     this.version++
   }
 
-  /** Forgets everything about members that are gone: their numbers are not used again. */
+  /** Drops members that have been removed: their numbers are not reused. */
   retain(nodes: ReadonlySet<NodeId>): void {
     for (const node of this.#entries.keys()) if (!nodes.has(node) && this.#entries.delete(node)) this.version++
   }
@@ -71,7 +71,7 @@ export class AcknowledgedMemory {
   }
 }
 
-/** What {@link AcknowledgedMemory.write} wrote. @throws CodecError */
+/** Decodes what {@link AcknowledgedMemory.write} wrote. @throws CodecError */
 export function readAcknowledged(reader: Reader): (readonly [NodeId, EntryId])[] {
   return Array.from({ length: reader.count(3) }, () => [reader.varuint(), readEntryId(reader)] as const)
 }

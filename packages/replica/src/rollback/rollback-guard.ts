@@ -8,7 +8,7 @@ import { ContradictionError } from '../storage/storage-errors.js'
 import type { Statement, StatementToWrite } from '../wire/statements.js'
 import { type AcknowledgedMemory, type CheckedEntry, type EntryId, isLater, NO_ENTRY } from './acknowledged-memory.js'
 
-/** A peer that takes part in consensus for this many election timeouts without a statement is of an older version. */
+/** A peer that sends consensus messages for this many election timeouts without a statement has an older version. */
 const OLDER_AFTER_ELECTIONS = 2
 
 export interface RollbackGuardOptions {
@@ -22,51 +22,51 @@ export interface RollbackGuardOptions {
 }
 
 interface PeerState {
-  /** This start has heard what the peer remembers: messages of consensus from it count. */
+  /** Whether the peer has reported to this start what it remembers. Its consensus messages count then. */
   cleared: boolean
-  /** It has made a statement: it is of a version that does. */
+  /** Whether the peer has sent a statement, so its version supports them. */
   makesStatements: boolean
-  /** Its committed history is another one than this member's, and not known to be the later one. */
+  /** Whether the peer's committed history conflicts with this member's and is not known to be the later one. */
   contradicts: boolean
-  /** The start in which it last asked. */
+  /** The start number in the peer's latest request. */
   start: number
-  /** When a message of consensus from it was first turned away, in ticks. */
+  /** The tick at which a consensus message from the peer was first rejected. */
   deferredAt: number | undefined
   askedAt: number
 }
 
 /**
- * Finds out that a member's disk was set back: a restored snapshot of its virtual machine, or an old copy of its data folder.
+ * Detects a member whose disk was set back: by restoring a snapshot of its virtual machine or an old copy of its data folder.
  * Such a member has forgotten votes and acknowledgements, and a majority that counts it may lack committed entries.
  *
- * A disk can go back only while the member is down, and what it has forgotten the others may know. So after each start a
- * member takes nothing in from a peer before that peer has answered a question with what it remembers: the highest entry
- * that this member acknowledged and that is committed. The member itself compares that with its log, and stops when it has
- * less. It gives no vote and acknowledges nothing before, since both only answer messages that it takes in.
+ * A disk can go back only while the member is down, and the other members may remember what it has forgotten. So after each
+ * start, a member accepts nothing from a peer until that peer has reported what it remembers: the highest committed entry
+ * that this member acknowledged. The member compares that with its own log, and stops when its log has less. Until then it
+ * neither votes nor acknowledges, since both only respond to accepted messages.
  *
- * The comparison never fails a healthy member, however late, often or disordered frames arrive: an entry that a member has
- * acknowledged and that is committed is never truncated, so "you have entry 120 of term 3" stays true once it is true,
- * and the log is looked at when the statement arrives, which is after the acknowledgement. Only what clears a peer has to
- * be of this start: an answer names the number that the start has drawn. Uncommitted acknowledgements are not remembered;
- * they may be truncated.
+ * The comparison never stops a healthy member, no matter how late, often or out of order frames arrive: a committed entry that
+ * a member has acknowledged is never truncated, so "you have entry 120 of term 3" remains true once it is true, and the log is
+ * read when the statement arrives, which is after the acknowledgement. Only a response that clears a peer must belong to this
+ * start: it contains the number that this start has drawn. Uncommitted acknowledgements are not remembered, because those
+ * entries may be truncated.
  *
- * Where those who remember were all down, a majority has gone on without entries that were committed. When one of them
- * returns, two histories stand against each other. Both were agreed on by a majority in their time; the one with the later
- * term at the place where they differ is that of the majority now. So every statement says what is committed at its sender,
- * and the member with the earlier term there stops; the one with the later term continues and counts nothing from the other. The term
- * that a disk has forgotten may have been given to another leader, so that the terms are the same and only the entries
- * differ: then the member that differs from a majority of the voters stops.
+ * If all members that remember were down, a majority may have continued without some committed entries. When one of them
+ * returns, two histories conflict. A majority agreed on each of them at its time; the one with the later term where they
+ * differ is the current majority's. So every statement includes what is committed at its sender. The member with the earlier
+ * term stops; the one with the later term continues and ignores the other. A term that a disk has forgotten may have been
+ * reused by another leader, so that the terms are equal and only the entries differ: then the member that differs from a
+ * majority of the voters stops.
  *
- * It is best effort: a contradiction in the compacted part of a log shows only in the terms, one that lies before what was
- * compared only in the hashes of the states, and members of an older version make no statements; they are cleared after a while.
+ * The check is best effort. A contradiction in the compacted part of a log shows only in the terms, and an earlier one only
+ * in the state hashes. Members of an older version send no statements; they are cleared after a while.
  */
 export class RollbackGuard {
   readonly #options: RollbackGuardOptions
-  /** A number for this start, so that answers to an earlier one are not taken for answers to this one. */
+  /** A random number for this start, so that responses to an earlier start do not count for this one. */
   readonly #start: number
   readonly #peers = new Map<NodeId, PeerState>()
   #members: readonly MemberInfo[] = []
-  /** Members with other entries of the same terms. */
+  /** Members with different entries of the same index and term. */
   readonly #differing = new Set<NodeId>()
   readonly #writer = new Writer()
   #ticks = 0
@@ -85,7 +85,7 @@ export class RollbackGuard {
     for (const node of this.#peers.keys()) if (!nodes.has(node)) this.#peers.delete(node)
   }
 
-  /** Whether a message of consensus may be taken in. If not, the sender is asked for what it remembers. */
+  /** Whether a consensus message is accepted. If not, requests a statement from its sender. */
   admits(message: Message): boolean {
     const { from } = message
     const peer = this.#peer(from)
@@ -95,7 +95,7 @@ export class RollbackGuard {
       return false
     }
     if (message.kind !== 'vote' && message.kind !== 'preVote') return true
-    // Sent by a start that has not compared, or long ago: either way it is not granted.
+    // The candidate's log lacks what it has acknowledged: it has not compared yet, or the message is old.
     const known = this.#options.memory.get(from)
     return known === undefined || !isLater(known, { index: message.index, term: message.logTerm })
   }
@@ -106,7 +106,7 @@ export class RollbackGuard {
     const { requestStart, answeredStart, committed, acknowledged } = statement
     const peer = this.#peer(from)
     peer.makesStatements = true
-    // It was started again since, perhaps on another disk: compare once more.
+    // The peer was restarted, perhaps with another disk: compare again.
     if (requestStart !== 0 && requestStart !== peer.start && peer.start !== 0) peer.cleared = false
     if (requestStart !== 0) peer.start = requestStart
     for (const [node, entry] of acknowledged) {
@@ -114,7 +114,7 @@ export class RollbackGuard {
       else if (this.#members.some((member) => member.node === node)) memory.note(node, entry)
     }
     const contradicts = this.#compare(from, statement)
-    // Answered unasked only once: two that contradict each other would answer for ever.
+    // Replied to without a request only once: otherwise two conflicting members would reply to each other forever.
     const isNews = contradicts && !peer.contradicts
     if (isNews) this.#logContradiction(from, committed)
     peer.contradicts ||= contradicts
@@ -134,7 +134,7 @@ export class RollbackGuard {
       if (peer.makesStatements || peer.deferredAt === undefined) continue
       if (this.#ticks - peer.deferredAt < OLDER_AFTER_ELECTIONS * electionTicks) continue
       peer.cleared = true
-      log.info('a member of an older version does not say what it remembers', { member: this.#nameOf(node) })
+      log.info('a member of an older version sends no statements', { member: this.#nameOf(node) })
     }
     if (raft.role !== 'leader' || this.#others().length === 0) return
     this.#noteAcknowledged()
@@ -152,7 +152,7 @@ export class RollbackGuard {
   #peer(node: NodeId): PeerState {
     let peer = this.#peers.get(node)
     if (!peer) {
-      // Asked at the next tick.
+      // The next tick sends a request.
       const askedAt = Number.NEGATIVE_INFINITY
       peer = { cleared: false, makesStatements: false, contradicts: false, start: 0, deferredAt: undefined, askedAt }
       this.#peers.set(node, peer)
@@ -160,7 +160,7 @@ export class RollbackGuard {
     return peer
   }
 
-  /** What voters have acknowledged of what is committed, as the leader counts it. */
+  /** Records which committed entries voters have acknowledged, as the leader counts them. */
   #noteAcknowledged(): void {
     const { raft, memory } = this.#options
     const { progress, configuration, commit } = raft.status
@@ -204,7 +204,7 @@ export class RollbackGuard {
     this.#sendStatement(to, { requestStart: peer.cleared ? 0 : this.#start, answeredStart: requestStart, evidence })
   }
 
-  /** The checksum costs as much as the entry is long: what goes with every heartbeat is without. */
+  /** Sends a statement. Periodic ones have no checksums, whose cost grows with the entry. */
   #sendStatement(to: NodeId, what: Partial<Pick<Statement, 'requestStart' | 'answeredStart' | 'evidence'>>): void {
     const { memory, send, raft } = this.#options
     const isCompared = what.requestStart !== undefined
@@ -215,12 +215,12 @@ export class RollbackGuard {
 
   // --- comparisons ---
 
-  /** `entry` was acknowledged here and is committed. */
+  /** Checks an entry that `from` remembers as acknowledged here and committed. @throws ContradictionError when it is missing */
   #checkOwn(from: NodeId, entry: EntryId): void {
     const { raft } = this.#options
     const committed = this.#committed
     if (entry.index <= committed.index) {
-      // What is committed here has taken its place: the majority has agreed on another history since.
+      // Another committed entry has taken its place: the majority has agreed on another history since.
       this.#contradicts(from, entry)
       return
     }
@@ -231,26 +231,25 @@ export class RollbackGuard {
   }
 
   /**
-   * What `from` says about its history. True: it contradicts this member's history, and this is the later one, or
-   * neither is.
+   * Compares the history of `from` with this member's. Returns whether they conflict and this member may continue.
    * @throws ContradictionError when this member must stop: its history is the earlier one, or a majority has another one
    */
   #compare(from: NodeId, { committed, last, evidence }: Statement): boolean {
     let found = this.#contradicts(from, committed)
     if (evidence.index <= committed.index) found = this.#contradicts(from, evidence) || found
-    // Index and term name one entry, committed or not.
+    // Index and term identify an entry, committed or not.
     for (const entry of [committed, last, evidence]) found = this.#differs(from, entry) || found
     return found
   }
 
-  /** Compares by terms. `entry` is committed according to `from`. */
+  /** Compares the terms of an entry that is committed at `from`. */
   #contradicts(from: NodeId, entry: EntryId): boolean {
     const { raft } = this.#options
     const committed = this.#committed
     if (entry.index === 0 || committed.index === 0) return false
     if (entry.index > committed.index) return committed.term > entry.term
     const term = raft.termAt(entry.index)
-    // Terms never go down along a log: below its beginning they are at most the term there.
+    // Terms never decrease along a log: before its first entry they are at most the term there.
     const atMost = term ?? raft.termAt(raft.status.first - 1) ?? 0
     if (entry.term > atMost) {
       throw new ContradictionError(
@@ -260,7 +259,7 @@ export class RollbackGuard {
     return term !== undefined && term > entry.term
   }
 
-  /** Whether `from` has another entry of the same index and term. */
+  /** Whether `from` has a different entry of the same index and term. */
   #differs(from: NodeId, entry: CheckedEntry): boolean {
     if (entry.checksum === 0 || this.#options.raft.termAt(entry.index) !== entry.term) return false
     if ([0, entry.checksum].includes(this.#checksumAt(entry.index))) return false
@@ -282,13 +281,13 @@ export class RollbackGuard {
 
   #logContradiction(from: NodeId, theirs: EntryId): void {
     const committed = this.#committed
-    this.#options.log.error('a member has committed other entries than this one: nothing it says is counted', {
+    this.#options.log.error('a member has committed other entries than this one: its messages are ignored', {
       member: this.#nameOf(from),
       theirIndex: theirs.index,
       theirTerm: theirs.term,
       index: committed.index,
       term: committed.term,
-      hint: 'the disk of a member was set back: the one that stops is to be started with --repair',
+      hint: 'the disk of a member was set back: start the one that stops with --repair',
     })
   }
 

@@ -1,21 +1,21 @@
 import type { Clock } from '../platform.js'
 
-/** A slice ends after this long, and the next one begins that much later: half of the time is left for everything else. */
+/** Length of a slice and of the pause after it, in milliseconds. Half of the time stays free for other work. */
 const SLICE_MS = 3
-/** The clock is looked at after as much work as it takes to write so many bytes: a fraction of a millisecond. */
+/** Bytes of work between two readings of the clock: a fraction of a millisecond. */
 const STEP_BYTES = 8 * 1024
 
 export interface SliceOptions {
   readonly clock: Clock
-  /** A slice also ends after about so many bytes. */
+  /** A slice also ends after about this many bytes. */
   readonly sliceBytes: number
-  /** Runs a slice as a part of the member: what it throws stops it. */
+  /** Runs a slice as a part of the member. An error stops the member. */
   readonly guard: (action: () => void) => void
 }
 
 /**
- * Work that would keep a member from everything else for too long, done in slices. `step` does as much as it takes to read or
- * write about so many bytes, and says whether that was the last of it. What fits into one slice is done at once.
+ * Long work, done in slices with pauses between them. `step` processes about the given number of bytes and returns whether
+ * the work is complete. Work that fits into one slice completes within {@link SlicedWork.start}.
  */
 export class SlicedWork {
   readonly #options: SliceOptions
@@ -27,7 +27,7 @@ export class SlicedWork {
     this.#step = step
   }
 
-  /** Does the next slice. */
+  /** Runs the next slice. */
   start(): void {
     const { clock, sliceBytes, guard } = this.#options
     const step = Math.min(STEP_BYTES, sliceBytes)
@@ -38,7 +38,7 @@ export class SlicedWork {
     this.#cancelTimer = clock.after(SLICE_MS, () => guard(() => this.start()))
   }
 
-  /** Gives up. */
+  /** Stops the work. */
   stop(): void {
     this.#cancelTimer?.()
   }

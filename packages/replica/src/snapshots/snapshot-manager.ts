@@ -9,7 +9,7 @@ import { type SliceOptions, SlicedWork } from './sliced-work.js'
 import type { ReceivedSnapshot } from './snapshot-transfer.js'
 import type { ExportRequest, StateExporter } from './state-exporter.js'
 
-/** A snapshot of the leader that is durable here, ready to take the place of the state. */
+/** A snapshot from the leader that is durable here and ready to be installed. */
 export interface Installable {
   readonly received: ReceivedSnapshot
   readonly meta: ClusterMeta
@@ -17,8 +17,8 @@ export interface Installable {
 }
 
 /**
- * What became of a leader's snapshot: it is durable and can be installed; `known`: the log covers it already; `failed`: it
- * cannot be read, or there is no room for it.
+ * The outcome of a leader's snapshot: durable and installable; `known`: the log already covers it; `failed`: it is unreadable,
+ * or the disk has no room.
  */
 export type ReceiveOutcome = Installable | 'known' | 'failed'
 
@@ -27,15 +27,16 @@ export interface SnapshotManagerOptions extends SliceOptions {
   readonly applier: Applier
   readonly exporter: StateExporter
   readonly log: Logger
-  /** The highest index known to be committed. A snapshot up to here brings nothing new. */
+  /** The highest index known to be committed. A snapshot up to here contains nothing new. */
   readonly committed: () => Index
-  /** An own snapshot is durable; the log may be cut up to `cut`. */
+  /** Runs when an own snapshot is durable. The log may be compacted up to `cut`. */
   readonly saved: (meta: SnapshotMeta, cut: number) => void
 }
 
 /**
- * Own snapshots, which cut the log, and those of the leader. One at a time: an own one is made in slices, and then written;
- * one of the leader is read in slices, and then written too. While an own one is only being made, a leader's takes its place.
+ * Saves this member's own snapshots, which allow log compaction, and those from the leader. One at a time: an own snapshot is
+ * encoded in slices and then written; one from the leader is decoded in slices and then written. A snapshot from the leader
+ * cancels an own one that is still being encoded.
  */
 export class SnapshotManager {
   readonly #options: SnapshotManagerOptions
@@ -50,7 +51,7 @@ export class SnapshotManager {
     this.#lastIndex = options.storage.snapshot.index
   }
 
-  /** A snapshot is being written. One that is being made or read need not be waited for: {@link SnapshotManager.halt} drops it. */
+  /** Whether a snapshot is being written. One that is being encoded or decoded is dropped by {@link SnapshotManager.halt}. */
   get isBusy(): boolean {
     return this.#isSaving
   }
@@ -61,7 +62,7 @@ export class SnapshotManager {
     if (applier.bytesSinceSnapshot >= Math.max(bytesMax, storage.snapshots.lastBytes)) this.take()
   }
 
-  /** Takes a snapshot now, if there is anything new and none is under way: a member that begins needs one. */
+  /** Takes a snapshot now, if there is anything new and none is in progress. */
   take(): void {
     const { storage, applier, exporter } = this.#options
     if (this.#request || this.#reading || this.#isSaving || applier.index <= this.#lastIndex) return
@@ -70,7 +71,7 @@ export class SnapshotManager {
       exported: ({ index, term, meta, state }) => {
         this.#request = undefined
         this.#save({ index, term, meta: encodeMeta(meta), state }, (full) => {
-          // Only now: one that makes way for another, which may fail, must not put off the next.
+          // Only now: a snapshot that is cancelled for another one, which may fail, must not delay the next.
           applier.bytesSinceSnapshot -= bytes
           if (full) return this.#options.log.warn('no room for a snapshot', { index })
           this.#options.saved(
@@ -84,8 +85,8 @@ export class SnapshotManager {
   }
 
   /**
-   * Makes a snapshot of the leader durable, after the one that is being written. Once durable it must be installed in the same
-   * call: a snapshot on the disk that the log does not cover would keep every later one of its index from being taken in.
+   * Saves a snapshot from the leader, after the one that is being written. `then` must install it within its call: a durable
+   * snapshot that the log does not cover would block every later one with the same index.
    */
   receiveSnapshot(received: ReceivedSnapshot, then: (outcome: ReceiveOutcome) => void): void {
     if (this.#isSaving) {
@@ -94,7 +95,7 @@ export class SnapshotManager {
     }
     if (this.#isCovered(received)) return then('known')
     this.halt()
-    // Read before it is written: what cannot be read must not become the newest snapshot.
+    // Decoded before it is written: an unreadable snapshot must not become the newest one.
     this.#read(received, (installable) => {
       if (!installable) return then('failed')
       if (this.#isCovered(received)) return then('known')
@@ -104,7 +105,7 @@ export class SnapshotManager {
     })
   }
 
-  /** Whether the log has what is in a snapshot. It may have come to that while the snapshot waited for its turn. */
+  /** Whether the log already covers a snapshot. It may have caught up while the snapshot waited. */
   #isCovered({ index }: ReceivedSnapshot): boolean {
     const committed = this.#options.committed()
     assert(
@@ -114,7 +115,7 @@ export class SnapshotManager {
     return index <= committed
   }
 
-  /** Drops the snapshot that is being made or read. */
+  /** Drops the snapshot that is being encoded or decoded. */
   halt(): void {
     if (this.#request) this.#options.exporter.cancel(this.#request)
     this.#request = undefined

@@ -4,7 +4,7 @@ import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
 import { DamagedError, damaged, FolderLostError, otherFormat, writeFailed } from '../storage/storage-errors.js'
 
 /**
- * A snapshot file: header, meta, state, checksum of everything before it; what follows is slack of a preallocated file.
+ * A snapshot file: header, meta, state, checksum of everything before it. The rest of the preallocated file is unused.
  *
  *     0  magic 'LHSN'    8  index, 8 bytes    24  length of meta           32  checksum of the 32 bytes before
  *     4  version        16  term, 8 bytes     28  length of the state
@@ -15,22 +15,22 @@ const FORMAT_VERSION = 1
 const CHECKSUM = 4
 const SNAPSHOT = /^snapshot-(\d{16})-(\d{16})$/
 const RESERVE = /^reserve-(\d{1,15})$/
-/** The reserve grows with the snapshots, by this factor, so that the next one fits. */
+/** Size of the reserve relative to the newest snapshot, so that the next one fits. */
 const RESERVE_GROWTH = 1.5
 const KEPT = 2
 
 export interface Snapshot {
   readonly index: Index
   readonly term: Term
-  /** Configuration and members, as the replica encodes them. */
+  /** Encoded cluster id, configuration and members. */
   readonly meta: Uint8Array
   readonly state: Uint8Array
 }
 
-/** A lock state in the pieces that it was written down in. */
+/** An encoded lock state, in pieces. */
 export interface StatePieces {
   readonly pieces: readonly Uint8Array[]
-  /** Length and checksum of all of them together. */
+  /** Length and checksum of all pieces together. */
   readonly bytes: number
   readonly checksum: number
 }
@@ -43,22 +43,22 @@ interface Kept {
 }
 
 export interface SnapshotStoreOptions {
-  /** Least size of the file that is kept ready for the next snapshot. */
+  /** Least size of the preallocated file for the next snapshot. */
   readonly reserveBytes: number
-  /** Something about the room on the disk has changed, or a write has failed. */
+  /** Runs when the room on the disk has changed or a write has failed. */
   readonly changed: () => void
 }
 
 /**
- * The snapshot files of a data folder: the last two whole ones, and a preallocated file for the next, so that a full disk
- * does not keep the log from being cut. One `save` at a time.
+ * The snapshot files of a data folder: the last two whole ones, and a preallocated file for the next, so that log compaction
+ * works on a full disk. One `save` at a time.
  */
 export class SnapshotStore {
   readonly #disk: Disk
   readonly #options: SnapshotStoreOptions
   /** The newest whole snapshot at the start. */
   readonly loaded: Snapshot | undefined
-  /** Why a newer file than `loaded` was passed over; the log must reach back to `loaded` then. */
+  /** The error of a newer file that was skipped in favor of `loaded`. The log must reach back to `loaded` then. */
   skipped: StorageError | undefined
   failure: StorageError | undefined
   isFull = false
@@ -71,7 +71,7 @@ export class SnapshotStore {
   #nextReserve = 1
   #newestBytes = 0
 
-  /** Reads the newest whole snapshot, and deletes what an interrupted save left. */
+  /** Reads the newest whole snapshot, and deletes the remains of an interrupted save. */
   constructor(disk: Disk, options: SnapshotStoreOptions) {
     this.#disk = disk
     this.#options = options
@@ -95,37 +95,37 @@ export class SnapshotStore {
   }
 
   /**
-   * A snapshot that is whole. The older one is read as well: a damaged one cannot stand in for the newest, and must not keep a
-   * whole one from being kept.
+   * Reads a snapshot; undefined when it is damaged. The older one is read as well: a damaged file cannot replace the newest
+   * snapshot, and must not take the place of a whole one.
    */
   #read(name: string): Snapshot | undefined {
     try {
       return readSnapshot(this.#disk, name)
     } catch (error) {
       if (this.loaded) return undefined
-      // One of another format is not damaged: what is in it must not be passed over.
+      // A file of another format is not damaged: it must not be skipped.
       if (!(error instanceof DamagedError)) throw error
       this.skipped ??= error
       return undefined
     }
   }
 
-  /** Up to here the log may be cut: the older of the two snapshots can still stand in for a damaged newer one. */
+  /** The log may be compacted up to this index: the older snapshot can still replace a damaged newer one. */
   get compactableIndex(): Index {
     return this.#kept.length < KEPT ? 0 : (this.#kept[0] as Kept).index
   }
 
-  /** Nothing is under way; after `close`, nothing will be. */
+  /** Whether nothing is in progress. Stays true after `close`. */
   get isIdle(): boolean {
     return !this.#isMakingReserve && !this.#isSaving
   }
 
-  /** Size of the newest. */
+  /** Size of the newest snapshot file in bytes. */
   get lastBytes(): number {
     return this.#newestBytes
   }
 
-  /** Makes the missing reserve. Harmless to call at any time. */
+  /** Creates the reserve if it is missing or too small. May be called at any time. */
   prepare(): void {
     const size = Math.max(this.#options.reserveBytes, Math.ceil(this.#newestBytes * RESERVE_GROWTH))
     if (
@@ -155,8 +155,8 @@ export class SnapshotStore {
   }
 
   /**
-   * Makes a snapshot durable. `done` gets a {@link DiskFullError} when there is no room (nothing has changed then, and a
-   * later one may succeed), or the StorageError that stops the member. `reserve`: make the next reserve afterwards.
+   * Makes a snapshot durable. `done` gets a {@link DiskFullError} when there is no room (nothing has changed, and a later save
+   * may succeed), or the StorageError that stops the member. `reserve`: create the next reserve afterwards.
    */
   save(
     snapshot: SnapshotToSave,
@@ -174,7 +174,7 @@ export class SnapshotStore {
     this.#checkFolder(end, () => this.#place(snapshot, end))
   }
 
-  /** What is at the path now may be the folder of another member, in which nothing may be replaced or deleted. */
+  /** Checks that the folder at the path is still this member's. In another member's folder, nothing may be changed. */
   #checkFolder(end: (error: Error | undefined) => void, then: () => void): void {
     if (this.#disk.check === undefined) return then()
     this.#disk.check(undefined, (state) => {
@@ -267,7 +267,7 @@ function nameOf(snapshot: Pick<Snapshot, 'index' | 'term'>): string {
   return `snapshot-${String(snapshot.index).padStart(16, '0')}-${String(snapshot.term).padStart(16, '0')}`
 }
 
-/** The names of a folder's snapshot files, oldest first. */
+/** Returns the names of a folder's snapshot files, oldest first. */
 export function snapshotNames(disk: Disk): string[] {
   const found = disk.list().flatMap((name) => parseName(name) ?? [])
   return found.sort((a, b) => a.index - b.index).map(({ name }) => name)

@@ -4,15 +4,15 @@ import type { Chunk, ChunkAck } from '../wire/snapshot-chunks.js'
 import type { StatePieces } from './snapshot-store.js'
 
 export const CHUNK_BYTES = 256 * 1024
-/** Chunks under way at once. */
+/** Most unacknowledged chunks. */
 export const CHUNKS_AHEAD_MAX = 4
-/** Without an answer, what was sent last is sent again after this many ticks; after so many, the transfer has failed. */
+/** Without an acknowledgement, chunks are resent after {@link RESEND_TICKS}; the transfer fails after {@link FAIL_TICKS}. */
 const RESEND_TICKS = 5
 const FAIL_TICKS = 100
-/** Larger ones are refused by the receiver. */
+/** The receiver rejects larger snapshots. */
 export const TRANSFER_BYTES_MAX = 1024 * 1024 * 1024
 
-/** What is transferred: a snapshot of the lock state, and of the cluster's members. */
+/** The content of a transfer: a snapshot of the lock state and of the cluster's members. */
 export interface TransferContent {
   readonly index: Index
   readonly term: Term
@@ -52,13 +52,13 @@ export class SnapshotSender {
     this.#fill()
   }
 
-  /** The outcome, once there is one. An answer to another transfer is ignored. */
+  /** Handles an acknowledgement. Returns the outcome of the transfer, once there is one. Ignores other transfers. */
   acknowledge(ack: ChunkAck): 'done' | 'failed' | undefined {
     if (ack.transfer !== this.#transfer) return undefined
     if (ack.result !== 'more') return ack.result
     this.#quietTicks = 0
     this.#sinceSent = 0
-    // The receiver leads: it may have lost chunks, and goes on where it stands.
+    // The receiver decides: it may have lost chunks, and continues at its own offset.
     if (ack.offset > this.#acknowledged) this.#acknowledged = Math.min(ack.offset, this.#total)
     this.#sent = Math.max(this.#sent, this.#acknowledged)
     this.#fill()
@@ -72,7 +72,7 @@ export class SnapshotSender {
     if (this.#sinceSent >= RESEND_TICKS) {
       this.#sent = this.#acknowledged
       this.#fill()
-      // The receiver has everything, or its answer was lost: one chunk asks it again.
+      // The receiver has everything, or its acknowledgement was lost: resending one chunk makes it reply.
       if (this.#acknowledged === this.#total) this.#sendChunk(Math.max(0, this.#total - CHUNK_BYTES))
     }
     return undefined
@@ -102,7 +102,7 @@ export class SnapshotSender {
   }
 }
 
-/** The bytes from `from` to `to` of the pieces in a row. */
+/** Returns the bytes from `from` to `to` of the concatenated pieces. */
 function slicePieces(pieces: readonly Uint8Array[], from: number, to: number): Uint8Array {
   const bytes = new Uint8Array(to - from)
   let start = 0
@@ -116,24 +116,24 @@ function slicePieces(pieces: readonly Uint8Array[], from: number, to: number): U
   return bytes
 }
 
-/** A snapshot that has arrived whole. */
+/** A completely received snapshot. */
 export interface ReceivedSnapshot extends Omit<TransferContent, 'state'> {
   readonly state: Uint8Array
-  /** Of the state alone. */
+  /** Checksum of the state alone. */
   readonly checksum: number
   readonly from: NodeId
   readonly transfer: number
   readonly leaderTerm: Term
 }
 
-/** Puts the chunks of one transfer together. A chunk of another transfer begins anew, unless it is older. */
+/** Assembles the chunks of one transfer. The first chunk of another transfer restarts it, unless that one is older. */
 export class SnapshotReceiver {
   #from: NodeId = 0
   #transfer = 0
   #leaderTerm: Term = 0
   #parts: Uint8Array[] = []
   #length = 0
-  /** Of what has arrived: one part at a time, so that the last one does not take long. */
+  /** Checksum of the received chunks, updated with each one so that the last does not take long. */
   #checksum = 0
   #finished: ChunkAck | undefined
   #quietTicks = 0
@@ -143,7 +143,7 @@ export class SnapshotReceiver {
     return this.#parts.length
   }
 
-  /** Drops a transfer that is no longer sent: its sender gave up before, or is gone. */
+  /** Drops a transfer that has stalled: its sender has given up or is gone. */
   tick(): void {
     if (this.#parts.length === 0 || ++this.#quietTicks < FAIL_TICKS) return
     this.#parts = []
@@ -151,7 +151,7 @@ export class SnapshotReceiver {
     this.#transfer = 0
   }
 
-  /** What to answer, and the snapshot when this chunk completes it. `busy`: an earlier one is still being taken in. */
+  /** Returns the acknowledgement, and the snapshot if this chunk completes it. `busy`: another one is being installed. */
   receive(
     from: NodeId,
     chunk: Chunk,
@@ -175,7 +175,7 @@ export class SnapshotReceiver {
     return { ack: { transfer, offset: this.#length, result: 'more' } }
   }
 
-  /** What came last was taken in, or could not be: later chunks of it are answered so. */
+  /** Records the result of the last transfer. Later chunks of it are acknowledged with this result. */
   finish(transfer: number, result: 'done' | 'failed'): ChunkAck {
     const ack = { transfer, offset: 0, result }
     if (transfer === this.#transfer) this.#finished = ack
@@ -204,7 +204,7 @@ export class SnapshotReceiver {
     if (this.#checksum !== chunk.checksum || metaBytes > bytes.length) return { ack: this.finish(transfer, 'failed') }
     const meta = bytes.slice(0, metaBytes)
     const state = bytes.subarray(metaBytes)
-    // Joining two checksums adds the second one to the first, moved on: doing so with that of all leaves the second.
+    // Joining is its own inverse: joining the meta's checksum with that of everything leaves the state's.
     const checksum = joinedCrc32(crc32(meta), this.#checksum, state.length)
     return {
       ack: { transfer, offset: this.#length, result: 'more' },

@@ -3,11 +3,11 @@ import type { StatePieces } from './snapshot-store.js'
 import { type SliceOptions, SlicedWork } from './sliced-work.js'
 
 export interface StateEncoderOptions extends SliceOptions {
-  /** The snapshot is complete; it may run inside `start`. */
+  /** Runs when the snapshot is complete, possibly inside `start`. */
   readonly done: (state: StatePieces) => void
 }
 
-/** Writes the lock state down as it is at the start, in slices, while entries go on being applied. */
+/** Encodes the lock state as of its creation, in slices, while further entries are applied. */
 export class StateEncoder {
   readonly #options: StateEncoderOptions
   readonly #view: SnapshotWriter
@@ -26,7 +26,7 @@ export class StateEncoder {
     this.#work.start()
   }
 
-  /** Gives up. */
+  /** Stops and discards the work. */
   cancel(): void {
     this.#work.stop()
     this.#view.close()

@@ -1,6 +1,6 @@
 import type { Index, LockState, Refused } from '@leasehold/core'
 
-/** The lock state of one entry, written down. */
+/** The encoded lock state after one entry. */
 export interface StateExport {
   readonly index: Index
   readonly epoch: number
@@ -11,10 +11,10 @@ export interface StateExport {
   readonly pieces: readonly Uint8Array[]
 }
 
-/** A copy; refused when the member stops before it is whole. */
+/** An export, or a refusal when the member stops before it is complete. */
 export type ExportResult = StateExport | { readonly refused: Refused }
 
-/** A copy in one go, for whoever has nothing else to do meanwhile. */
+/** Exports the state in one blocking step. */
 export function exportAtOnce(state: LockState): StateExport {
   const bytes = state.snapshot()
   return { index: state.index, epoch: state.epoch, hash: state.hash(), bytes: bytes.length, pieces: [bytes] }

@@ -6,7 +6,7 @@ import type { Applier } from '../driver/applier.js'
 import type { SliceOptions } from './sliced-work.js'
 import { StateEncoder } from './state-encoder.js'
 
-/** The state of one entry, written down. */
+/** The encoded state after one entry. */
 export interface EncodedState {
   readonly index: Index
   readonly term: Term
@@ -17,11 +17,11 @@ export interface EncodedState {
   readonly state: StatePieces
 }
 
-/** A request for the state as it is at the time of the request, or later. */
+/** A request for the state as of the request or later. */
 export interface ExportRequest {
-  /** May run inside the call that was given the request. */
+  /** Runs when the state is encoded, possibly inside {@link StateExporter.request}. */
   readonly exported: (state: EncodedState) => void
-  /** The member has stopped before. */
+  /** Runs when the member stops before the state is encoded. */
   readonly halted?: () => void
 }
 
@@ -31,9 +31,9 @@ export interface StateExporterOptions extends SliceOptions {
 }
 
 /**
- * Writes the lock state down in slices for whoever needs it: the own snapshot, peers, backups. One at a time: who comes
- * while one is being written gets the next, together with everybody else who waits, so that nobody gets an older state than
- * that of his request. Wishes are as many as their callers allow: one for the own snapshot, one per peer, and some backups.
+ * Encodes the lock state in slices for own snapshots, peers and backups, one at a time. Requests that arrive during an export
+ * share the next one, so a request never receives a state older than the request itself. The number of requests is bounded by
+ * the callers: one for the own snapshot, one per peer, and a limited number of backups.
  */
 export class StateExporter {
   readonly #options: StateExporterOptions
@@ -49,7 +49,7 @@ export class StateExporter {
     if (!this.#current) this.#startNext()
   }
 
-  /** Takes a request back. What nobody wants any more is not finished. */
+  /** Cancels a request. An export without requests is stopped. */
   cancel(request: ExportRequest): void {
     this.#waiting = this.#waiting.filter((one) => one !== request)
     const current = this.#current

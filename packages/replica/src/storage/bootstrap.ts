@@ -5,9 +5,9 @@ import { encodeMeta } from '../cluster-meta.js'
 import { initializeFolder } from './storage.js'
 
 /**
- * Makes an empty folder a member's: alone, with a node number and a cluster id minted here, or in the cluster that its
- * founders have agreed on. Writes the founding snapshot (index 0, the same for all founders) and the identity. `isFounder`:
- * the service begins with this member, which does not join one that exists.
+ * Bootstraps an empty folder: as the single member of a new cluster, with a node number and a cluster id minted here, or as a
+ * member of the cluster that its founders agreed on. Writes the initial snapshot (index 0, equal for all founders) and the
+ * identity. `isFounder`: the service starts with this member; otherwise the member joins an existing cluster.
  */
 export function bootstrapFolder(
   settings: ReplicaSettings,
@@ -53,8 +53,8 @@ function alone(settings: ReplicaSettings, bootstrap: BootstrapOptions): Bootstra
 }
 
 /**
- * The floor of a service that is founded at `wallMs` by the wall clock. With an epoch of its own, a service is above its
- * predecessors without a floor.
+ * Returns the counter floor of a service that is bootstrapped at `wallMs` by the wall clock. With an explicit epoch, an
+ * implausible clock gives floor 0: the epoch already puts the tokens above those of earlier services.
  * @throws InvalidError when the clock is implausible and no epoch is given
  */
 export function bootstrapFloor(wallMs: number, epoch: number | undefined): number {

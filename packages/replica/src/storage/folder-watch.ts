@@ -3,11 +3,11 @@ import type { Clock, FolderState, Logger } from '../platform.js'
 import { FolderLostError } from './storage-errors.js'
 
 const CHECK_EVERY_MS = 1000
-/** A device that fails for so long has failed. */
+/** A device that fails for this long stops the member. */
 const FAILING_MS = 3000
 /** A check that takes longer than this is reported. */
 const HANGING_MS = 5000
-/** What cannot be checked is warned of at most so often. */
+/** Least interval between warnings about failed checks. */
 const WARN_EVERY_MS = 60_000
 
 export interface FolderWatchOptions {
@@ -16,15 +16,15 @@ export interface FolderWatchOptions {
   readonly log: Logger
   /** Checks the folder; `done` may never run. */
   readonly check: (done: (state: FolderState) => void) => void
-  /** Runs what an answer brings about; what it throws stops the member. */
+  /** Runs the handling of a result. An error stops the member. */
   readonly guard: (action: () => void) => void
 }
 
 /**
- * Watches that the data folder is still there and still this member's, with one check under way at most.
+ * Checks periodically that the data folder still exists and still belongs to this member, with at most one check at a time.
  *
- * A lost folder stops the member at once; one whose device fails for {@link FAILING_MS} stops it, too. A check that hangs, or
- * that fails for another reason, is reported: it says nothing about the folder.
+ * A lost folder stops the member at once; a device that fails for {@link FAILING_MS} stops it too. A check that hangs or fails
+ * for another reason is only logged: it proves nothing about the folder.
  */
 export class FolderWatch {
   readonly #options: FolderWatchOptions
@@ -41,7 +41,7 @@ export class FolderWatch {
     this.#options = options
   }
 
-  /** Why the folder cannot be relied on now; undefined: nothing is known against it. */
+  /** The current problem of the folder; undefined when none is known. */
   get problem(): string | undefined {
     const { path, clock } = this.#options
     const took = this.#checkStartedMs === undefined ? 0 : clock.monotonicMs() - this.#checkStartedMs
@@ -59,7 +59,7 @@ export class FolderWatch {
     }
   }
 
-  /** Checks now; `done` runs after the answer, or never when there is none. Calls meanwhile share one check. */
+  /** Checks now. `done` runs after the result, or never if the check hangs. Concurrent calls share one check. */
   check(done: () => void): void {
     this.#waiting.push(done)
     if (this.#checkStartedMs === undefined) this.#begin(this.#options.clock.monotonicMs())
@@ -84,7 +84,7 @@ export class FolderWatch {
     this.#isHangingReported = false
     switch (state.kind) {
       case 'own':
-        if (this.#failingSince !== undefined || this.#warned) log.info('the data folder is all right again', { path })
+        if (this.#failingSince !== undefined || this.#warned) log.info('the data folder is usable again', { path })
         this.#failingSince = undefined
         this.#warned = false
         return
@@ -111,7 +111,7 @@ export class FolderWatch {
     }
     if (now - this.#failingSince < FAILING_MS) return
     throw new StorageError(`the disk of ${path} has failed for ${FAILING_MS / 1000} s: ${why}`, {
-      hint: 'the member has stopped; look after the disk or the mount, then start it again: everything acknowledged is kept',
+      hint: 'the member has stopped; repair the disk or the mount, then start it again: everything acknowledged is kept',
     })
   }
 }

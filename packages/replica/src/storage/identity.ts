@@ -6,33 +6,33 @@ export const IDENTITY_FILE = 'identity'
 const FORMAT_VERSION = 1
 const NODE_BITS_HIGH = 2 ** 20
 
-/** Who the member of a data folder is. Written once; only a restore from a backup makes another one. */
+/** The identity of the member of a data folder. Written once; a recover or restore creates another one. */
 export interface Identity {
-  /** Minted at random on an empty disk: a wiped member is a new one. A safe integer ≥ 1. */
+  /** Random, minted on an empty disk, so that a wiped member counts as a new one. A safe integer ≥ 1. */
   readonly node: number
-  /** The member's name, as people know it. */
+  /** The member's name. */
   readonly name: string
-  /** 32 hex digits; '' until the cluster is founded or joined. */
+  /** 32 hex digits. */
   readonly cluster: string
   readonly epoch: number
 }
 
-/** A new node number: 52 random bits, so that two members never get the same. */
+/** Mints a node number: 52 random bits, so that two members never get the same. */
 export function mintNode(random: Random): number {
   return random.below(NODE_BITS_HIGH) * 2 ** 32 + random.below(2 ** 32 - 1) + 1
 }
 
-/** A new cluster's id: 32 hex digits. */
+/** Mints a cluster id: 32 hex digits. */
 export function mintCluster(random: Random): string {
   return Array.from(random.bytes(16), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Seeds the checksums of this member's log. */
+/** Returns the seed for the checksums of this member's log. */
 export function identitySeed(identity: Identity): number {
   return crc32(new TextEncoder().encode(String(identity.node)))
 }
 
-/** @throws StorageError if the file is there but not whole, or of a later format */
+/** Reads the identity; undefined without a file. @throws StorageError if the file is damaged or has another format */
 export function readIdentity(disk: Disk): Identity | undefined {
   if (!disk.list().includes(IDENTITY_FILE)) return undefined
   const file = `${disk.path}/${IDENTITY_FILE}`
@@ -43,7 +43,7 @@ export function readIdentity(disk: Disk): Identity | undefined {
   return identity
 }
 
-/** Atomic and durable when `done` runs without an error. */
+/** Writes the identity atomically. It is durable when `done` runs without an error. */
 export function writeIdentity(disk: Disk, identity: Identity, done: (error: Error | undefined) => void): void {
   const json = JSON.stringify({ format: FORMAT_VERSION, ...identity })
   const bytes = new TextEncoder().encode(`${json}\n${checksum(json)}\n`)

@@ -9,24 +9,24 @@ import { ContradictionError, DamagedError, writeFailed } from './storage-errors.
 
 export interface StorageOptions {
   readonly segmentBytes: number
-  /** Ready log files beside the one in use. */
+  /** Preallocated log files in reserve. */
   readonly spareSegments: number
   /** Least size of the reserve for the next snapshot. */
   readonly reserveBytes: number
-  /** Something about the room on the disk has changed, or it has failed. */
+  /** Runs when the room on the disk has changed or the disk has failed. */
   readonly changed: () => void
 }
 
 const DATA = /^(log|snapshot)-/
-/** Lies in a folder while a backup is restored into it: what is there is not whole yet. */
+/** Marker file of a folder into which a backup is being restored: its content is incomplete. */
 export const RESTORING = 'restoring'
-/** Lies in a folder while a single member is made of it: what is there may be of both lives. */
+/** Marker file of a folder that is being recovered: it may have files from before and after. */
 export const RECOVERING = 'recovering'
 
-/** Lies in a folder whose history is not that of its cluster, and says why. */
+/** Marker file of a folder whose history contradicts its cluster. Its content is the reason. */
 export const CONTRADICTED = 'contradicted'
 
-/** Everything that a member keeps in its data folder: who it is, its snapshots and its log. */
+/** Everything that a member keeps in its data folder: its identity, snapshots and log. */
 export interface Storage {
   readonly identity: Identity
   readonly snapshot: Snapshot
@@ -35,14 +35,14 @@ export interface Storage {
 }
 
 /**
- * Whether a data folder belongs to a member already. Data without an identity is damage, not an empty folder.
+ * Whether a data folder already belongs to a member. Data without an identity is damage, not an empty folder.
  * @throws StorageError on damage, and when a restore or recover of the folder was interrupted
  */
 export function isInitialized(disk: Disk): boolean {
   const names = disk.list()
   if (names.includes(RECOVERING)) {
     throw new StorageError(`a recover of ${disk.path} was interrupted`, {
-      hint: 'run leasehold recover --force-single again with the same --epoch: it goes on where it was',
+      hint: 'run leasehold recover --force-single again with the same --epoch: it continues where it stopped',
     })
   }
   if (readIdentity(disk)) return true
@@ -59,8 +59,8 @@ export function isInitialized(disk: Disk): boolean {
 }
 
 /**
- * Makes an empty folder a member's: the founding snapshot first, the identity last, so that an interrupted founding
- * starts over.
+ * Initializes an empty folder: first the initial snapshot, last the identity, so that an interrupted initialization starts
+ * over.
  */
 export function initializeFolder(
   disk: Disk,
@@ -83,11 +83,11 @@ export function initializeFolder(
 /**
  * Reads a member's folder. `done` may run inside the call.
  *
- * Nothing that is read here counts before it is durable: an earlier process may have been killed between a change and its
- * sync, and what can be read may still be lost with the power. So all names are synced first, before anything is removed:
- * the rename of the identity, of a snapshot or of a log file may be unsynced. The content of identity and snapshots was
- * synced before they got their names; it is synced again in case another program has just copied the folder here. The log,
- * in which term and vote stand, is the one file that grows under its own name: see `log/durable.ts`.
+ * Everything is made durable before it counts: an earlier process may have been killed between a change and its sync, so
+ * readable data may still be lost in a power failure. All names are synced first, before anything is removed, because the
+ * rename of the identity, a snapshot or a log file may be unsynced. Identity and snapshots were synced before their rename;
+ * they are synced again in case another program has just copied the folder. The log, which holds term and vote, is the only
+ * file that grows under its final name: see `log/durable.ts`.
  */
 export function openStorage(
   disk: Disk,
@@ -118,7 +118,7 @@ export function openStorage(
   }
   Log.open(disk, logOptions, (error, log) => {
     if (error && snapshots.skipped) {
-      const text = `${error.message}; a newer snapshot was passed over: ${snapshots.skipped.message}`
+      const text = `${error.message}; a newer snapshot was skipped: ${snapshots.skipped.message}`
       return done(new DamagedError(text, { cause: error, hint: snapshots.skipped.hint }))
     }
     if (!log || !identity) return done(error)
@@ -127,7 +127,7 @@ export function openStorage(
   })
 }
 
-/** Makes everything durable that a member's folder says: its names, then the files. @throws StorageError */
+/** Makes a member's folder durable: first the names, then the files. @throws StorageError */
 function syncEverything(disk: Disk): void {
   let at = disk.path
   try {
@@ -147,7 +147,7 @@ function syncEverything(disk: Disk): void {
   }
 }
 
-/** Keeps a member from ever starting on this folder again. `done` runs when that is written down, or cannot be. */
+/** Marks the folder so that no member starts on it again. `done` runs after the attempt, successful or not. */
 export function markContradicted(disk: Disk, why: string, done: () => void): void {
   const bytes = new TextEncoder().encode(why)
   disk.create(CONTRADICTED, bytes.length, (_error, file) => {
@@ -163,10 +163,10 @@ export function markContradicted(disk: Disk, why: string, done: () => void): voi
 function refuseContradicted(disk: Disk): void {
   if (!disk.list().includes(CONTRADICTED)) return
   const why = new TextDecoder().decode(disk.read(CONTRADICTED)).replaceAll('\0', '')
-  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'the file says no more'}`)
+  throw new ContradictionError(`${disk.path} contradicts its cluster: ${why || 'no reason is recorded'}`)
 }
 
-/** Why a snapshot cannot be this member's: files of two folders were mixed. */
+/** Returns the error if a snapshot belongs to another cluster: files of two folders were mixed. */
 export function foreignSnapshot(disk: Disk, identity: Identity, snapshot: Snapshot): StorageError | undefined {
   const { cluster } = decodeMeta(snapshot.meta)
   if (cluster === identity.cluster) return undefined

@@ -1,8 +1,8 @@
 import type { QueryResult, ServerMessage } from '@leasehold/core'
 
-/** A row of a query's answer, an event, and the head of any answer: about this many bytes each. */
+/** Estimated bytes of a query row, of an event, and of the head of any answer. */
 const ROW_BYTES = 200
-/** A query looks at many rows even when it answers few: it counts as no less than this. */
+/** Least cost of a query: it may scan many rows even when it returns few. */
 const QUERY_BYTES_MIN = 16 * 1024
 
 interface Later {
@@ -11,9 +11,9 @@ interface Later {
 }
 
 /**
- * The reads of one stream, in the order of their arrival. Answers of more than a bound in one turn, or that wait for a
- * client which does not take them, put further reads off to later turns: however many are asked for in one frame, they
- * neither pile up in memory nor keep other clients waiting. A read that was put off sees a later state, which is as fresh.
+ * Backpressure for the reads of one stream, in order of arrival. When the answers of one turn plus the unsent ones exceed a
+ * bound, further reads wait for later turns. So many reads in one frame neither fill the memory nor delay other clients. A
+ * deferred read sees a later state, which is at least as fresh.
  */
 export class ReadThrottle {
   readonly #room: number
@@ -22,42 +22,42 @@ export class ReadThrottle {
   #given = 0
 
   /**
-   * @param room most bytes that are answered in one turn and wait for the client, by estimate
-   * @param backlog what the transport has not sent yet; without it reads are never put off
+   * @param room most estimated bytes of answers in one turn plus unsent bytes
+   * @param backlog returns the bytes that the transport has not sent; without it, reads are never deferred
    */
   constructor(room: number, backlog: (() => number) | undefined) {
     this.#room = room
     this.#backlog = backlog
   }
 
-  /** Reads that were put off. */
+  /** Number of deferred reads. */
   get waiting(): number {
     return this.#later.length
   }
 
-  /** Nothing was answered in this turn, and nothing waits: {@link resume} would change nothing. */
+  /** Whether no read was answered in this turn and none is deferred: {@link ReadThrottle.resume} would have no effect. */
   get idle(): boolean {
     return this.#given === 0 && this.#later.length === 0
   }
 
-  /** Answers now, or when the client has taken what it was sent before. */
+  /** Answers now, or after the client has received earlier answers. */
   answerInTurn(correlation: number, answer: () => void): void {
     if (this.#later.length === 0 && !this.#crowded) answer()
     else this.#later.push({ correlation, answer })
   }
 
-  /** An answer to a read is on its way out. */
+  /** Counts an answer against the bound. */
   answered(message: ServerMessage): void {
     this.#given += bytesOf(message)
   }
 
-  /** Another turn, after the transport has sent something: goes on as far as there is room. */
+  /** Starts another turn after the transport has sent something: answers deferred reads while there is room. */
   resume(): void {
     this.#given = 0
     while (this.#later.length > 0 && !this.#crowded) (this.#later.shift() as Later).answer()
   }
 
-  /** Nobody wants the answer any more. */
+  /** Drops a deferred read. */
   drop(correlation: number): void {
     if (this.#later.length > 0) this.#later = this.#later.filter((one) => one.correlation !== correlation)
   }

@@ -46,11 +46,11 @@ export interface StreamOwner<State> {
 /**
  * The service's side of one connection.
  *
- * - *new*: only `hello` is accepted. *open*: commands, reads and watches. *closed*: nothing; answers that are still under
- *   way are dropped, and its sessions live on until their TTL or until they are attached elsewhere.
+ * - *new*: accepts only `hello`. *open*: accepts commands, reads and watches. *closed*: accepts nothing; pending answers are
+ *   dropped, and its sessions live until their TTL or until they are attached elsewhere.
  *
- * Ids are no secrets: a command for a session is accepted only on the connection on which the session was opened, or
- * attached with its secret.
+ * Session ids are not secret: a command for a session is accepted only on the connection that opened the session or attached
+ * it with its secret.
  */
 export class ServiceStream<State> {
   readonly #hub: StreamOwner<State>
@@ -62,10 +62,10 @@ export class ServiceStream<State> {
   #state: 'new' | 'open' | 'closed' = 'new'
   #openCalls = 0
   #receiving = false
-  /** The hub's own mark: to be flushed at the end of the burst. */
+  /** Set by the hub: this stream is flushed at the end of the burst. */
   marked = false
 
-  /** Made by `StreamHub.open`. */
+  /** Called by `StreamHub.open`. */
   constructor(hub: StreamOwner<State>, peer: StreamPeer) {
     this.#hub = hub
     this.#peer = peer
@@ -81,7 +81,7 @@ export class ServiceStream<State> {
     return this.#sessions
   }
 
-  /** Takes the messages of one frame. */
+  /** Handles the messages of one frame. */
   receive(messages: readonly ClientMessage[]): void {
     this.#receiving = true
     try {
@@ -97,17 +97,17 @@ export class ServiceStream<State> {
     }
   }
 
-  /** Another turn of the event loop, after the transport has sent something of what was emitted. */
+  /** To be called in another turn of the event loop, after the transport has sent emitted messages. */
   sent(): void {
     if (this.#state === 'open') this.#reads.resume()
   }
 
-  /** Reads were answered or put off: only then the transport need tell when something was sent. */
+  /** Whether the transport must call {@link ServiceStream.sent}: reads were answered or deferred. */
   get awaitsSent(): boolean {
     return !this.#reads.idle
   }
 
-  /** The connection is gone. */
+  /** Closes the stream after its connection has ended. */
   close(): void {
     if (this.#state === 'closed') return
     this.#state = 'closed'
@@ -134,7 +134,7 @@ export class ServiceStream<State> {
   }
 
   applied(index: Index, events: readonly Event[]): void {
-    // Watches that end meanwhile are deleted, which an iteration bears.
+    // Watches may be deleted during the iteration, which is safe.
     for (const watch of this.#watches.values()) {
       const message = eventsFor(watch, index, events)
       if (!message) continue
@@ -144,7 +144,7 @@ export class ServiceStream<State> {
     }
   }
 
-  /** Entries were skipped (a snapshot was installed): watches cannot go on. */
+  /** Ends all watches, because entries were skipped by a snapshot. */
   gap(): void {
     for (const watch of [...this.#watches.values()])
       this.#endWatch(watch, refusal('gap', 'this member has skipped events'))
@@ -209,7 +209,7 @@ export class ServiceStream<State> {
       case 'get':
         return this.#read(message)
       case 'watch':
-        // Without a cursor it begins now, and there is nothing to send.
+        // Without a cursor, the watch starts now and has nothing to send.
         if (message.from === undefined) return this.#watch(message)
         return this.#reads.answerInTurn(correlation, () => this.#watch(message))
     }
@@ -277,13 +277,13 @@ export class ServiceStream<State> {
         done()
         if (this.#state === 'closed') return
         if ('refused' in view) return this.#refuse(correlation, view.refused)
-        // The state of now is the view, or what has followed it.
+        // The current state is the confirmed one or a later one.
         inTurn()
       })
     })
   }
 
-  /** A query may be wrong in itself: then its answer is the refusal, and the stream goes on. */
+  /** Turns the error of an invalid query into a refusal. The stream continues. */
   #guarded(correlation: number, answer: () => ServerMessage): ServerMessage {
     try {
       return answer()
@@ -301,7 +301,7 @@ export class ServiceStream<State> {
     }
     const { epoch } = member.status
     const { index } = member.stale()
-    // From now on: after everything that is applied.
+    // Without a cursor: after everything that is applied.
     const watch: Watch = { correlation, prefix, from: from ?? { epoch, index, ordinal: LAST_ORDINAL } }
     if (watch.from.epoch !== epoch) {
       return this.#refuse(
@@ -324,7 +324,7 @@ export class ServiceStream<State> {
 
   // --- Rights ---
 
-  /** Why this connection may not send the command. */
+  /** Returns why this connection may not send the command. */
   #misuse(command: Command): Refused | undefined {
     const rule = sessionRule(command)
     if (rule === 'none') return undefined
@@ -334,7 +334,7 @@ export class ServiceStream<State> {
 
   #foreign(session: SessionId): Refused | undefined {
     if (this.#sessions.has(session)) return undefined
-    // It may be long gone, or another connection's; which of the two is nobody's business here.
+    // It may have ended or be bound to another connection.
     if (this.#hub.views.sessionSecret(this.#hub.member.stale().state, session) === undefined) {
       return refusal('session-ended', `session ${session} does not exist`)
     }
@@ -393,7 +393,7 @@ export class ServiceStream<State> {
   }
 }
 
-/** Compares without telling by its time how much was right. */
+/** Compares in constant time. */
 function sameSecret(a: string, b: string): boolean {
   if (a.length !== b.length) return false
   let difference = 0

@@ -10,9 +10,8 @@ import {
 import { ServiceStream, type StreamOwner } from './service-stream.js'
 
 /**
- * All streams of one member: knows which session is bound to which stream, hands out pushes and events, and lets what a
- * burst of entries has caused leave together. Knows no transport: the server gives it WebSockets, the embedded engine a
- * pair of callbacks.
+ * All streams of one member: binds sessions to streams, routes pushes and events, and flushes the messages of a burst of
+ * entries together. Independent of the transport: the server connects WebSockets, the embedded engine a pair of callbacks.
  *
  * @example
  * const stream = hub.open({ emit: (messages) => socket.send(encodeServerMessages(messages)), end: () => socket.close() })
@@ -28,7 +27,7 @@ export class StreamHub<State> implements StreamOwner<State> {
   readonly #streams = new Set<ServiceStream<State>>()
   readonly #bySession = new Map<SessionId, ServiceStream<State>>()
   readonly #watching = new Set<ServiceStream<State>>()
-  /** To be flushed at the end of the burst; each once. */
+  /** Streams to flush at the end of the burst, without duplicates. */
   #dirty: ServiceStream<State>[] = []
   readonly #off: (() => void)[]
   #inBurst = false
@@ -44,19 +43,19 @@ export class StreamHub<State> implements StreamOwner<State> {
     this.#off = [this.member.onApplied((batch) => this.#applied(batch)), this.member.onIdle(() => this.#idle())]
   }
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get size(): number {
     return this.#streams.size
   }
 
-  /** A new connection. Nothing is sent before its `hello`. */
+  /** Opens a stream for a new connection. Nothing is sent before the client's `hello`. */
   open(peer: StreamPeer): ServiceStream<State> {
     const stream = new ServiceStream(this, peer)
     this.#streams.add(stream)
     return stream
   }
 
-  /** Forgets all streams; their transports are the caller's. */
+  /** Closes all streams. The caller closes their transports. */
   stop(): void {
     for (const off of this.#off.splice(0)) off()
     for (const stream of [...this.#streams]) stream.close()
@@ -64,7 +63,7 @@ export class StreamHub<State> implements StreamOwner<State> {
 
   // --- For the streams ---
 
-  /** The last connection that showed the session's secret has it. */
+  /** Binds a session to the last connection that presented its secret. */
   bound(session: SessionId, stream: ServiceStream<State>): void {
     const before = this.#bySession.get(session)
     if (before !== stream) before?.unbind(session)
@@ -76,7 +75,7 @@ export class StreamHub<State> implements StreamOwner<State> {
     else this.#watching.delete(stream)
   }
 
-  /** The stream has something to send: at the end of the burst of entries, or at once outside one. */
+  /** Flushes a stream: at the end of the current burst of entries, or immediately outside one. */
   dirty(stream: ServiceStream<State>): void {
     if (!this.#inBurst) return stream.flush()
     if (!stream.marked) this.#dirty.push(stream)

@@ -9,14 +9,14 @@ import {
 } from '@leasehold/core'
 import type { Member } from '../member.js'
 
-/** One watch of a stream: a prefix, and the point up to which its client has everything. */
+/** One watch of a stream: a prefix, and the cursor up to which its client has all events. */
 export interface Watch {
   readonly correlation: number
   readonly prefix: string
   readonly from: Cursor
 }
 
-/** The events of one entry for one watch; undefined when there are none for it. */
+/** Returns the events of one entry for one watch; undefined when there are none. */
 export function eventsFor(watch: Watch, index: Index, events: readonly Event[], first = 1): EventsMessage | undefined {
   const { from, prefix, correlation } = watch
   if (index < from.index) return undefined
@@ -29,7 +29,7 @@ export function eventsFor(watch: Watch, index: Index, events: readonly Event[], 
   return items.length > 0 ? { kind: 'events', correlation, index, items } : undefined
 }
 
-/** What has happened between the watch's cursor and now; undefined: that is no longer in memory. */
+/** Returns the events between the watch's cursor and now; undefined when some are no longer in memory. */
 export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMessage[] | undefined {
   const past = member.history(watch.from)
   if (!past) return undefined
@@ -51,7 +51,7 @@ export function pastEvents<State>(member: Member<State>, watch: Watch): EventsMe
   return messages
 }
 
-/** The same events without the names that the client may not read. */
+/** Returns the events without the names that the client may not read. */
 export function narrowed(message: EventsMessage, mayRead: MayRead | undefined): EventsMessage {
   if (mayRead === undefined) return message
   const items = message.items.map(({ ordinal, event }) => ({ ordinal, event: redactEvent(event, mayRead) }))

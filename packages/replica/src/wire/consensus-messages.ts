@@ -1,5 +1,5 @@
 import type { Reader, Writer } from '@leasehold/core'
-import { type Entry, type Message, MESSAGE_KINDS, type NodeId } from '@leasehold/raft'
+import { type Entry, type Message, MESSAGE_KINDS, message, type NodeId, type SnapshotMeta } from '@leasehold/raft'
 import { readConfiguration, writeConfiguration } from '../cluster-meta.js'
 import { readContent, writeContent } from '../log/entry-codec.js'
 
@@ -7,26 +7,40 @@ const REJECT = 1
 const HAS_SNAPSHOT = 2
 const NUMBERS: ReadonlyMap<Message['kind'], number> = new Map(MESSAGE_KINDS.map((kind, number) => [kind, number]))
 
-/** Writes a message of consensus; sender and receiver are in the frame. */
-export function writeMessage(writer: Writer, message: Message): void {
-  writer.u8(NUMBERS.get(message.kind) as number)
-  writer.u8((message.reject ? REJECT : 0) | (message.snapshot ? HAS_SNAPSHOT : 0))
-  writer.varuint(message.term)
-  writer.varuint(message.logTerm)
-  writer.varuint(message.index)
-  writer.varuint(message.commit)
-  writer.varuint(message.hint)
-  writer.varuint(message.context)
-  writer.varuint(message.entries.length)
-  for (const entry of message.entries) {
+/** The fields of a message beside its kind, sender and receiver. Each message has all of them on the wire. */
+interface WireFields {
+  readonly term: number
+  readonly logTerm?: number
+  readonly index?: number
+  readonly commit?: number
+  readonly hint?: number
+  readonly context?: number
+  readonly reject?: boolean
+  readonly entries?: readonly Entry[]
+  readonly snapshot?: SnapshotMeta
+}
+
+/** Writes a consensus message. The frame holds sender and receiver. */
+export function writeMessage(writer: Writer, sent: Message): void {
+  const { term, logTerm, index, commit, hint, context, reject, entries, snapshot }: WireFields = sent
+  writer.u8(NUMBERS.get(sent.kind) as number)
+  writer.u8((reject ? REJECT : 0) | (snapshot ? HAS_SNAPSHOT : 0))
+  writer.varuint(term)
+  writer.varuint(logTerm ?? 0)
+  writer.varuint(index ?? 0)
+  writer.varuint(commit ?? 0)
+  writer.varuint(hint ?? 0)
+  writer.varuint(context ?? 0)
+  writer.varuint(entries?.length ?? 0)
+  for (const entry of entries ?? []) {
     writer.varuint(entry.index)
     writer.varuint(entry.term)
     writeContent(writer, entry)
   }
-  if (!message.snapshot) return
-  writer.varuint(message.snapshot.index)
-  writer.varuint(message.snapshot.term)
-  writeConfiguration(writer, message.snapshot.configuration)
+  if (!snapshot) return
+  writer.varuint(snapshot.index)
+  writer.varuint(snapshot.term)
+  writeConfiguration(writer, snapshot.configuration)
 }
 
 /** @throws CodecError */
@@ -50,18 +64,9 @@ export function readMessage(reader: Reader, from: NodeId, to: NodeId): Message {
       ? { index: reader.varuint(), term: reader.varuint(), configuration: readConfiguration(reader) }
       : undefined
   reader.finish()
-  return {
-    kind,
-    from,
-    to,
-    term,
-    logTerm,
-    index,
-    entries,
-    commit,
-    reject: (flags & REJECT) !== 0,
-    hint,
-    context,
-    snapshot,
-  }
+  const reject = (flags & REJECT) !== 0
+  const fields = { from, to, term, logTerm, index, entries, commit, reject, hint, context }
+  if (kind !== 'snapshot') return message({ kind, ...fields })
+  if (snapshot === undefined) throw reader.wrong('a snapshot')
+  return message({ kind, from, to, term, snapshot })
 }

@@ -2,7 +2,7 @@ import { CodecError, Reader } from '@leasehold/core'
 import { type MessageKind, MESSAGE_KINDS } from '@leasehold/raft'
 import { PEER_KINDS } from './peer-frames.js'
 
-/** What a message of consensus says of its sender. Fields as in the message itself. */
+/** The leading fields of a consensus message. */
 export interface PeekedMessage {
   readonly kind: MessageKind
   readonly from: number
@@ -16,10 +16,10 @@ const CLUSTER_BYTES = 16
 const REJECT = 1
 
 /**
- * Looks at a frame on its way between members, without its checks and without its entries: cheap enough for every frame.
- * Undefined: it is no message of consensus.
+ * Reads the leading fields of a frame between members, without verifying it and without its entries. Cheap enough for every
+ * frame. Returns undefined when the frame is not a consensus message.
  *
- * @throws CodecError when it is no frame at all
+ * @throws CodecError when it is not a frame
  */
 export function peekMessage(frame: Uint8Array): PeekedMessage | undefined {
   if (frame[1] !== PEER_KINDS.consensus) return undefined

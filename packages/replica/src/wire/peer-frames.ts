@@ -2,8 +2,8 @@ import { crc32, CodecError, Reader, Writer } from '@leasehold/core'
 import type { NodeId } from '@leasehold/raft'
 
 /**
- * What travels between members: version, kind, cluster, sender, receiver, content, checksum of all before. A frame of
- * another cluster, of another incarnation (node numbers are never used twice), or with a broken checksum is refused.
+ * Version of the frames between members: version, kind, cluster, sender, receiver, content, checksum of everything before. A
+ * frame of another cluster, for another incarnation (node numbers are never reused), or with a wrong checksum is rejected.
  */
 export const PEER_VERSION = 1
 
@@ -26,12 +26,12 @@ export interface PeerFrame {
   readonly body: Reader
 }
 
-/** Makes the frames of one member, reusing its buffer. */
+/** Encodes and decodes the frames of one member, reusing its buffer. */
 export class PeerFrames {
   readonly #cluster: string
   readonly #self: NodeId
   readonly #writer = new Writer(4096)
-  /** The cluster's id as it stands in a frame. */
+  /** The encoded cluster id. */
   readonly #clusterBytes: Uint8Array
 
   constructor(cluster: string, self: NodeId) {
@@ -54,7 +54,7 @@ export class PeerFrames {
     return writer.take()
   }
 
-  /** The frame, or why it is not for this member. Never throws. */
+  /** Returns the frame, or why it is rejected. Never throws. */
   decode(bytes: Uint8Array): PeerFrame | { readonly refused: string } {
     const end = bytes.length - CHECKSUM_BYTES
     if (end < 2) return { refused: `a frame of ${bytes.length} bytes` }
@@ -68,7 +68,7 @@ export class PeerFrames {
       if (!body.skip(this.#clusterBytes)) return { refused: `cluster ${body.hex128()}, not ${this.#cluster}` }
       const from = body.varuint()
       const to = body.varuint()
-      if (to !== this.#self) return { refused: `a frame for node ${to}, which this is not (any more)` }
+      if (to !== this.#self) return { refused: `a frame for node ${to}, which is not this member's number` }
       if (kind === undefined) return { refused: `kind ${number}` }
       return { kind, from, body }
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { Reader, Writer } from '@leasehold/core'
 import type { Index, Term } from '@leasehold/raft'
 
-/** One piece of a snapshot. Pieces of different transfers are never put together: `transfer` is new each time. */
+/** One piece of a snapshot. `transfer` is new for each transfer, so pieces of different ones are never combined. */
 export interface Chunk {
   readonly transfer: number
   /** The leader's term. */
@@ -17,7 +17,7 @@ export interface Chunk {
 
 export interface ChunkAck {
   readonly transfer: number
-  /** Where the receiver goes on. */
+  /** Where the receiver continues. */
   readonly offset: number
   readonly result: 'more' | 'done' | 'failed'
 }

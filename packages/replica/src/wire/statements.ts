@@ -9,19 +9,19 @@ import {
   writeEntryId,
 } from '../rollback/acknowledged-memory.js'
 
-/** What one member tells another about the common history. All of it stays true for ever, so it may come late or twice. */
+/** A report from one member to another about the common history. It remains true forever, so delays and repeats are harmless. */
 export interface Statement {
-  /** The sender's start that wants an answer; 0: none is wanted. */
+  /** The sender's start number when it requests a statement; 0 otherwise. */
   readonly requestStart: number
-  /** The receiver's start that this answers; 0: none. */
+  /** The receiver's start number when this responds to its request; 0 otherwise. */
   readonly answeredStart: number
-  /** The last entry that the sender knows to be committed. */
+  /** The last entry known to be committed at the sender. */
   readonly committed: CheckedEntry
   /** The last entry of the sender's log, committed or not. */
   readonly last: CheckedEntry
-  /** What the sender has at the index that the receiver said is committed there; index 0: not known (any more). */
+  /** The sender's entry at the receiver's commit index; index 0 when it is unknown. */
   readonly evidence: CheckedEntry
-  /** Per member, what it has acknowledged and what is committed, as far as the sender knows. */
+  /** The highest committed entry that each member has acknowledged, as far as the sender knows. */
   readonly acknowledged: readonly (readonly [NodeId, EntryId])[]
 }
 

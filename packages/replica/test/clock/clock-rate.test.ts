@@ -35,19 +35,19 @@ function told({ rate = 1, seconds = 120, everyMs = 500, late = () => 5, term = (
 }
 
 describe('the rate of the leader’s clock', () => {
-  it('is told once when it is 20 % too fast, after three windows', () => {
+  it('is reported once when it is 20 % too fast, after three windows', () => {
     expect(told({ rate: 1.2 })).toEqual([[20, 30]])
   })
 
-  it('is told again in another term', () => {
+  it('is reported again in another term', () => {
     expect(told({ rate: 1.2, term: (now) => (now < 60_000 ? 3 : 4) })).toHaveLength(2)
   })
 
-  it('is not told within the bound, nor when it is slow', () => {
+  it('is not reported within the bound, nor when it is slow', () => {
     for (const rate of [1, 1.05, 1.08, 0.8, 0.5]) expect(told({ rate }), String(rate)).toEqual([])
   })
 
-  it('is found, and nothing else, where entries come late by up to two seconds', () => {
+  it('is detected without false reports when entries are late by up to two seconds', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const draw = seeded(seed)
       const late = () => draw(2000)
@@ -56,7 +56,7 @@ describe('the rate of the leader’s clock', () => {
     }
   })
 
-  it('is not told of a member that hears of everything late once, or catches up', () => {
+  it('is not reported after a single delay, nor while the member catches up', () => {
     expect(told({ late: (now) => (now < 25_000 ? 8000 : 5) })).toEqual([])
     // An hour of entries in a minute.
     expect(told({ late: (now) => Math.max(0, 3_600_000 - 60 * now) })).toEqual([])

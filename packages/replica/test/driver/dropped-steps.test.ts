@@ -22,7 +22,7 @@ const opening = (i: number, local = false): Command => {
 }
 
 describe('the sessions of a process that has ended', () => {
-  it('are ended by the next term, if this one was over before; later ones of this process live', () => {
+  it('are closed in the next term if this one ended early, and later sessions of this process live', () => {
     const state = LockState.create({ epoch: 1 })
     let index = 0
     const apply = (...commands: Command[]) => state.apply({ at: 1 as Millis, commands }, ++index as Index)
@@ -41,7 +41,7 @@ describe('the sessions of a process that has ended', () => {
 })
 
 describe('an entry that consensus refuses', () => {
-  it('moves no time: what is due stays due', () => {
+  it('does not advance time: deadlines stay due', () => {
     const leadership = new Leadership(1, 5 as Index, new LeaderClock(1000, 0, 100), 1000)
     const at = leadership.stamp(100, 1000)
     expect(leadership.needsStamp(100, 1050, true)).toBe(true)
@@ -49,7 +49,7 @@ describe('an entry that consensus refuses', () => {
     expect(leadership.needsStamp(100, 1050, true)).toBe(false)
   })
 
-  it('is not offered again without end, and goes through later', () => {
+  it('is not proposed in an endless loop, and succeeds later', () => {
     const cluster = new Cluster(3)
     const leader = cluster.elect()
     const raft = loopOf(leader.replica as Replica).raft as { propose: unknown }
@@ -69,7 +69,7 @@ describe('an entry that consensus refuses', () => {
 })
 
 describe('a read whose leader is replaced before it has answered', () => {
-  it('is asked for again, and answered by the next leader', () => {
+  it('is repeated, and answered by the next leader', () => {
     const cluster = new Cluster(3)
     const old = cluster.elect()
     const reader = cluster.sites.find((site) => site !== old) as Site
@@ -85,7 +85,7 @@ describe('a read whose leader is replaced before it has answered', () => {
     expect(cluster.now - elected).toBeLessThan(500)
   })
 
-  it('is first in the next round', () => {
+  it('comes first in the next round', () => {
     const reads = new Reads()
     const [first, second] = [() => {}, () => {}]
     reads.add(first)
@@ -98,7 +98,7 @@ describe('a read whose leader is replaced before it has answered', () => {
     expect(reads.ready(8)).toEqual([first, second])
   })
 
-  it('does not wait for longer than the others: the time counts on, also while no round can begin', () => {
+  it('waits no longer than the others: time counts also while no round can start', () => {
     const reads = new Reads()
     expect([reads.tick(1), reads.tick(1), reads.tick(1)]).toEqual([false, false, false])
     reads.add(() => {})
@@ -115,8 +115,8 @@ describe('a read whose leader is replaced before it has answered', () => {
   })
 })
 
-describe('the transfer of a snapshot', () => {
-  it('has failed for consensus when its peer has no address any more', () => {
+describe('a snapshot transfer to a lost peer', () => {
+  it('is reported as failed when its peer no longer has an address', () => {
     const outcomes: unknown[] = []
     const requests: unknown[] = []
     const platform = {
@@ -151,7 +151,7 @@ describe('the transfer of a snapshot', () => {
     expect([requests.length, outcomes]).toEqual([0, [[2, false]]])
   })
 
-  it('that stops half way keeps no memory for ever', () => {
+  it('frees its memory when it stalls halfway', () => {
     const receiver = new SnapshotReceiver()
     const data = new Uint8Array(CHUNK_BYTES)
     const chunk: Chunk = {

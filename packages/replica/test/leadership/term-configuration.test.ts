@@ -18,7 +18,7 @@ function grant(world: World, session: SessionId, request: number, name = `lock-$
 const floorNow = (world: World): number => floorAt(world.clock.wallMs()) as number
 
 describe('a service of one', () => {
-  it('starts its tokens above the clock, so that one founded again on an emptied folder starts above the lost one', () => {
+  it('starts its tokens above the clock, so that a new service in an emptied folder starts above the lost one', () => {
     const lost = new World()
     lost.open()
     expect(lost.replica.bootstrappedAbove).toBeDefined()
@@ -42,7 +42,7 @@ describe('a service of one', () => {
     expect(grant(world, world.openSession(10_000, 'cd'.repeat(16)), 1)).toBeGreaterThan(floor)
   })
 
-  it('gives no token again after its disk was put back to an earlier copy', () => {
+  it('repeats no token after its disk was set back to an earlier copy', () => {
     const world = new World()
     world.open()
     const session = world.openSession(600_000)
@@ -67,7 +67,7 @@ describe('a service of one', () => {
     expect(grant(world, 1 as SessionId, 1)).toBe(2)
   })
 
-  it('is not founded while the clock is implausible, unless an epoch is given', () => {
+  it('is not bootstrapped while the clock is implausible, unless an epoch is given', () => {
     for (const wallMs of [0, Date.UTC(2023, 11, 31), Date.UTC(2060, 0, 1)]) {
       const world = new World()
       world.clock.wallMs = () => wallMs
@@ -78,7 +78,7 @@ describe('a service of one', () => {
     }
   })
 
-  it('warns once, and works, when the clock becomes implausible later', () => {
+  it('warns once and works when the clock becomes implausible later', () => {
     const world = new World()
     world.open()
     const warnings: string[] = []
@@ -102,7 +102,7 @@ describe('a service of one', () => {
 describe('a cluster', () => {
   const levels = (cluster: Cluster): unknown[] => cluster.sites.map(({ replica }) => replica?.stale().state.level)
 
-  it('has one founding state from one record', () => {
+  it('has equal initial states from one bootstrap record', () => {
     const cluster = new Cluster(3, 1, { clockFloors: false }, { level: 2, floor: 4711 })
     const leader = cluster.elect()
     expect(cluster.read(leader, ({ state }) => state.counter)).toBe(4711)
@@ -174,7 +174,7 @@ describe('Floors', () => {
     expect(one.following(2)).toBeUndefined()
   })
 
-  it('announces to another leader about once in 20 ticks, and only while there is a higher level', () => {
+  it('announces to another leader every 20 ticks, and only while a higher level exists', () => {
     const one = floors()
     const ticks = (leader: number, level: number) =>
       Array.from({ length: 100 }, () => one.announces(leader, level)).filter(Boolean).length

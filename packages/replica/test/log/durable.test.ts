@@ -52,7 +52,7 @@ describe('what a log reads at its start', () => {
     },
   )
 
-  it('is durable in the file before the newest, where an earlier version has left it unsynced', () => {
+  it('is durable in the file before the newest, where an earlier version may have left it unsynced', () => {
     const disk = new SimDisk()
     disk.failedSyncKeepsPages = true
     const log = openLog(disk)
@@ -71,7 +71,7 @@ describe('what a log reads at its start', () => {
     expect(indexes(openLog(disk))).toEqual([1, 2, 3])
   })
 
-  it('refuses to start when the disk fails while it is made durable, and starts on what is there afterwards', () => {
+  it('refuses to start when the disk fails during the sync, and starts with the remaining data afterwards', () => {
     const disk = new SimDisk()
     disk.failedSyncKeepsPages = true
     const log = openLog(disk)
@@ -117,7 +117,7 @@ describe('what a log reads at its start', () => {
     },
   )
 
-  it('survives everything afterwards: any row of appends, kills, kills while opening, failed syncs and power cuts', () => {
+  it('survives any sequence of appends, kills, kills while opening, failed syncs and power failures', () => {
     for (let seed = 1; seed <= 400; seed++) new History(seed).run()
   })
 })

@@ -21,7 +21,7 @@ function laterFormat(bytes: Uint8Array, seed: number): number {
 }
 
 describe('log', () => {
-  it('gives back after a restart what was appended, over several files', () => {
+  it('returns appended entries after a restart, over several files', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { hardState: HARD, entries: entries(1, 3) })
@@ -34,7 +34,7 @@ describe('log', () => {
     expect(segments(disk).length).toBeGreaterThan(3)
   })
 
-  it('refuses a frame of a later format, and does not call it damaged', () => {
+  it('refuses a frame of a later format without reporting damage', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { hardState: HARD, entries: entries(1, 3) })
@@ -66,7 +66,7 @@ describe('log', () => {
     expect(again.recovered.map((e) => e.term)).toEqual([1, 1, 1, 1, 2, 2])
   })
 
-  it('keeps configuration entries whole', () => {
+  it('keeps configuration entries unchanged', () => {
     const disk = new SimDisk()
     const change = {
       transition: 'auto' as const,
@@ -78,7 +78,7 @@ describe('log', () => {
     expect(openLog(disk).recovered).toEqual([{ term: 1, index: 1, kind: 'configuration', change }])
   })
 
-  it('cuts a record that is larger than a file into frames', () => {
+  it('splits a record that is larger than a file into frames', () => {
     const disk = new SimDisk()
     append(disk, openLog(disk), { hardState: { term: 1, vote: 1, commit: 40 }, entries: entries(1, 40, 1000) })
     const again = openLog(disk)
@@ -86,7 +86,7 @@ describe('log', () => {
     expect(again.hardState.commit).toBe(40)
   })
 
-  it('drops files that a snapshot covers, and reads on from there', () => {
+  it('deletes files that a snapshot covers, and reads from there', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     for (let i = 1; i <= 40; i++) append(disk, log, { entries: [entry(i, 700)] })
@@ -97,7 +97,7 @@ describe('log', () => {
     expect(indexes(openLog(disk, { snapshot: { index: 30, term: 1 } }))).toEqual(entries(31, 40).map((e) => e.index))
   })
 
-  it('keeps term and vote when the file that they were written to is dropped', () => {
+  it('keeps term and vote when the file that holds them is deleted', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { hardState: HARD, entries: [entry(1)] })
@@ -134,7 +134,7 @@ describe('log', () => {
     expect(() => openLog(lost)).toThrow(StorageError)
   })
 
-  it('begins anew after an installed snapshot', () => {
+  it('restarts after an installed snapshot', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { entries: entries(1, 5) })
@@ -143,7 +143,7 @@ describe('log', () => {
     expect(indexes(openLog(disk, { snapshot: { index: 100, term: 7 } }))).toEqual([101, 102])
   })
 
-  it('takes an installed snapshot whose base frame was lost, and remembers to write it', () => {
+  it('accepts an installed snapshot whose base frame was lost, and writes that frame later', () => {
     const disk = new SimDisk()
     append(disk, openLog(disk), { entries: entries(1, 5) })
     const log = openLog(disk, { snapshot: { index: 100, term: 7 } })
@@ -152,13 +152,13 @@ describe('log', () => {
     expect(indexes(openLog(disk, { snapshot: { index: 100, term: 7 } }))).toEqual([101])
   })
 
-  it('refuses a log that ends before what was committed', () => {
+  it('refuses a log that ends before a committed entry', () => {
     const disk = new SimDisk()
     append(disk, openLog(disk), { hardState: { term: 1, vote: 0, commit: 9 }, entries: entries(1, 5) })
     expect(() => openLog(disk)).toThrow(/ends at entry 5, but entry 9 was committed/)
   })
 
-  it('does not take the log of another member for its own', () => {
+  it('rejects the log of another member', () => {
     const disk = new SimDisk()
     append(disk, openLog(disk), { entries: entries(1, 5) })
     expect(() => openLog(disk, { identity: 78 })).toThrow(/log-.* is damaged at byte 0/)
@@ -183,7 +183,7 @@ describe('torn tail', () => {
     return { disk, name, from, to }
   }
 
-  it.each([5, 150, 1500])('of %i bytes, cut at every byte: recovered, appended, recovered again', (size) => {
+  it.each([5, 150, 1500])('of %i bytes, cut at every byte, is recovered, appended to, and recovered again', (size) => {
     const { disk, name, from, to } = prepared(size)
     const whole = disk.bytes(name).slice()
     for (let cut = from; cut <= to; cut++) {
@@ -203,7 +203,7 @@ describe('torn tail', () => {
     }
   })
 
-  it('with any sectors missing is dropped, and nothing of it comes back', () => {
+  it('is dropped when any sectors are missing, and nothing of it returns', () => {
     const { disk, name, from, to } = prepared(3000)
     const whole = disk.bytes(name).slice()
     const first = Math.floor(from / 512)
@@ -222,7 +222,7 @@ describe('torn tail', () => {
     }
   })
 
-  it('is told from damage also when the data itself is all zero', () => {
+  it('is distinguished from damage also when the data itself is all zero', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { entries: [{ term: 1, index: 1, kind: 'normal', data: new Uint8Array(3000) }] })
@@ -236,7 +236,7 @@ describe('torn tail', () => {
 })
 
 describe('damage', () => {
-  it('of any byte of a frame in the middle, or of the last acknowledged one, is refused with file and offset', () => {
+  it('to any byte of a middle frame or of the last acknowledged one is refused with file and offset', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { hardState: HARD, entries: entries(1, 2) })
@@ -272,7 +272,7 @@ describe('damage', () => {
     expect(() => openLog(disk)).toThrow(new RegExp(`${second} is damaged`))
   })
 
-  it('of a frame before a whole one is refused, also when it looks torn', () => {
+  it('to a frame before a whole one is refused, also when it looks torn', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { entries: [entry(1, 1500)] })
@@ -286,7 +286,7 @@ describe('damage', () => {
 })
 
 describe('failing disk', () => {
-  it('stops for ever at a failed sync, though the next one would succeed', () => {
+  it('stops permanently at a failed sync, even if the next one would succeed', () => {
     const disk = new SimDisk()
     const log = openLog(disk)
     append(disk, log, { entries: [entry(1)] })
@@ -311,7 +311,7 @@ describe('failing disk', () => {
     }
   })
 
-  it('with room for k bytes only: either opens or says so, goes on from the reserve, then stops, and loses nothing', () => {
+  it('with room for k bytes opens or reports why not, uses the reserve, then stops, and loses nothing', () => {
     for (let room = 0; room <= 5 * 8192; room += 512) {
       const disk = new SimDisk()
       disk.room = room
@@ -349,7 +349,7 @@ describe('failing disk', () => {
   })
 })
 
-describe('any row of appends and crashes', () => {
+describe('any sequence of appends and crashes', () => {
   it('never loses an acknowledged frame', () => {
     fc.assert(
       fc.property(fc.integer(), (seed) => {

@@ -19,7 +19,7 @@ const recovered = (list: Recovered['entries'], base?: Recovered['base']): Recove
 })
 
 describe('a log beside a snapshot', () => {
-  it('goes on after it when it has the same entry at its index', () => {
+  it('continues after the snapshot when it has the same entry at that index', () => {
     const joined = reconcileSnapshot(recovered(entries(1, 9, 20, 2)), { index: 5, term: 2 })
     expect(joined.entries.map(({ index }) => index)).toEqual([6, 7, 8, 9])
     expect(joined.needBase).toBe(false)
@@ -48,7 +48,7 @@ describe('term and vote beside a snapshot', () => {
     expect(checkHardState(disk, found, { index: 5, term: 4 }, 5)).toEqual({ term: 4, vote: 0, commit: 5 })
   })
 
-  it('come with the higher of the two commit indexes', () => {
+  it('have the higher of the two commit indexes', () => {
     const found = { term: 4, vote: 7, commit: 8 }
     expect(checkHardState(disk, found, { index: 5, term: 4 }, 9).commit).toBe(8)
     expect(checkHardState(disk, undefined, { index: 5, term: 4 }, 9)).toEqual({ term: 4, vote: 0, commit: 5 })

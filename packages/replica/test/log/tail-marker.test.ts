@@ -24,14 +24,14 @@ function cut(disk: SimDisk, name: string, size: number): void {
 
 describe('the newest log file', () => {
   for (const count of [3, 40]) {
-    it(`is missed when somebody has removed it, after ${count} entries`, () => {
+    it(`is missed after its removal, with ${count} entries`, () => {
       const disk = written(count)
       disk.remove(segments(disk).at(-1) as string)
       expect(() => openLog(disk)).toThrow(/newest log file is missing/)
       expect(() => openLog(disk)).toThrow(StorageError)
     })
 
-    it(`is refused when it was cut anywhere, after ${count} entries`, () => {
+    it(`is refused when it was truncated anywhere, with ${count} entries`, () => {
       for (const size of [0, 512, 4096, 8191]) {
         const disk = written(count)
         cut(disk, segments(disk).at(-1) as string, size)
@@ -40,7 +40,7 @@ describe('the newest log file', () => {
     })
   }
 
-  it('has one mark, which follows it through files, restarts and power loss', () => {
+  it('has one marker, which follows it through files, restarts and power loss', () => {
     const disk = written(40)
     expect(marks(disk).length).toBe(1)
     let last = 40
@@ -53,7 +53,7 @@ describe('the newest log file', () => {
     }
   })
 
-  it('of an earlier life of the folder is nobody’s', () => {
+  it('is ignored when it belongs to an earlier member of the folder', () => {
     const disk = written(40)
     for (const name of segments(disk)) disk.remove(name)
     const log = openLog(disk, { identity: 78 })

@@ -51,13 +51,13 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 describe.skipIf(process.platform === 'win32')('a data folder', () => {
-  it('is made with a durable name, and so are the folders above it', async () => {
+  it('gets a durable name when it is created, and so do its parents', async () => {
     const path = join(dir, 'a', 'b')
     const changes = await changesOf(() => makeFolder(path))
     expect(changes).toEqual(expect.arrayContaining([`sync ${join(dir, 'a')}`, `sync ${dir}`, `sync ${dirname(dir)}`]))
   })
 
-  it('has a durable name also when another process made it, through a symbolic link, and is looked at once', async () => {
+  it('gets a durable name also when another process created it behind a symbolic link, and is synced once', async () => {
     const path = join(dir, 'a', 'b')
     mkdirSync(path, { recursive: true })
     symlinkSync(path, join(dir, 'link'))
@@ -67,7 +67,7 @@ describe.skipIf(process.platform === 'win32')('a data folder', () => {
     expect(await changesOf(() => disk.syncFolder())).toEqual([`sync ${join(dir, 'link')}`])
   })
 
-  it('of a member that starts again is synced with all that it holds: names, identity, snapshots, log', async () => {
+  it('is synced at a restart with names, identity, snapshots and log', async () => {
     const member = await openNodeReplica({ dir, ...SMALL })
     await stop(member)
     const changes = await changesOf(async () => stop(await openNodeReplica({ dir, ...SMALL, mustExist: true })))
@@ -76,7 +76,7 @@ describe.skipIf(process.platform === 'win32')('a data folder', () => {
     expect(names.slice(0, 3)).toEqual(['identity', expect.stringMatching(/^log-/), expect.stringMatching(/^snapshot-/)])
   })
 
-  it('that is being recovered is only changed when the record of that is durable', async () => {
+  it("is changed by a recover only after the recover's record is durable", async () => {
     const data = join(dir, 'data')
     await usedFolder(data, { epoch: 2 })
     // Killed right after the record got its name.

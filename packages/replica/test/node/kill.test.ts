@@ -34,7 +34,7 @@ async function runAndKill(from: number, lines: number): Promise<string[]> {
 }
 
 describe('kill -9', () => {
-  it('at any moment loses nothing that was acknowledged, and no token comes twice', async () => {
+  it('loses nothing that was acknowledged and repeats no token, at any moment', async () => {
     const seen = new Map<string, number>()
     let highest = 0
     for (let round = 0; round < 4; round++) {
@@ -82,7 +82,7 @@ describe.skipIf(!canMount())('a disk that is really full (needs root on Linux, f
     }
   }
 
-  it('leaves no file behind when there is no room to begin', async () => {
+  it('leaves no file behind when there is no room to start', async () => {
     await onDisk(256 * 1024, async (folder) => {
       await expect(openNodeReplica({ dir: folder, segmentBytes: MIB })).rejects.toMatchObject({
         code: 'storage',
@@ -92,7 +92,7 @@ describe.skipIf(!canMount())('a disk that is really full (needs root on Linux, f
     })
   })
 
-  it('refuses grants, lets holds go, keeps everything, and serves again when there is room', async () => {
+  it('refuses grants, accepts releases, loses nothing, and serves again when there is room', async () => {
     // Room for the log, its two spares and the reserve, and for nothing more once the log has rolled.
     await onDisk(3.5 * MIB, async (folder) => {
       const options = { dir: folder, segmentBytes: MIB, reserveBytes: 64 * 1024 }

@@ -38,7 +38,7 @@ describe('data folder on this machine', () => {
     expect(disk.list()).toEqual(['x'])
   })
 
-  it('writes in place, waiting or blocking', async () => {
+  it('writes in place, blocking or not', async () => {
     const disk = new NodeDisk(dir)
     const file = await create(disk, 'x', 100)
     await new Promise<void>((resolve, reject) => {
@@ -52,7 +52,7 @@ describe('data folder on this machine', () => {
     expect(disk.size('x')).toBe(100)
   })
 
-  it('reports a name that exists, and a folder that is none', async () => {
+  it('reports a name that exists, and a path that is not a folder', async () => {
     const disk = new NodeDisk(dir)
     writeFileSync(join(dir, 'x'), 'here')
     await expect(create(disk, 'x', 10)).rejects.toThrow(/EEXIST/)
@@ -117,7 +117,7 @@ describe('data folder on this machine', () => {
 })
 
 describe('clock and random numbers of this machine', () => {
-  it('run forward, and timers can be taken back', async () => {
+  it('run forward, and timers can be cancelled', async () => {
     const clock = new NodeClock(true)
     const before = clock.monotonicMs()
     let fired = 0

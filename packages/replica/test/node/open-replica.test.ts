@@ -34,7 +34,7 @@ async function openSession(replica: Replica): Promise<SessionId> {
 }
 
 describe('a member on this machine', () => {
-  it('keeps its state over a stop and a start, and gives the folder back', async () => {
+  it('keeps its state over a restart, and releases the folder', async () => {
     const first = await open()
     const session = await openSession(first)
     expect(await submit(first, acquire(session, 1, 'a'))).toMatchObject({ kind: 'granted' })
@@ -46,7 +46,7 @@ describe('a member on this machine', () => {
     await stop(second)
   })
 
-  it('serves many at once, and in order, over several log files and snapshots', async () => {
+  it('serves many commands at once, in order, over several log files and snapshots', async () => {
     const replica = await open({ snapshotBytes: 300_000 })
     const session = await openSession(replica)
     let request = 1
@@ -72,7 +72,7 @@ describe('a member on this machine', () => {
     await stop(again)
   })
 
-  it('does not found a service where one must exist', async () => {
+  it('does not bootstrap a service where one must exist', async () => {
     await expect(open({ mustExist: true })).rejects.toMatchObject({
       code: 'storage',
       message: expect.stringContaining('is empty'),
@@ -82,7 +82,7 @@ describe('a member on this machine', () => {
     await stop(replica)
   })
 
-  it('refuses wrong options, and leaves the folder free', async () => {
+  it('refuses invalid options, and releases the folder', async () => {
     await expect(open({ name: 'no name' })).rejects.toMatchObject({ code: 'invalid' })
     await expect(open({ epoch: 0 })).rejects.toMatchObject({ code: 'invalid' })
     await stop(await open())

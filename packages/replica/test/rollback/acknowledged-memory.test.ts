@@ -25,7 +25,7 @@ function opened(disk: SimDisk, identity = IDENTITY) {
 }
 
 describe('the memory of acknowledged entries', () => {
-  it('keeps the latest entry per member: a later term outweighs a higher index', () => {
+  it('keeps the latest entry per member, where a later term outranks a higher index', () => {
     const memory = new AcknowledgedMemory()
     memory.note(1, { index: 10, term: 2 })
     memory.note(1, { index: 9, term: 2 })
@@ -36,7 +36,7 @@ describe('the memory of acknowledged entries', () => {
     expect(memory.get(2)).toBeUndefined()
   })
 
-  it('is bounded, and forgets members that are gone', () => {
+  it('is bounded, and drops removed members', () => {
     const memory = new AcknowledgedMemory()
     for (let node = 1; node <= 150; node++) memory.note(node, { index: node, term: 1 })
     expect([memory.get(100), memory.get(101)]).toEqual([{ index: 100, term: 1 }, undefined])
@@ -46,7 +46,7 @@ describe('the memory of acknowledged entries', () => {
 })
 
 describe('the file of acknowledged entries', () => {
-  it('is there only when something is remembered, and is read at the next start', () => {
+  it('exists only when entries are recorded, and is read at the next start', () => {
     const disk = new SimDisk()
     const { memory, save, failures } = opened(disk)
     save()
@@ -62,7 +62,7 @@ describe('the file of acknowledged entries', () => {
     expect(failures).toEqual([])
   })
 
-  it('keeps the copy before when the newest is torn', () => {
+  it('falls back to the previous copy when the newest is torn', () => {
     const disk = new SimDisk()
     const { memory, save } = opened(disk)
     for (let i = 1; i <= 2; i++) {
@@ -92,7 +92,7 @@ describe('the file of acknowledged entries', () => {
     expect(opened(disk, identity).memory.get(8)).toBeUndefined()
   })
 
-  it('of another size is made again, and a full disk does not stop the member', () => {
+  it('is recreated when its size differs, and a full disk does not stop the member', () => {
     const disk = new SimDisk()
     disk.create(ACKNOWLEDGED_FILE, 10, () => {})
     disk.run()
@@ -106,7 +106,7 @@ describe('the file of acknowledged entries', () => {
     expect(opened(disk).memory.get(8)).toEqual({ index: 3, term: 1 })
   })
 
-  it('that cannot be written stops the member', () => {
+  it('stops the member when it cannot be written', () => {
     const disk = new SimDisk()
     const { memory, save, failures } = opened(disk)
     memory.note(8, { index: 3, term: 1 })

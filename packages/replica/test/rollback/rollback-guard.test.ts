@@ -78,7 +78,7 @@ describe('a member whose disk was set back', () => {
     expect(() => cluster.start(victim)).toThrow(/sim contradicts its cluster: the disk of this member was set back/)
   })
 
-  it('is not counted by a lagging member that remembers, while the leader that knows is down', () => {
+  it('is rejected by a lagging member that remembers, while the leader that knows is down', () => {
     const cluster = new Service(3)
     const leader = cluster.begin()
     const [victim, lagging] = cluster.others(leader)
@@ -106,7 +106,7 @@ describe('a member whose disk was set back', () => {
     expect([failureOf(leader), failureOf(lagging)]).toEqual([undefined, undefined])
   })
 
-  it('is remembered over a restart of those who remember', () => {
+  it('is detected after the members that remember it were restarted', () => {
     const cluster = new Service(3)
     const leader = cluster.begin()
     const [victim, other] = cluster.others(leader)
@@ -130,7 +130,7 @@ describe('a member whose disk was set back', () => {
     expect(cluster.leader).toBeUndefined()
   })
 
-  it('stops also when it led before', () => {
+  it('stops also if it led before', () => {
     const cluster = new Service(3)
     const leader = cluster.begin()
     cluster.take(leader, 3)
@@ -148,7 +148,7 @@ describe('a member whose disk was set back', () => {
     expect(failuresOf(cluster)).toHaveLength(1)
   })
 
-  it('stops after late, doubled and lost frames too', () => {
+  it('stops also after delayed, duplicated and lost frames', () => {
     for (let seed = 1; seed <= 10; seed++) {
       const cluster = new Service(3, seed)
       const leader = cluster.begin()
@@ -171,7 +171,7 @@ describe('a member whose disk was set back', () => {
 })
 
 describe('a healthy member', () => {
-  it('may lose what it acknowledged and what was not committed, and restart before anything else is', () => {
+  it('may lose uncommitted acknowledged entries and restart before anything else is committed', () => {
     const cluster = new Service(5, 3, { blockingWrites: false })
     const old = cluster.begin()
     cluster.take(old, 3)
@@ -207,7 +207,7 @@ describe('a healthy member', () => {
     expect(failuresOf(cluster)).toEqual([])
   })
 
-  it('may lose what it acknowledged and what was not committed', () => {
+  it('may lose uncommitted acknowledged entries', () => {
     const cluster = new Service(5, 3)
     const old = cluster.begin()
     cluster.take(old, 3)
@@ -243,7 +243,7 @@ describe('a healthy member', () => {
     expect(failuresOf(cluster)).toEqual([])
   })
 
-  it('is never refused, whatever frames come late, doubled or out of order while members crash and compact', () => {
+  it('is never stopped by delayed, duplicated or reordered frames while members crash and compact', () => {
     for (let seed = 1; seed <= 12; seed++) {
       const cluster = new Service(3, seed, { snapshotBytes: 4096 })
       cluster.begin()
@@ -287,7 +287,7 @@ describe('members of an older version', () => {
     expect(failuresOf(cluster)).toEqual([])
   })
 
-  it('are asked once they were upgraded', () => {
+  it('are asked for statements after their upgrade', () => {
     const cluster = new Service(3)
     for (const site of cluster.sites) cluster.older.add(site)
     const leader = cluster.begin()
@@ -312,7 +312,7 @@ describe('members of an older version', () => {
 })
 
 describe('two histories', () => {
-  /** The leader and the victim have committed what the third lacks; the victim and the third go on without it. */
+  /** The leader and the victim have committed what the third lacks; the victim and the third continue without it. */
   function forked(options: ConstructorParameters<typeof Cluster>[2], more: number): { cluster: Service; old: Site } {
     const cluster = new Service(3, 1, options)
     const old = cluster.begin()
@@ -328,7 +328,7 @@ describe('two histories', () => {
     cluster.setBack(victim, copy)
     cluster.start(victim)
     cluster.start(third)
-    // Nobody alive can know.
+    // No live member can know.
     const next = cluster.elect()
     cluster.take(next, more)
     cluster.settle([victim, third])
@@ -379,11 +379,11 @@ describe('two histories', () => {
     return sameTerm(seed + 1)
   }
 
-  it.each([1, 10])('of the same term: who differs from a majority stops, when %i entries came after', (more) => {
+  it.each([1, 10])('of the same term stop the member that differs from a majority, when %i entries follow', (more) => {
     const { cluster, old, victim, third, next } = sameTerm()
     cluster.take(next, more)
     cluster.settle([victim, third])
-    // As long as only one of them is there, nobody knows who is right, and neither counts the other.
+    // With only one of them present, neither history is known to be right, and neither member accepts the other.
     cluster.crash(third)
     cluster.start(old)
     cluster.advance(5_000)
@@ -400,7 +400,7 @@ describe('two histories', () => {
     expect(failuresOf(cluster)).toHaveLength(1)
   })
 
-  it('are found when the member of the earlier one was only cut off, and led', () => {
+  it('are detected when the member with the earlier one was only partitioned, and led', () => {
     const cluster = new Service(3)
     const old = cluster.begin()
     const [victim, third] = cluster.others(old)

@@ -18,7 +18,7 @@ const files = (disk: SimDisk) =>
   disk.list().filter((name) => name.startsWith('snapshot-') && !name.startsWith('snapshot-0000000000000000'))
 
 describe('a snapshot that is made in slices', () => {
-  it('is that of the entry at which it was begun, byte for byte, while entries go on being applied', () => {
+  it('equals the state at its start byte for byte, while further entries are applied', () => {
     const world = new World()
     const replica = world.open({ ...SLICED, snapshotSliceBytes: 400 })
     const states = new Map<number, Uint8Array>()
@@ -54,7 +54,7 @@ describe('a snapshot that is made in slices', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('is lost with the power: the member starts from what was there before, and takes another', () => {
+  it('is lost in a power failure: the member starts from the earlier state, and takes another one', () => {
     const { world, holds } = underWay()
     world.crash(() => 0, SLICED)
     expect(world.replica.stale().state.machine.holds.size).toBe(holds)
@@ -64,7 +64,7 @@ describe('a snapshot that is made in slices', () => {
     expect(files(world.disk).length).toBeGreaterThan(0)
   })
 
-  it('has no place on a disk that became full meanwhile: the member goes on, and a later one is written', () => {
+  it('does not stop the member when the disk has become full, and a later one is written', () => {
     const { world, replica } = underWay({ reserveBytes: 0 })
     world.disk.room = 0
     world.advance(5000)
@@ -79,7 +79,7 @@ describe('a snapshot that is made in slices', () => {
     expect(files(world.disk).length).toBeGreaterThan(0)
   })
 
-  it('is one at a time, and makes way for one of the leader', () => {
+  it('runs one at a time, and is cancelled by one from the leader', () => {
     const { clock, disk, applier, snapshotting, meta, storage, raft } = parts()
     const { state } = applier
     applier.bytesSinceSnapshot = 1_000_000
@@ -122,7 +122,7 @@ describe('a snapshot that is made in slices', () => {
 })
 
 describe('a snapshot that made way for one of the leader', () => {
-  it('is made soon after, if that one cannot be kept', () => {
+  it('is repeated soon if that one cannot be saved', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     applier.bytesSinceSnapshot = 1_000_000
     snapshotting.maybeTake(500_000)
@@ -142,7 +142,7 @@ describe('a snapshot that made way for one of the leader', () => {
 })
 
 describe('a snapshot of the leader', () => {
-  it('that cannot be read is not kept, and the next one is taken in', () => {
+  it('is not saved when it is unreadable, and the next one is accepted', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     const other = LockState.restore(applier.state.snapshot())
     other.apply({ at: 5000 as Millis, commands: [] }, 500 as Index)
@@ -159,7 +159,7 @@ describe('a snapshot of the leader', () => {
     expect(files(disk).map((name) => readSnapshot(disk, name).index)).toEqual([500])
   })
 
-  it('is not written when the log covers it: before it is read, after that, and after the write of another one', () => {
+  it('is not written when the log covers it: before decoding, after decoding, and after the write of another one', () => {
     const at = (when: 'before' | 'read' | 'written') => {
       const { clock, disk, meta, applier, snapshotting, raft } = parts()
       const outcomes: unknown[] = []
@@ -200,7 +200,7 @@ describe('a snapshot of the leader', () => {
     expect(outcomes).toEqual(['failed', 500])
   })
 
-  it('must be installed when it is durable: the next one would find that it is not', () => {
+  it('must be installed once it is durable: the next one checks that', () => {
     const { clock, disk, meta, snapshotting } = parts()
     const state = LockState.create({ epoch: 1 }).snapshot()
     const receive = (): void => snapshotting.receiveSnapshot(receivedOf(state, meta), () => {})
@@ -210,7 +210,7 @@ describe('a snapshot of the leader', () => {
     expect(receive).toThrow(/snapshot 500 is durable, but only 51 is committed/)
   })
 
-  it('is dropped when the member stops while it is read', () => {
+  it('is dropped when the member stops during decoding', () => {
     const { clock, disk, meta, applier, snapshotting } = parts()
     const outcomes: unknown[] = []
     snapshotting.receiveSnapshot(receivedOf(applier.state.snapshot(), meta), (outcome) => outcomes.push(outcome))

@@ -29,7 +29,7 @@ function save(disk: SimDisk, snapshots: SnapshotStore, value: Snapshot): void {
 const files = (disk: SimDisk) => disk.list().filter((name) => name.startsWith('snapshot-'))
 
 describe('snapshots', () => {
-  it('give back the newest, and keep two', () => {
+  it('return the newest, and keep two', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     for (const index of [5, 9, 12]) save(disk, snapshots, snapshot(index))
@@ -58,7 +58,7 @@ describe('snapshots', () => {
     expect(open(disk).loaded).toEqual(snapshot(5, 20_000))
   })
 
-  it('fall back to the one before when a byte of the newest has changed, wherever', () => {
+  it('fall back to the previous one when any byte of the newest has changed', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     save(disk, snapshots, snapshot(5, 100))
@@ -76,7 +76,7 @@ describe('snapshots', () => {
     }
   })
 
-  it('keep two whole ones: a damaged one does not count, and the log is not cut to it', () => {
+  it('keep two whole ones: a damaged one does not count, and the log is not compacted to it', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     save(disk, snapshots, snapshot(5, 100))
@@ -108,7 +108,7 @@ describe('snapshots', () => {
     expect(() => open(disk)).toThrow(/snapshot-.* is damaged/)
   })
 
-  it('refuse to start when the newest is of a later format: it is not damaged, and the older must not stand in for it', () => {
+  it('refuse to start when the newest has a later format: it is not damaged, and the older one must not replace it', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     save(disk, snapshots, snapshot(5, 100))
@@ -144,7 +144,7 @@ describe('snapshots', () => {
     }
   })
 
-  it('go into the reserve on a full disk; without one they wait, and nothing is lost', () => {
+  it('use the reserve on a full disk; without one they wait, and nothing is lost', () => {
     const disk = new SimDisk()
     const snapshots = open(disk)
     disk.room = 0
@@ -170,7 +170,7 @@ describe('snapshots', () => {
 describe('identity', () => {
   const identity = { node: 123456789, name: 'n1', cluster: 'ab'.repeat(16), epoch: 3 }
 
-  it('is read back, and absent on an empty disk', () => {
+  it('is read unchanged, and absent on an empty disk', () => {
     const disk = new SimDisk()
     expect(readIdentity(disk)).toBeUndefined()
     writeIdentity(disk, identity, (error) => expect(error).toBeUndefined())
@@ -179,7 +179,7 @@ describe('identity', () => {
     expect(readIdentity(disk)).toEqual(identity)
   })
 
-  it('with any byte changed is refused', () => {
+  it('is refused when any byte has changed', () => {
     const disk = new SimDisk()
     writeIdentity(disk, identity, () => {})
     disk.run()

@@ -74,7 +74,7 @@ function transfer(seed: number, bytes: number, lossPercent: number) {
 }
 
 describe('transfer of a snapshot', () => {
-  it('brings every byte over, once, whatever the way loses, doubles and swaps', () => {
+  it('delivers every byte once, despite lost, duplicated and reordered frames', () => {
     fc.assert(
       fc.property(
         fc.nat(),
@@ -95,7 +95,7 @@ describe('transfer of a snapshot', () => {
     )
   })
 
-  it('fails when nothing comes back, and sends a bounded window meanwhile', () => {
+  it('fails without acknowledgements, and sends only a bounded window', () => {
     const sent: Chunk[] = []
     const sender = new SnapshotSender(2, 1, 1, content(1, 20 * CHUNK_BYTES), (chunk) => sent.push(chunk))
     expect(sent).toHaveLength(CHUNKS_AHEAD_MAX)
@@ -121,7 +121,7 @@ describe('transfer of a snapshot', () => {
     expect(receiver.receive(3, second[2] as Chunk, false).received?.index).toBe(2)
   })
 
-  it('is not given up for one of an earlier leader that comes late', () => {
+  it('is not cancelled by a late one from an earlier leader', () => {
     const receiver = new SnapshotReceiver()
     const first = (transfer: number, leaderTerm: number): Chunk => ({
       ...{ transfer, leaderTerm, index: 9, term: 3, metaBytes: 0, checksum: 0 },
@@ -141,14 +141,14 @@ describe('transfer of a snapshot', () => {
     }
   })
 
-  it('with a wrong checksum is refused as a whole', () => {
+  it('is rejected completely when its checksum is wrong', () => {
     const receiver = new SnapshotReceiver()
     const chunks: Chunk[] = []
     new SnapshotSender(2, 1, 5, content(1, 10), (chunk) => chunks.push(chunk))
     expect(receiver.receive(1, { ...(chunks[0] as Chunk), checksum: 1 }, false).ack).toMatchObject({ result: 'failed' })
   })
 
-  it('answers survive the wire', () => {
+  it('acknowledges with messages that decode unchanged', () => {
     const writer = new Writer()
     writeChunkAck(writer, { transfer: 9, offset: 12345, result: 'done' })
     expect(readChunkAck(new Reader(writer.take()))).toEqual({ transfer: 9, offset: 12345, result: 'done' })

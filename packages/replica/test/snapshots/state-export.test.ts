@@ -23,8 +23,8 @@ function stateOf(answer: ExportResult | undefined): LockState {
   return state
 }
 
-describe('a copy of the state', () => {
-  it('is that of the call, or of later, while commands are answered', () => {
+describe('an export of the state', () => {
+  it('has the state of the call or later, while commands are served', () => {
     const { world, session, answers, copy } = memberOf(1)
     copy()
     expect(answers).toEqual([])
@@ -36,7 +36,7 @@ describe('a copy of the state', () => {
     expect(stateOf(answers[1]).machine.holds.size).toBe(25)
   })
 
-  it('is never handed out within the call', () => {
+  it('is never returned within the call', () => {
     const { world, answers, copy } = memberOf(1_000_000)
     copy()
     expect(answers).toEqual([])
@@ -44,7 +44,7 @@ describe('a copy of the state', () => {
     expect(stateOf(answers[0]).machine.holds.size).toBe(20)
   })
 
-  it('shares the time with the own snapshots: each is whole', () => {
+  it('runs along with own snapshots: each is complete', () => {
     const { world, session, answers, copy } = memberOf(1, { snapshotBytes: 4096 })
     const snapshots = () => world.disk.list().filter((name) => name.startsWith('snapshot-'))
     const before = snapshots()
@@ -57,7 +57,7 @@ describe('a copy of the state', () => {
     expect(counts.every((count, at) => count >= 30 + 10 * at)).toBe(true)
   })
 
-  it('is refused when the member stops before it is whole, and nothing is left of it', () => {
+  it('is refused when the member stops before it is complete, and leaves nothing behind', () => {
     const { world, replica, answers, copy } = memberOf(1)
     copy()
     world.stop()

@@ -41,8 +41,8 @@ function requestOf(): ExportRequest & { readonly got: EncodedState[]; halts: num
 
 const bytesOf = (exported: EncodedState | undefined): Buffer => Buffer.concat(exported?.state.pieces ?? [])
 
-describe('the state, exported down for several', () => {
-  it('comes with the members of its own entry, not with those that were changed while it was exported', () => {
+describe('an exported state', () => {
+  it('has the members of its own entry, not those that changed during the export', () => {
     const { clock, writer, hold, cluster } = writerOf(20)
     const [first, second] = [requestOf(), requestOf()]
     writer.request(first)
@@ -56,7 +56,7 @@ describe('the state, exported down for several', () => {
     expect(second.got[0]?.meta).toEqual(later)
   })
 
-  it('is never older than a request: who comes while it is exported gets the next one, together with others', () => {
+  it('is never older than its request: requests during an export share the next one', () => {
     const { clock, writer, hold, state } = writerOf(20)
     const [first, second, third] = [requestOf(), requestOf(), requestOf()]
     const atFirst = state.snapshot()
@@ -81,7 +81,7 @@ describe('the state, exported down for several', () => {
     expect(state.machine.hash.observer).toBeUndefined()
   })
 
-  it('is not finished when nobody wants it any more, and whoever waits then gets the next', () => {
+  it('is abandoned when its last request is cancelled, and waiting requests get the next one', () => {
     const { clock, writer, hold, state } = writerOf(20)
     const [first, second, third] = [requestOf(), requestOf(), requestOf()]
     writer.request(first)
@@ -99,14 +99,14 @@ describe('the state, exported down for several', () => {
     expect([state.machine.hash.observer, clock.pending]).toEqual([undefined, 0])
   })
 
-  it('that fits into one slice is there at once', () => {
+  it('is ready at once when it fits into one slice', () => {
     const { writer, state } = writerOf(20, 1_000_000)
     const request = requestOf()
     writer.request(request)
     expect(Buffer.compare(bytesOf(request.got[0]), state.snapshot())).toBe(0)
   })
 
-  it('tells everybody who waits when the member stops', () => {
+  it('notifies all waiting requests when the member stops', () => {
     const { writer, state, clock } = writerOf(20)
     const [first, second] = [requestOf(), requestOf()]
     writer.request(first)

@@ -4,7 +4,7 @@ import { loopOf, type Replica } from '../../src/replica.js'
 import type { DiskFile, Done } from '../../src/platform.js'
 import { Cluster, type Site } from '../support/cluster.js'
 
-/** Holds back the end of every snapshot write of a member: a slow disk, on which the log goes on. */
+/** Delays the end of every snapshot write of a member: a slow disk on which log writes continue. */
 class SlowSnapshots {
   private held: (() => void)[] = []
   private slow = true
@@ -65,7 +65,7 @@ function statusOf(site: Site) {
 }
 
 describe('a snapshot whose leader is replaced while it is written', () => {
-  it('is installed once it is durable, and the two members serve', () => {
+  it('is installed once it is durable, and the two members serve requests', () => {
     const { cluster, behind, next, disk, commitIndex } = replacedLeader()
     disk.release()
     cluster.until(() => statusOf(behind).appliedIndex > commitIndex, 5000)
@@ -98,7 +98,7 @@ describe('a snapshot whose leader is replaced while it is written', () => {
     expect(cluster.submit(leader, opening(999))).toMatchObject({ kind: 'opened' })
   })
 
-  it('is loaded when the power is cut right after it became durable', () => {
+  it('is loaded after a power failure right after it became durable', () => {
     const { cluster, behind, next, disk, commitIndex } = replacedLeader()
     disk.release()
     cluster.crash(behind)
@@ -108,7 +108,7 @@ describe('a snapshot whose leader is replaced while it is written', () => {
     expect(behind.replica?.stale().state.hash()).toBe(next.replica?.stale().state.hash())
   })
 
-  it('is taken in again from the next leader when the power is cut before it was durable', () => {
+  it('is received again from the next leader after a power failure before it was durable', () => {
     const { cluster, behind, commitIndex, disk } = replacedLeader()
     cluster.crash(behind)
     disk.release()
@@ -128,7 +128,7 @@ describe('a snapshot whose leader is replaced while it is written', () => {
     expect(timestamps.highest(0)).toBeLessThan(1e12)
   })
 
-  it('leaves the member able to take the next snapshot, of its own and of a leader', () => {
+  it('does not block the next own snapshot or the next one from a leader', () => {
     const { cluster, old, behind, next, disk } = replacedLeader()
     disk.release()
     cluster.advance(5000)

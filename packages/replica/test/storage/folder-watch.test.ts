@@ -42,7 +42,7 @@ const FAILING: FolderState = { kind: 'failing', why: 'ESTALE' }
 const UNKNOWN: FolderState = { kind: 'unknown', why: 'EMFILE' }
 
 describe('the watch over the data folder', () => {
-  it('checks once a second, with one check under way at most', () => {
+  it('checks once a second, with at most one check at a time', () => {
     const bench = new Bench()
     bench.run(100)
     expect(bench.open).toHaveLength(1)
@@ -59,7 +59,7 @@ describe('the watch over the data folder', () => {
     expect(bench.said).toEqual([])
   })
 
-  it('stops the member at once when the folder is lost, and says what to do', () => {
+  it('stops the member at once when the folder is lost, with a hint', () => {
     const bench = new Bench()
     bench.run(2000, OWN)
     bench.run(1000, LOST)
@@ -85,7 +85,7 @@ describe('the watch over the data folder', () => {
     expect(bench.stopped).toMatchObject({ code: 'storage', message: 'the disk of /data has failed for 3 s: ESTALE' })
   })
 
-  it('warns once when the check itself does not work', () => {
+  it('warns once when the check itself fails', () => {
     const bench = new Bench()
     bench.run(10_000, UNKNOWN)
     // A fault that comes and goes does not fill the log either.
@@ -101,7 +101,7 @@ describe('the watch over the data folder', () => {
     expect(bench.said.filter((text) => text.startsWith('warn'))).toHaveLength(2)
   })
 
-  it('reports a check that does not return, once, and that it did after all', () => {
+  it('reports a hanging check once, and its return', () => {
     const bench = new Bench()
     bench.run(4900)
     expect([bench.said, bench.watch.problem]).toEqual([[], undefined])
@@ -114,7 +114,7 @@ describe('the watch over the data folder', () => {
     expect(bench.watch.problem).toBeUndefined()
   })
 
-  it('answers those who ask with one check', () => {
+  it('answers concurrent callers with one check', () => {
     const bench = new Bench()
     const answers: number[] = []
     bench.watch.check(() => answers.push(1))

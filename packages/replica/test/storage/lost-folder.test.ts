@@ -23,7 +23,7 @@ class CheckedDisk extends SimDisk {
 const LOST: FolderState = { kind: 'lost', why: 'the folder is gone' }
 
 describe('a folder that is lost', () => {
-  it('is noticed before a new log file gets its name there', () => {
+  it('is detected before a new log file gets its name there', () => {
     const disk = new CheckedDisk()
     const log = openLog(disk)
     append(disk, log, { entries: entries(1, 5, 1000) })
@@ -37,7 +37,7 @@ describe('a folder that is lost', () => {
     })
   })
 
-  it('is told from one that cannot be checked: the log goes on', () => {
+  it('is distinguished from one that cannot be checked: the log continues', () => {
     const disk = new CheckedDisk()
     const log = openLog(disk)
     for (const kind of ['unknown', 'failing'] as const) {
@@ -50,7 +50,7 @@ describe('a folder that is lost', () => {
     ).toBeGreaterThan(1)
   })
 
-  it('whose check hangs holds the write back, and a log that is closed meanwhile comes to its end', () => {
+  it('blocks the write while its check hangs, and the log can still be closed', () => {
     const disk = new CheckedDisk()
     const log = openLog(disk)
     append(disk, log, { entries: entries(1, 5, 1000) })
@@ -69,7 +69,7 @@ describe('a folder that is lost', () => {
     expect(segments(disk)).toEqual(before)
   })
 
-  it('gets no snapshot, and none of its files is replaced or deleted, however late it is noticed', () => {
+  it('gets no snapshot, and none of its files is replaced or deleted, however late it is detected', () => {
     const snapshot = (index: number) => ({ index, term: 1, meta: new Uint8Array(3), state: new Uint8Array(500) })
     for (const when of ['before', 'after the file was written'] as const) {
       const disk = new CheckedDisk()
@@ -96,7 +96,7 @@ describe('a folder that is lost', () => {
 })
 
 describe('a log that is closed while it waits for a new file', () => {
-  it('comes to its end, at whatever point it is closed', () => {
+  it('becomes idle, at whatever point it is closed', () => {
     let failed = 0
     for (let steps = 0; steps < 15; steps++) {
       const disk = new SimDisk()

@@ -102,7 +102,7 @@ function opened(disk: SimDisk): Storage {
   return storage as Storage
 }
 
-describe('a name that the folder was not synced for, when a process was killed', () => {
+describe('a name that a killed process has left unsynced', () => {
   it('is durable once the folder is open: the identity', () => {
     let founded = 0
     for (let dieAt = 1, ended = false; !ended; dieAt++) {

@@ -20,7 +20,7 @@ function reads(backlog: { bytes: number } | undefined) {
 }
 
 describe('the reads of a stream', () => {
-  it('are put off when a turn has answered enough, and go on in order', () => {
+  it('are deferred when a turn has answered enough, and continue in order', () => {
     const { turns, take, answered } = reads({ bytes: 0 })
     for (let i = 0; i < 12; i++) take(i)
     expect(answered).toEqual([0, 1, 2, 3, 4])
@@ -31,7 +31,7 @@ describe('the reads of a stream', () => {
     expect(answered).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
   })
 
-  it('wait for a client that does not take its answers', () => {
+  it('wait for a client that does not receive its answers', () => {
     const backlog = { bytes: 6_000 }
     const { turns, take, answered } = reads(backlog)
     take(1)
@@ -42,13 +42,13 @@ describe('the reads of a stream', () => {
     expect(answered).toEqual([1])
   })
 
-  it('are never put off without a transport that can wait', () => {
+  it('are never deferred without a backlog', () => {
     const { take, answered } = reads(undefined)
     for (let i = 0; i < 100; i++) take(i)
     expect(answered.length).toBe(100)
   })
 
-  it('that nobody wants any more are not answered', () => {
+  it('are not answered after they were dropped', () => {
     const { turns, take, answered } = reads({ bytes: 0 })
     for (let i = 0; i < 8; i++) take(i)
     turns.drop(6)
@@ -56,7 +56,7 @@ describe('the reads of a stream', () => {
     expect(answered).toEqual([0, 1, 2, 3, 4, 5, 7])
   })
 
-  it('count a query as work even when it answers nothing', () => {
+  it('count a query as work even when it returns nothing', () => {
     const turns = new ReadThrottle(100_000, () => 0)
     const at = { epoch: 1, index: 1, ordinal: 1 }
     let answers = 0

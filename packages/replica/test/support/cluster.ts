@@ -26,7 +26,7 @@ export interface Site {
 /** Several members on simulated machines with one time, and a network that delays, loses and cuts. */
 export class Cluster {
   readonly sites: Site[]
-  /** Those that the cluster was founded with; whoever joins later is given the same list. */
+  /** The founders of the cluster. Members that join later get the same list. */
   readonly founders: readonly MemberInfo[]
   readonly choose: (limit: number) => number
   /** Sent so far. */

@@ -6,7 +6,7 @@ import { openNodeReplica } from '../../src/node/open-replica.js'
 import type { Replica } from '../../src/replica.js'
 import { acquire } from './world.js'
 
-/** Folders of a test, which its end takes away. */
+/** Folders of a test, removed at its end. */
 export class Folders {
   readonly #made: string[] = []
 

@@ -101,7 +101,7 @@ export class World {
     return opened
   }
 
-  /** Lets time and disk go on until `condition` holds, at most `ms`. */
+  /** Advances time and disk until `condition` holds, at most `ms`. */
   until(condition: () => boolean, ms = 30_000): void {
     const end = this.clock.now + ms
     while (!condition()) {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { type Entry, type Message, MESSAGE_KINDS } from '@leasehold/raft'
+import { type Entry, type Message, MESSAGE_KINDS, message as makeMessage } from '@leasehold/raft'
 import { describe, expect, it } from 'vitest'
 import { readMessage, writeMessage } from '../../src/wire/consensus-messages.js'
 import { AcknowledgedMemory } from '../../src/rollback/acknowledged-memory.js'
@@ -31,7 +31,7 @@ const entry: fc.Arbitrary<Entry> = fc.oneof(
   fc.record({ term: nat, index: nat, kind: fc.constant('normal' as const), data: fc.uint8Array({ maxLength: 30 }) }),
   fc.record({ term: nat, index: nat, kind: fc.constant('configuration' as const), change }),
 )
-const message: fc.Arbitrary<Message> = fc.record({
+const fields = fc.record({
   kind: fc.constantFrom(...MESSAGE_KINDS),
   from: fc.constant(7),
   to: fc.constant(9),
@@ -43,14 +43,15 @@ const message: fc.Arbitrary<Message> = fc.record({
   reject: fc.boolean(),
   hint: nat,
   context: nat,
-  snapshot: fc.option(fc.record({ index: nat, term: nat, configuration }), { nil: undefined }),
+  snapshot: fc.record({ index: nat, term: nat, configuration }),
 })
+const message: fc.Arbitrary<Message> = fields.map((all) => makeMessage(all as never))
 
 describe('frames between members', () => {
   const sender = new PeerFrames(CLUSTER, 7)
   const receiver = new PeerFrames(CLUSTER, 9)
 
-  it('bring every message over as it was', () => {
+  it('carry every message unchanged', () => {
     fc.assert(
       fc.property(message, (sent) => {
         const frame = receiver.decode(sender.encode('consensus', 9, (writer) => writeMessage(writer, sent)))
@@ -61,7 +62,7 @@ describe('frames between members', () => {
     )
   })
 
-  it('bring every statement about the common history over as it was', () => {
+  it('carry every statement about the common history unchanged', () => {
     const id = fc.record({ index: nat, term: nat })
     const committed = fc.record({ index: nat, term: nat, checksum: fc.nat({ max: 2 ** 32 - 1 }) })
     const statement = fc.record({
@@ -85,7 +86,7 @@ describe('frames between members', () => {
     )
   })
 
-  it('with any bit changed, or cut anywhere, are refused', () => {
+  it('are rejected when any bit has changed or when truncated anywhere', () => {
     const bytes = sender.encode('stateHash', 9, (writer) => writer.string('hello'))
     for (let at = 0; at < bytes.length; at++) {
       const broken = bytes.slice()
@@ -95,7 +96,7 @@ describe('frames between members', () => {
     }
   })
 
-  it('of another cluster, or for another incarnation, are refused', () => {
+  it('are rejected when they are of another cluster or for another incarnation', () => {
     const nothing = () => {}
     const other = new PeerFrames('d2'.repeat(16), 7)
     expect(receiver.decode(other.encode('consensus', 9, nothing))).toEqual({

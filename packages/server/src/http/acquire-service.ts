@@ -46,6 +46,8 @@ export interface AcquiredHold {
  * server that stops, cancels the acquire, and releases exactly its grant if that came first.
  */
 export class AcquireService {
+  readonly #sessions: SessionRegistry
+  readonly #log: Logger
   readonly #waits = new Set<(error: LeaseholdError) => void>()
   readonly #background = new Set<Promise<unknown>>()
   #stopping = false
@@ -55,10 +57,10 @@ export class AcquireService {
     return this.#waits.size
   }
 
-  constructor(
-    readonly sessions: SessionRegistry,
-    readonly log: Logger,
-  ) {}
+  constructor(sessions: SessionRegistry, log: Logger) {
+    this.#sessions = sessions
+    this.#log = log
+  }
 
   /**
    * Acquires within `session`. `owned`: the session was opened for this acquire alone, is renewed while the acquire
@@ -93,13 +95,13 @@ export class AcquireService {
     const { hold, secret } = spec
     const newSecret = randomBytes(16).toString('hex')
     try {
-      const { grant } = await this.sessions.numbered(
+      const { grant } = await this.#sessions.numbered(
         session,
         spec.request,
         (numbered) => ({ kind: 'adopt', ...numbered, hold, secret, newSecret }),
         'granted',
       )
-      const lasting = holdDetailsOf(this.sessions.replica.member.stale().state, grant.hold)?.persistent ?? false
+      const lasting = holdDetailsOf(this.#sessions.replica.member.stale().state, grant.hold)?.persistent ?? false
       if (lasting) await this.#confirm(session, owned, spec.request)
       session.granted = true
       return { grant, lasting }
@@ -113,8 +115,8 @@ export class AcquireService {
   undo(session: HttpSession, owned: boolean, grant: Grant): void {
     const secret = grant.secret === undefined ? { session: session.id } : { secret: grant.secret }
     const release = { kind: 'release', hold: grant.hold, ...secret } as const
-    this.#inBackground(this.sessions.replica.submit(release, 'released'))
-    if (owned) this.#inBackground(this.sessions.close(session, 'its client disconnected'))
+    this.#inBackground(this.#sessions.replica.submit(release, 'released'))
+    if (owned) this.#inBackground(this.#sessions.close(session, 'its client disconnected'))
   }
 
   /** Rejects the pending response of a request that was cancelled. */
@@ -181,7 +183,7 @@ export class AcquireService {
   #submit(session: HttpSession, request: number, spec: AcquireSpec) {
     const { locks, waitMs, lockDelayMs, persistent, portable, data } = spec
     const options = { locks, waitMs, lockDelayMs: lockDelayMs as Millis, persistent, portable, data }
-    return this.sessions.send(
+    return this.#sessions.send(
       session,
       request,
       (numbered) => ({ kind: 'acquire', ...numbered, ...options }),
@@ -194,7 +196,7 @@ export class AcquireService {
   #grantOf(session: HttpSession, end: Outcome | Extract<Result, { kind: 'granted' | 'ended' }>): Grant {
     if (end.kind === 'granted') return end.grant
     if (end.kind === 'session-ended') throw ended(session.id)
-    if (end.kind === 'refused') throw this.sessions.replica.errorOf(end.refused)
+    if (end.kind === 'refused') throw this.#sessions.replica.errorOf(end.refused)
     throw new HoldLostError(lostReason(end.reason), `hold ${end.hold} of this request has ended: ${end.reason}`)
   }
 
@@ -211,38 +213,38 @@ export class AcquireService {
     return setInterval(() => {
       const revoked = revocation()
       if (revoked !== undefined) return interrupt(revoked)
-      this.sessions.renew(session).catch((error: unknown) => {
-        this.log.info('cannot renew the session of a waiting acquire', { session: session.id, error: String(error) })
+      this.#sessions.renew(session).catch((error: unknown) => {
+        this.#log.info('cannot renew the session of a waiting acquire', { session: session.id, error: String(error) })
       })
     }, every)
   }
 
   /** Renews the lease, so that the holder starts with a full TTL even after a long wait. */
   async #restoreFullLease(session: HttpSession): Promise<void> {
-    const used = session.ttlMs - this.sessions.expiresInMs(session)
+    const used = session.ttlMs - this.#sessions.expiresInMs(session)
     if (used < session.ttlMs / 20) return
     try {
-      await this.sessions.renew(session)
+      await this.#sessions.renew(session)
     } catch (error) {
-      this.log.info('a new hold starts with a partly used lease', { session: session.id, error: String(error) })
+      this.#log.info('a new hold starts with a partly used lease', { session: session.id, error: String(error) })
     }
   }
 
   /** Confirms a persistent grant: from then on the hold outlives its session, so the session is no longer needed. */
   async #confirm(session: HttpSession, owned: boolean, given: number | undefined): Promise<void> {
     if (given !== undefined) session.discardAnswer(given)
-    await this.sessions.renew(session)
-    if (owned) this.#inBackground(this.sessions.close(session, 'its hold is persistent'))
+    await this.#sessions.renew(session)
+    if (owned) this.#inBackground(this.#sessions.close(session, 'its hold is persistent'))
   }
 
   /** Closes the session of a failed request, unless a retry with the same nonce still uses it. */
   #abandon(session: HttpSession, reason: string): void {
-    if (!session.busy && !session.granted) this.#inBackground(this.sessions.close(session, reason))
+    if (!session.busy && !session.granted) this.#inBackground(this.#sessions.close(session, reason))
   }
 
   #cancel(session: HttpSession, target: number): void {
     this.#inBackground(
-      this.sessions.numbered(session, undefined, (numbered) => ({ kind: 'cancel', ...numbered, target }), 'cancelled'),
+      this.#sessions.numbered(session, undefined, (numbered) => ({ kind: 'cancel', ...numbered, target }), 'cancelled'),
     )
   }
 
@@ -251,7 +253,7 @@ export class AcquireService {
     this.#background.add(work)
     work
       .catch((error: unknown) => {
-        this.log.info('cannot undo an acquire; its session expires after its TTL', { error: String(error) })
+        this.#log.info('cannot undo an acquire; its session expires after its TTL', { error: String(error) })
       })
       .finally(() => this.#background.delete(work))
   }

@@ -36,9 +36,12 @@ export interface EventWatch {
  * the client must read the state again.
  */
 export class EventStreams {
+  readonly #replica: ReplicaClient
   readonly #open = new Set<() => void>()
 
-  constructor(readonly replica: ReplicaClient) {}
+  constructor(replica: ReplicaClient) {
+    this.#replica = replica
+  }
 
   get size(): number {
     return this.#open.size
@@ -67,7 +70,7 @@ export class EventStreams {
     controller: ReadableStreamDefaultController<Uint8Array>,
     { prefix, from, mayRead, revocation }: EventWatch,
   ): () => void {
-    const { member } = this.replica
+    const { member } = this.#replica
     let last = from ?? this.#now()
     let index = member.stale().index
     let stopListening = (): void => {}
@@ -85,7 +88,7 @@ export class EventStreams {
       if (!this.#open.has(end)) return
       if ((controller.desiredSize ?? 0) <= 0) {
         // The events of a client that does not read would pile up in memory.
-        this.replica.log.warn('closed an event stream: its client reads too slowly', { bytes: EVENT_BYTES_MAX })
+        this.#replica.log.warn('closed an event stream: its client reads too slowly', { bytes: EVENT_BYTES_MAX })
         end()
         return
       }
@@ -121,18 +124,18 @@ export class EventStreams {
     emit: (cursor: Cursor, event: Event) => void,
     reportGap: (error: WatchError | EpochChangedError) => void,
   ): void {
-    const { epoch } = this.replica.member.status
+    const { epoch } = this.#replica.member.status
     if (from.epoch !== epoch) {
       reportGap(new EpochChangedError(`the cursor is from epoch ${from.epoch}, but the service is in epoch ${epoch}`))
       return
     }
-    const missed = this.replica.member.history(from)
+    const missed = this.#replica.member.history(from)
     if (missed === undefined) reportGap(gap())
     else for (const { cursor, event } of missed) emit(cursor, event)
   }
 
   #now(): Cursor {
-    const { member } = this.replica
+    const { member } = this.#replica
     return { epoch: member.status.epoch, index: member.stale().index, ordinal: LAST_ORDINAL }
   }
 }

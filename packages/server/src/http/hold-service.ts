@@ -15,31 +15,35 @@ import { checkSecret, type SessionRegistry } from './session-registry.js'
 
 /** Renews and releases holds for callers that present a hold handle. */
 export class HoldService {
-  constructor(readonly sessions: SessionRegistry) {}
+  readonly #sessions: SessionRegistry
+
+  constructor(sessions: SessionRegistry) {
+    this.#sessions = sessions
+  }
 
   /**
    * Renews the session of the hold. Returns the milliseconds until it expires; undefined for a persistent hold.
    * @throws HoldLostError
    */
   async renew(handle: HoldHandle): Promise<number | undefined> {
-    const { replica } = this.sessions
+    const { replica } = this.#sessions
     const before = await findHold(replica, handle)
     if (before === undefined) throw await this.#lost(handle)
     if (handle.session === undefined || before.session !== handle.session.session) return undefined
-    const session = await this.sessions.use(handle.session)
+    const session = await this.#sessions.use(handle.session)
     try {
-      await this.sessions.renew(session)
+      await this.#sessions.renew(session)
     } catch (error) {
       if (!(error instanceof SessionEndedError)) throw error
       throw new HoldLostError('expired', `hold ${handle.hold} is lost: its session ended`)
     }
     if (holdDetailsOf(replica.member.stale().state, handle.hold) === undefined) throw await this.#lost(handle)
-    return this.sessions.expiresInMs(session)
+    return this.#sessions.expiresInMs(session)
   }
 
   /** Releases exactly this hold, and closes the session that was opened for it alone. */
   async release(handle: HoldHandle): Promise<void> {
-    const { replica } = this.sessions
+    const { replica } = this.#sessions
     const hold = await findHold(replica, handle)
     const own = handle.ownsSession ? await this.#ownSession(handle) : undefined
     const work: Promise<unknown>[] = []
@@ -51,14 +55,14 @@ export class HoldService {
       work.push(replica.submit({ kind: 'release', hold: handle.hold, ...session, ...secret }, 'released'))
     }
     // Both commands enter the log together. Only the outcome of the release counts; a session that stays open expires.
-    if (own !== undefined) work.push(this.sessions.close(own, 'its hold was released'))
+    if (own !== undefined) work.push(this.#sessions.close(own, 'its hold was released'))
     const [released] = await Promise.allSettled(work)
     if (released?.status === 'rejected') throw released.reason
   }
 
   async #ownSession(handle: HoldHandle): Promise<HttpSession | undefined> {
     try {
-      return handle.session === undefined ? undefined : await this.sessions.use(handle.session)
+      return handle.session === undefined ? undefined : await this.#sessions.use(handle.session)
     } catch (error) {
       if (error instanceof SessionEndedError) return undefined
       throw error
@@ -70,7 +74,7 @@ export class HoldService {
     let reason: HoldLostError['reason'] = 'expired'
     if (handle.session !== undefined) {
       try {
-        const session = await this.sessions.use(handle.session)
+        const session = await this.#sessions.use(handle.session)
         reason = lostReason(session.endOf(handle.hold) ?? 'closed')
       } catch (error) {
         if (!(error instanceof SessionEndedError)) throw error

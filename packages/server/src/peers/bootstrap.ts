@@ -66,7 +66,7 @@ export async function bootstrap(options: BootstrapOptions): Promise<BootstrapClu
   // Written again even if it was read: an earlier process may have been killed before it was durable, and others see it.
   writeStored(options.dir, stored)
   let record = stored.founding
-  options.peers.onQuestion(async () => encodeBootstrapStatus(bootstrapStatusOf(options, stored, record)))
+  options.peers.onRequest(async () => encodeBootstrapStatus(bootstrapStatusOf(options, stored, record)))
   record ??= await waitForRecord(options, stored)
   checkLevel(options, record)
   const { id, founders, epoch, floor = 0, level = 1 } = record

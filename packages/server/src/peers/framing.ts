@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 /* Kinds of frames on a connection between members. */
 export const FRAME_REPLICA = 0
-export const FRAME_ASK = 1
+export const FRAME_REQUEST = 1
 export const FRAME_ANSWER = 2
 /** The first frame of a replica connection: the node number of the sender, and the address where it listens. */
 export const FRAME_SENDER = 3
@@ -37,7 +37,7 @@ export type FrameLimits = Readonly<Record<number, number>>
 /** The frames that a member accepts on incoming connections. */
 export const SERVER_FRAMES: FrameLimits = {
   [FRAME_REPLICA]: REPLICA_FRAME_BYTES_MAX,
-  [FRAME_ASK]: QUESTION_BYTES_MAX,
+  [FRAME_REQUEST]: QUESTION_BYTES_MAX,
   [FRAME_SENDER]: SENDER_BYTES_MAX,
 }
 

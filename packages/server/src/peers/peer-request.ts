@@ -1,13 +1,13 @@
 import { UnavailableError } from '@leasehold/core'
 import { parseAddress } from './address.js'
 import type { Dialer } from './dialer.js'
-import { ANSWER_FRAMES, FRAME_ASK, frameHead, readFrames } from './framing.js'
+import { ANSWER_FRAMES, FRAME_REQUEST, frameHead, readFrames } from './framing.js'
 
 /** Sends one request to the member at `address`, and resolves with its answer. @throws UnavailableError, InvalidError */
 export async function requestPeer(
   dialer: Dialer,
   address: string,
-  question: Uint8Array,
+  request: Uint8Array,
   timeoutMs: number,
 ): Promise<Uint8Array> {
   const { host, port } = parseAddress(address)
@@ -25,8 +25,8 @@ export async function requestPeer(
       fail()
     })
     socket.once(dialer.ready, () => {
-      socket.write(frameHead(FRAME_ASK, question.length))
-      socket.write(question)
+      socket.write(frameHead(FRAME_REQUEST, request.length))
+      socket.write(request)
     })
     readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
       clearTimeout(timer)

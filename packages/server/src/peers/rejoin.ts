@@ -33,13 +33,13 @@ type Answer = { readonly done: true } | { readonly leader: string } | { readonly
 
 /** Decodes a rejoin request; undefined for any other request. */
 export function decodeRejoinRequest(bytes: Uint8Array): RejoinRequest | undefined {
-  let question: unknown
+  let request: unknown
   try {
-    question = JSON.parse(new TextDecoder().decode(bytes))
+    request = JSON.parse(new TextDecoder().decode(bytes))
   } catch {
     return undefined
   }
-  const { repair } = (question ?? {}) as { repair?: Partial<RejoinRequest> }
+  const { repair } = (request ?? {}) as { repair?: Partial<RejoinRequest> }
   if (repair === undefined) return undefined
   const { node, name, peer, url, empty } = repair
   const isComplete = Number.isSafeInteger(node) && [name, peer, url].every((text) => typeof text === 'string')
@@ -164,8 +164,8 @@ async function request(dialer: Dialer, self: RejoinRequest, addresses: readonly 
 
 /** @throws UnavailableError; InvalidError for an invalid answer */
 async function requestAt(dialer: Dialer, address: string, self: RejoinRequest): Promise<Answer> {
-  const question = new TextEncoder().encode(JSON.stringify({ repair: self }))
-  const bytes = await requestPeer(dialer, address, question, REQUEST_TIMEOUT_MS)
+  const request = new TextEncoder().encode(JSON.stringify({ repair: self }))
+  const bytes = await requestPeer(dialer, address, request, REQUEST_TIMEOUT_MS)
   try {
     const answer = JSON.parse(new TextDecoder().decode(bytes)) as Answer
     if ('done' in answer || 'leader' in answer || 'waiting' in answer) return answer

@@ -21,8 +21,8 @@ export function servePeerRequests(
   member: RejoinTarget,
 ): void {
   const rejoin = new RejoinHandler(member, peers.dialer, acceptsRepair)
-  peers.onQuestion(async (question) => {
-    const request = decodeRejoinRequest(question)
+  peers.onRequest(async (bytes) => {
+    const request = decodeRejoinRequest(bytes)
     if (request !== undefined) return await rejoin.answer(request)
     const members = member.members.map((one) => one.node)
     const { epoch } = founding

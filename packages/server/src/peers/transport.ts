@@ -9,7 +9,7 @@ import { FrameGate } from './frame-gate.js'
 import {
   decodeSender,
   FRAME_ANSWER,
-  FRAME_ASK,
+  FRAME_REQUEST,
   FRAME_REFUSED,
   FRAME_REPLICA,
   FRAME_SENDER,
@@ -75,7 +75,7 @@ export class TcpTransport implements Network {
   #self: (Sender & { readonly instance: string }) | undefined
   #onFrame: ((from: number, frame: Uint8Array) => void) | undefined
   #onPeerEnded: ((peer: number) => void) | undefined
-  #onQuestion: ((question: Uint8Array) => Promise<Uint8Array>) | undefined
+  #onRequest: ((request: Uint8Array) => Promise<Uint8Array>) | undefined
   #onRefusal: ((other: string) => void) | undefined
   /** The first rejection, kept for a handler that is registered later. */
   #refusal: string | undefined
@@ -138,8 +138,8 @@ export class TcpTransport implements Network {
   }
 
   /** Sets the handler of requests, which replaces the previous one. */
-  onQuestion(answer: (question: Uint8Array) => Promise<Uint8Array>): void {
-    this.#onQuestion = answer
+  onRequest(answer: (request: Uint8Array) => Promise<Uint8Array>): void {
+    this.#onRequest = answer
   }
 
   /** @throws InvalidError for a malformed address */
@@ -194,8 +194,8 @@ export class TcpTransport implements Network {
           this.#reject(socket, `it sent a frame of a node that is not ${sender.node}`)
         else gate.pass(content)
       } else if (kind === FRAME_SENDER) sender = this.#introduced(socket, gate, sender, decodeSender(content))
-      else if (kind === FRAME_ASK && this.#onQuestion !== undefined) {
-        this.#onQuestion(content).then(
+      else if (kind === FRAME_REQUEST && this.#onRequest !== undefined) {
+        this.#onRequest(content).then(
           (answer) => {
             socket.write(frameHead(FRAME_ANSWER, answer.length))
             socket.end(answer)

@@ -43,6 +43,9 @@ const SMALL_FRAME_BYTES = 16 * 1024
  * reads too slowly, and one that does not answer pings close the stream; the sessions of the client stay open.
  */
 export class StreamConnection {
+  readonly #socket: WebSocket
+  readonly #services: Services
+  readonly #from: Omit<Credentials, 'key'>
   readonly #service: ServiceStream<LockState>
   #caller: Caller | undefined
   /** Frames that arrived while the credentials of `hello` were verified; undefined once the caller is authenticated. */
@@ -65,16 +68,19 @@ export class StreamConnection {
   }
 
   constructor(
-    readonly socket: WebSocket,
-    readonly services: Services,
+    socket: WebSocket,
+    services: Services,
     hub: StreamHub<LockState>,
-    readonly from: Omit<Credentials, 'key'>,
+    from: Omit<Credentials, 'key'>,
     on: { readonly welcomed: () => void; readonly closed: () => void },
   ) {
+    this.#socket = socket
+    this.#services = services
+    this.#from = from
     this.#welcomed = on.welcomed
     this.#service = hub.open({
       emit: (messages) => this.#send(messages),
-      backlog: () => this.socket.bufferedAmount,
+      backlog: () => this.#socket.bufferedAmount,
       end: (why) => this.#fail(PROTOCOL_ERROR, why),
       authorize: (message) => this.#authorize(message),
       watchEnds: (prefix) => this.#watchEnds(prefix),
@@ -109,15 +115,15 @@ export class StreamConnection {
   close(code: number, reason: string, timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#reading = false
-      const timer = setTimeout(() => this.socket.terminate(), timeoutMs)
-      this.socket.once('close', () => {
+      const timer = setTimeout(() => this.#socket.terminate(), timeoutMs)
+      this.#socket.once('close', () => {
         clearTimeout(timer)
         resolve()
       })
-      if (this.socket.readyState === this.socket.CLOSED) {
+      if (this.#socket.readyState === this.#socket.CLOSED) {
         clearTimeout(timer)
         resolve()
-      } else this.socket.close(code, reason)
+      } else this.#socket.close(code, reason)
     })
   }
 
@@ -155,7 +161,7 @@ export class StreamConnection {
     } catch (error) {
       return this.#failWith(error)
     }
-    this.services.access.authenticate({ ...this.from, key }).then(
+    this.#services.access.authenticate({ ...this.#from, key }).then(
       (caller) => {
         this.#caller = caller
         this.#preauth = undefined
@@ -171,8 +177,8 @@ export class StreamConnection {
     const known = error instanceof LeaseholdError
     if (!known) {
       const stack = error instanceof Error ? error.stack : String(error)
-      this.services.log.error('closing a stream after an internal error', {
-        remote: this.from.remote,
+      this.#services.log.error('closing a stream after an internal error', {
+        remote: this.#from.remote,
         error: stack,
       })
     }
@@ -189,37 +195,37 @@ export class StreamConnection {
   }
 
   #fail(code: number, reason: string): void {
-    this.services.log.info('closing a stream', { remote: this.from.remote, code, reason })
+    this.#services.log.info('closing a stream', { remote: this.#from.remote, code, reason })
     void this.close(code, reason, STREAM_CLOSE_MS)
   }
 
   #send(messages: readonly ServerMessage[]): void {
     this.#recordOwners(messages)
     this.#pending.remove(messages)
-    if (this.socket.readyState !== this.socket.OPEN) return
+    if (this.#socket.readyState !== this.#socket.OPEN) return
     try {
       for (let i = 0; i < messages.length; i += STREAM_FRAME_MESSAGES) {
         const part = messages.length <= STREAM_FRAME_MESSAGES ? messages : messages.slice(i, i + STREAM_FRAME_MESSAGES)
         this.#sendFrame(frameOf(part))
       }
     } catch (error) {
-      this.services.log.error('cannot encode a message', { remote: this.from.remote, error: String(error) })
+      this.#services.log.error('cannot encode a message', { remote: this.#from.remote, error: String(error) })
       this.#fail(SERVER_ERROR, 'the server failed')
       return
     }
-    if (this.#reading && this.socket.bufferedAmount > UNSENT_BYTES_MAX)
+    if (this.#reading && this.#socket.bufferedAmount > UNSENT_BYTES_MAX)
       this.#fail(TRY_LATER, 'the client reads too slowly')
   }
 
   /** Requests the `sent` callback only if reads may wait for it, because it costs a turn of the event loop. */
   #sendFrame(frame: Buffer): void {
-    const isSmall = frame.length < SMALL_FRAME_BYTES && this.socket.bufferedAmount === 0
-    if (isSmall && !this.#service.awaitsSent) this.socket.send(frame)
-    else this.socket.send(frame, this.#sent)
+    const isSmall = frame.length < SMALL_FRAME_BYTES && this.#socket.bufferedAmount === 0
+    if (isSmall && !this.#service.awaitsSent) this.#socket.send(frame)
+    else this.#socket.send(frame, this.#sent)
   }
 
   #authorize(message: Parameters<typeof permissionOf>[0]): Refused | undefined {
-    const { access: control, quotas, replica, metrics } = this.services
+    const { access: control, quotas, replica, metrics } = this.#services
     const caller = this.#caller as Caller
     metrics.countRequest(message.kind === 'command' ? message.command.kind : message.kind)
     const access = permissionOf(message, (hold) => namesOfHold(replica.member.stale().state, hold))
@@ -244,7 +250,7 @@ export class StreamConnection {
   }
 
   #watchEnds(prefix: string): Refused | undefined {
-    const error = this.services.access.revocationOf(this.#caller as Caller, { verb: 'read', names: [prefix] })
+    const error = this.#services.access.revocationOf(this.#caller as Caller, { verb: 'read', names: [prefix] })
     return error && refusedOf(error)
   }
 
@@ -252,7 +258,7 @@ export class StreamConnection {
   #audit(command: Command): void {
     if (!isAudited(command)) return
     const principal = (this.#caller as Caller).principal.id
-    this.services.audit?.write({ event: 'admin', verb: command.kind, principal, remote: this.from.remote })
+    this.#services.audit?.write({ event: 'admin', verb: command.kind, principal, remote: this.#from.remote })
   }
 
   /** Records the caller as the owner of the sessions that are attached to this connection. */
@@ -261,16 +267,16 @@ export class StreamConnection {
       (one) => one.kind === 'attached' || (one.kind === 'result' && one.result.kind === 'opened'),
     )
     if (!isBinding || this.#caller === undefined) return
-    for (const session of this.#service.sessions) this.services.quotas.recordOwner(session, this.#caller)
+    for (const session of this.#service.sessions) this.#services.quotas.recordOwner(session, this.#caller)
   }
 
   #checkPeer(): void {
     if (!this.#alive) {
-      this.socket.terminate()
+      this.#socket.terminate()
       return
     }
     this.#alive = false
-    this.socket.ping()
+    this.#socket.ping()
   }
 }
 

@@ -16,6 +16,8 @@ const GOING_AWAY = 1001
 
 /** Accepts or rejects WebSocket upgrades, and keeps the open streams. */
 export class WebSocketUpgrade {
+  readonly #services: Services
+  readonly #origins: OriginRules
   readonly #hub: StreamHub<LockState>
   readonly #open = new Set<StreamConnection>()
   readonly #preauth = new PreauthBuffer(PREAUTH_BYTES_MAX)
@@ -26,10 +28,9 @@ export class WebSocketUpgrade {
     clientTracking: false,
   })
 
-  constructor(
-    readonly services: Services,
-    readonly origins: OriginRules,
-  ) {
+  constructor(services: Services, origins: OriginRules) {
+    this.#services = services
+    this.#origins = origins
     this.#hub = new StreamHub({
       member: services.replica.member,
       views: lockViews,
@@ -62,7 +63,7 @@ export class WebSocketUpgrade {
   async stop(): Promise<void> {
     const streams = [...this.#open]
     for (const stream of streams) stream.stopReading()
-    await this.services.replica.read(false, () => {}).catch(() => {})
+    await this.#services.replica.read(false, () => {}).catch(() => {})
     await Promise.all(streams.map((stream) => stream.close(GOING_AWAY, 'the server is stopping', STREAM_CLOSE_MS)))
     this.#hub.stop()
   }
@@ -74,19 +75,19 @@ export class WebSocketUpgrade {
     }
     const { host, origin, 'sec-fetch-site': fetchSite } = request.headers
     const site = Array.isArray(fetchSite) ? fetchSite[0] : fetchSite
-    const problem = originProblem({ host, origin, fetchSite: site }, this.origins)
+    const problem = originProblem({ host, origin, fetchSite: site }, this.#origins)
     if (problem !== undefined) return new AccessError(problem, { code: 'forbidden' })
-    return this.services.stopping ? new UnavailableError('the server is stopping') : undefined
+    return this.#services.stopping ? new UnavailableError('the server is stopping') : undefined
   }
 
   #opened(webSocket: WebSocket, request: IncomingMessage): void {
     const { remoteAddress, remotePort } = request.socket
     const remote = `${remoteAddress ?? '?'}:${remotePort ?? 0}`
-    const { requiresCertificates } = this.services
+    const { requiresCertificates } = this.#services
     const certificateProblem = requiresCertificates ? problemOfCertificate(request.socket) : undefined
     const from = { remote, certificateProblem }
     const share = this.#preauth.open(() => {
-      this.services.log.warn('cut a stream: it sent the most bytes of all unauthenticated connections', { remote })
+      this.#services.log.warn('cut a stream: it sent the most bytes of all unauthenticated connections', { remote })
       webSocket.terminate()
     })
     // Bytes of incomplete frames count as well, so they are counted on the socket.
@@ -97,7 +98,7 @@ export class WebSocketUpgrade {
       share.end()
     }
     const closed = (): boolean => this.#open.delete(stream)
-    const stream = new StreamConnection(webSocket, this.services, this.#hub, from, { welcomed, closed })
+    const stream = new StreamConnection(webSocket, this.#services, this.#hub, from, { welcomed, closed })
     this.#open.add(stream)
   }
 }

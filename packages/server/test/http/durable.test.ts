@@ -1,35 +1,11 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { openNodeReplica } from '@leasehold/replica/node'
-import { createServer } from '@leasehold/server'
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { call, until } from '../support/harness.js'
-
-const folders: string[] = []
-
-afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
-})
-
-async function start(dir: string) {
-  const member = await openNodeReplica({ dir, keepAlive: true })
-  const server = await createServer({ member, listen: { port: 0 } })
-  const post = (path: string, body: unknown) => call(server.url, 'POST', path, body)
-  const get = (path: string) => call(server.url, 'GET', path)
-  await until(async () => (await get('/readyz')).status === 200)
-  const stop = async () => {
-    await server.close()
-    await new Promise<void>((resolve) => member.stop(resolve))
-  }
-  return { post, get, stop, url: server.url }
-}
+import { dataFolder, startReplicaServer } from '../support/replica-server.js'
 
 describe('a server with a data folder', () => {
   it('keeps holds, tokens, registers, sessions and request numbers over a restart', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'leasehold-server-'))
-    folders.push(dir)
-    const first = await start(dir)
+    const dir = dataFolder()
+    const first = await startReplicaServer(dir)
     const { session } = (await first.post('/v1/sessions', { ttl: '1m' })).body
     const a = await first.post('/v1/acquire', { name: 'a', session })
     const own = await first.post('/v1/acquire', { name: 'own', ttl: '1m' })
@@ -41,7 +17,7 @@ describe('a server with a data folder', () => {
     await first.stop()
     expect(await waiting).toMatchObject({ status: 503, body: { code: 'unreachable' } })
 
-    const second = await start(dir)
+    const second = await startReplicaServer(dir)
     const { held, pending } = (await second.get('/v1/locks')).body
     expect(new Set(held.map((one: { hold: string }) => one.hold))).toEqual(
       new Set([a, own, numbered, kept].map((one) => one.body.id)),

@@ -1,10 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { openNodeReplica } from '@leasehold/replica/node'
-import { createKey, createServer } from '@leasehold/server'
 import { describe, expect, test } from 'vitest'
-import { call, serve, until } from '../support/harness.js'
+import { serve, until } from '../support/harness.js'
+import { useKeyFile } from '../support/keys.js'
+import { dataFolder, startReplicaServer } from '../support/replica-server.js'
+
+const keys = useKeyFile()
 
 /** Parses the text format of Prometheus: name and labels → value. */
 function parse(text: string): Map<string, number> {
@@ -46,33 +45,23 @@ describe('metrics', () => {
   })
 
   test('include the fsyncs of a replica', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'leasehold-metrics-'))
-    let observe: (seconds: number) => void = () => {}
-    const member = await openNodeReplica({ dir, synced: (seconds) => observe(seconds) })
-    const server = await createServer({ member, listen: { port: 0 }, fsyncs: (to) => void (observe = to) })
+    const { url, post, stop } = await startReplicaServer(dataFolder())
     try {
-      for (let i = 0; i < 5; i++) await call(server.url, 'POST', '/v1/acquire', { name: `n${i}` })
-      const now = await metrics(server.url)
+      for (let i = 0; i < 5; i++) await post('/v1/acquire', { name: `n${i}` })
+      const now = await metrics(url)
       expect(now.get('leasehold_fsync_seconds_count')).toBeGreaterThanOrEqual(5)
       expect(now.get('leasehold_fsync_seconds_sum')).toBeGreaterThan(0)
       expect(now.get('leasehold_commit_index')).toBe(now.get('leasehold_applied_index'))
     } finally {
-      await server.close()
-      await new Promise<void>((resolve) => member.stop(resolve))
-      rmSync(dir, { recursive: true })
+      await stop()
     }
   })
 
   test('require the permission to read everything', async () => {
-    const dir = mkdtempSync(join(tmpdir(), 'leasehold-metrics-'))
-    const keys = join(dir, 'keys.json')
-    const [some, all] = ['billing:read', '*:read'].map(
-      (rule) => createKey(keys, { name: '', rules: [rule] }, new Date()).text,
-    )
-    const { url } = await serve({ keys })
+    const [some, all] = ['billing:read', '*:read'].map((rule) => keys.create(rule).text)
+    const { url } = await serve({ keys: keys.file })
     const ask = async (key: string) =>
       (await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${key}` } })).status
     expect([await ask(''), await ask(some as string), await ask(all as string)]).toEqual([401, 403, 200])
-    rmSync(dir, { recursive: true })
   })
 })

@@ -21,7 +21,7 @@ class BootstrapRun {
     const list = new Map([one, two].map(({ address }, i) => [`n${i + 1}`, address]))
     const text = [...list].map(([name, address]) => `${name}=${address}`).join(',')
     const status = { name: 'n2', node: 88, url: 'http://n2', list: text, epoch: 1, ...n2 }
-    two.peers.onQuestion(async () => new TextEncoder().encode(JSON.stringify(status)))
+    two.peers.onRequest(async () => new TextEncoder().encode(JSON.stringify(status)))
     writeFileSync(join(this.#dir, 'muster.json'), JSON.stringify({ node: NODE }))
     const { signal } = this.#controller
     return await bootstrap({

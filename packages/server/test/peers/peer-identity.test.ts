@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { tlsDialer } from '../../src/peers/dialer.js'
-import { encodeSender, FRAME_ASK, FRAME_REPLICA, FRAME_SENDER, frameHead } from '../../src/peers/framing.js'
+import { encodeSender, FRAME_REQUEST, FRAME_REPLICA, FRAME_SENDER, frameHead } from '../../src/peers/framing.js'
 import { parseAllowedNames, PeerIdentity } from '../../src/peers/peer-identity.js'
 import { TcpTransport } from '../../src/peers/transport.js'
 import { Authority } from '../support/certificates.js'
+import { frameOf } from '../support/peers.js'
 
 const authority = new Authority()
 const open: { close(): Promise<unknown> | void }[] = []
@@ -43,7 +44,7 @@ async function member(allowed?: readonly string[]) {
   const received: { from: number; bytes: number }[] = []
   transport.receive((from, frame) => void received.push({ from, bytes: frame.length }))
   transport.introduce({ node: 1, address: 'n1.example:4200' })
-  transport.onQuestion(() => Promise.resolve(Buffer.from('the status of n1')))
+  transport.onRequest(() => Promise.resolve(Buffer.from('the status of n1')))
   transport.setPeers(
     new Map([
       [2, 'n2.example:4200'],
@@ -79,9 +80,6 @@ function send(socket: Socket, kind: number, content: Uint8Array): void {
   socket.write(Buffer.concat([frameHead(kind, content.length), content]))
 }
 
-/** A frame of the replica whose header says that it is of `node`. */
-const frameOf = (node: number): Uint8Array => Uint8Array.from([1, 1, ...Array<number>(16).fill(0), node, 1, 7, 7, 7, 7])
-
 const introduce = (socket: Socket, node: number, address: string): void =>
   send(socket, FRAME_SENDER, encodeSender({ node, address }))
 
@@ -91,7 +89,7 @@ const closed = (socket: Socket): Promise<unknown> =>
 async function answer(socket: Socket): Promise<string> {
   let text = ''
   socket.on('data', (data: Buffer) => (text += data.toString()))
-  send(socket, FRAME_ASK, Buffer.from('{}'))
+  send(socket, FRAME_REQUEST, Buffer.from('{}'))
   await closed(socket)
   return text.slice(5)
 }
@@ -101,8 +99,8 @@ describe('the peer port with TLS', () => {
     const { transport, received } = await member()
     const socket = await connect(transport, ['n2.example'])
     introduce(socket, 2, 'n2.example:4200')
-    send(socket, FRAME_REPLICA, frameOf(2))
-    await expect.poll(() => received).toEqual([{ from: 2, bytes: frameOf(2).length }])
+    send(socket, FRAME_REPLICA, frameOf(2, 'hello'))
+    await expect.poll(() => received).toEqual([{ from: 2, bytes: frameOf(2, 'hello').length }])
     expect(await answer(await connect(transport, ['n3.example'], 'serverAuth,clientAuth'))).toBe('the status of n1')
   })
 
@@ -121,7 +119,7 @@ describe('the peer port with TLS', () => {
     const { transport, received, warnings } = await member()
     const socket = await connect(transport, ['n2.example'])
     introduce(socket, 3, 'n3.example:4200')
-    send(socket, FRAME_REPLICA, frameOf(3))
+    send(socket, FRAME_REPLICA, frameOf(3, 'hello'))
     await closed(socket)
     expect(received).toEqual([])
     expect(warnings[0]?.why).toContain('claims to be the member at n3.example:4200')
@@ -131,7 +129,7 @@ describe('the peer port with TLS', () => {
     const { transport, received } = await member()
     const socket = await connect(transport, ['n2.example'])
     introduce(socket, 2, 'n2.example:4200')
-    send(socket, FRAME_REPLICA, frameOf(3))
+    send(socket, FRAME_REPLICA, frameOf(3, 'hello'))
     await closed(socket)
     expect(received).toEqual([])
   })
@@ -143,7 +141,7 @@ describe('the peer port with TLS', () => {
     introduce(changing, 9, 'n2.example:4200')
     await closed(changing)
     const silent = await connect(transport, ['n2.example'])
-    send(silent, FRAME_REPLICA, frameOf(2))
+    send(silent, FRAME_REPLICA, frameOf(2, 'hello'))
     await closed(silent)
     expect(received).toEqual([])
   })
@@ -159,8 +157,8 @@ describe('the peer port with TLS', () => {
     const { transport, received } = await member(parseAllowedNames('*.example'))
     const socket = await connect(transport, ['n4.example'])
     introduce(socket, 4, 'n4.example:4200')
-    send(socket, FRAME_REPLICA, frameOf(4))
-    await expect.poll(() => received).toEqual([{ from: 4, bytes: frameOf(4).length }])
+    send(socket, FRAME_REPLICA, frameOf(4, 'hello'))
+    await expect.poll(() => received).toEqual([{ from: 4, bytes: frameOf(4, 'hello').length }])
   })
 })
 

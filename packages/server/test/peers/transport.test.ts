@@ -5,7 +5,7 @@ import {
   decodeSender,
   encodeSender,
   FRAME_ANSWER,
-  FRAME_ASK,
+  FRAME_REQUEST,
   FRAME_REPLICA,
   FRAME_SENDER,
   frameHead,
@@ -23,10 +23,10 @@ describe('TcpTransport', () => {
     const [old, joining] = [await openPeer(1), await openPeer(2)]
     // The new member knows the old one, but the old one does not know the new one.
     joining.peers.setPeers(new Map([[old.node, old.address]]))
-    old.peers.send(joining.node, 'control', frameOf('too early'))
-    joining.peers.send(old.node, 'bulk', frameOf('a chunk'))
+    old.send(joining.node, 'control', 'too early')
+    joining.send(old.node, 'bulk', 'a chunk')
     await until(() => old.received.length === 1, 'the chunk')
-    old.peers.send(joining.node, 'control', frameOf('its answer'))
+    old.send(joining.node, 'control', 'its answer')
     await until(() => joining.received.length === 1, 'the answer')
     expect(joining.received).toEqual(['its answer'])
   })
@@ -35,9 +35,9 @@ describe('TcpTransport', () => {
     const [one, liar, real] = [await openPeer(1), await openPeer(2), await openPeer(2)]
     one.peers.setPeers(new Map([[2, real.address]]))
     liar.peers.setPeers(new Map([[1, one.address]]))
-    liar.peers.send(1, 'control', frameOf('I am 2'))
+    liar.send(1, 'control', 'I am 2')
     await until(() => one.received.length === 1, 'the liar')
-    one.peers.send(2, 'control', frameOf('for 2'))
+    one.send(2, 'control', 'for 2')
     await until(() => real.received.length === 1, 'the real one')
     expect(liar.received).toEqual([])
   })
@@ -47,10 +47,10 @@ describe('TcpTransport', () => {
     const senders = await Promise.all(Array.from({ length: 20 }, (_, i) => openPeer(100 + i)))
     for (const [i, sender] of senders.entries()) {
       sender.peers.setPeers(new Map([[1, old.address]]))
-      sender.peers.send(1, 'control', frameOf(String(i)))
+      sender.send(1, 'control', String(i))
       await until(() => old.received.length === i + 1, `sender ${i}`)
     }
-    for (const { node } of senders) old.peers.send(node, 'control', frameOf('hello'))
+    for (const { node } of senders) old.send(node, 'control', 'hello')
     await until(() => senders.filter(({ received }) => received.length === 1).length === 16, '16 of 20')
     expect(senders.slice(0, 4).every(({ received }) => received.length === 0)).toBe(true)
   })
@@ -76,7 +76,7 @@ describe('incoming connections', () => {
   test('are closed after a frame that is too long for its kind, or unexpected', async () => {
     const { peers, received } = await openPeer(1)
     const frames = [
-      [FRAME_ASK, 64 * 1024 + 1],
+      [FRAME_REQUEST, 64 * 1024 + 1],
       [FRAME_ANSWER, 0],
       [FRAME_ANSWER, 1000 * 1024 * 1024],
       [FRAME_REPLICA, 64 * 1024 * 1024 + 1],
@@ -99,7 +99,9 @@ describe('incoming connections', () => {
       const silent = await connected(peers.port)
       const speaking = await connected(peers.port)
       const receivedFrame = new Promise<void>((resolve) => peers.receive(() => resolve()))
-      speaking.socket.write(Buffer.concat([frameHead(FRAME_REPLICA, 1), Buffer.from('x')]))
+      const [sender, frame] = [encodeSender({ node: 2, address: '127.0.0.1:1' }), frameOf(2, 'x')]
+      speaking.socket.write(Buffer.concat([frameHead(FRAME_SENDER, sender.length), sender]))
+      speaking.socket.write(Buffer.concat([frameHead(FRAME_REPLICA, frame.length), frame]))
       await receivedFrame
       vi.advanceTimersByTime(FIRST_FRAME_TIMEOUT_MS + 1)
       await silent.closed
@@ -117,7 +119,7 @@ describe('incoming connections', () => {
       const ended: number[] = []
       one.peers.onEnded((peer) => ended.push(peer))
       one.peers.setPeers(new Map([[2, two.address]]))
-      one.peers.send(2, 'control', frameOf('hello'))
+      one.send(2, 'control', 'hello')
       await until(() => two.received.length === 1, 'the frame')
       expect(ended).toEqual([])
       const start = performance.now()
@@ -147,7 +149,7 @@ describe('incoming connections', () => {
     await once(relay, 'listening')
     try {
       one.peers.setPeers(new Map([[2, `127.0.0.1:${(relay.address() as { port: number }).port}`]]))
-      one.peers.send(2, 'control', frameOf('hello'))
+      one.send(2, 'control', 'hello')
       await until(() => connections === 2, 'a second connection')
       expect(ended).toEqual([])
     } finally {

@@ -6,18 +6,19 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type Dialer, tlsDialer } from '../../src/peers/dialer.js'
 import { TcpTransport } from '../../src/peers/transport.js'
 import { silent } from '../../src/observability/logger.js'
+import { frameOf, textOf } from '../support/peers.js'
 import { Authority } from '../support/certificates.js'
 import { serve, until } from '../support/harness.js'
 
 let authority: Authority
-let stranger: Authority
+let otherAuthority: Authority
 beforeAll(() => {
   authority = new Authority()
-  stranger = new Authority('somebody else')
+  otherAuthority = new Authority('another authority')
 })
 afterAll(() => {
   authority.remove()
-  stranger.remove()
+  otherAuthority.remove()
 })
 
 interface Shown {
@@ -65,7 +66,7 @@ describe('HTTPS', () => {
     expect((await ask(authority.issue('client'))).status).toBe(200)
     for (const [shown, why] of [
       [undefined, 'certificate'],
-      [stranger.issue('client'), 'certificate'],
+      [otherAuthority.issue('client'), 'certificate'],
       [authority.issue('old', { expired: true }), 'EXPIRED'],
     ] as const) {
       const { status, body } = await ask(shown)
@@ -114,7 +115,7 @@ describe('TLS between members', () => {
     const address = `127.0.0.1:${peers.port}`
     peers.introduce({ node, address })
     const received: string[] = []
-    peers.receive((_from, frame) => received.push(Buffer.from(frame).toString()))
+    peers.receive((_from, frame) => received.push(textOf(frame)))
     return { node, peers, address, received }
   }
   const trusted = (name: string): Dialer => tlsDialer({ ...authority.issue(name), ca: authority.ca }, silent)
@@ -122,25 +123,26 @@ describe('TLS between members', () => {
   test('carries frames between members with certificates of one authority', async () => {
     const [one, two] = [await member(1, trusted('n1')), await member(2, trusted('n2'))]
     one.peers.setPeers(new Map([[2, two.address]]))
-    one.peers.send(2, 'control', new Uint8Array(Buffer.from('hello')))
+    two.peers.setPeers(new Map([[1, one.address]]))
+    one.peers.send(2, 'control', frameOf(1, 'hello'))
     await until(() => two.received.length === 1)
     expect(two.received).toEqual(['hello'])
   })
 
   test('rejects members with a foreign certificate, an expired one, or none', async () => {
     const target = await member(1, trusted('n1'))
-    const foreign = tlsDialer({ ...stranger.issue('n2'), ca: authority.ca }, silent)
+    const foreign = tlsDialer({ ...otherAuthority.issue('n2'), ca: authority.ca }, silent)
     const expired = tlsDialer({ ...authority.issue('n3', { expired: true }), ca: authority.ca }, silent)
     for (const [node, dialer] of [foreign, expired].entries()) {
       const other = await member(2 + node, dialer)
       other.peers.setPeers(new Map([[1, target.address]]))
-      other.peers.send(1, 'control', new Uint8Array(Buffer.from('let me in')))
+      other.peers.send(1, 'control', frameOf(other.node, 'let me in'))
     }
     const plain = await TcpTransport.listen({ host: '127.0.0.1', port: 0 })
     all.push(plain)
     plain.introduce({ node: 9, address: `127.0.0.1:${plain.port}` })
     plain.setPeers(new Map([[1, target.address]]))
-    plain.send(1, 'control', new Uint8Array(Buffer.from('let me in')))
+    plain.send(1, 'control', frameOf(9, 'let me in'))
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(target.received).toEqual([])
   })

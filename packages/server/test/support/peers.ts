@@ -25,15 +25,25 @@ export async function openPeer(node: number, { listen, address, reportsStatus = 
   peers.introduce({ node, address: address ?? own })
   const received: string[] = []
   const refusals: string[] = []
-  peers.receive((_from, frame) => received.push(Buffer.from(frame).toString()))
+  peers.receive((_from, frame) => received.push(textOf(frame)))
   peers.onRefused((other) => refusals.push(other))
   const { instance } = peers
   if (reportsStatus) {
-    peers.onQuestion(async () => encodeBootstrapStatus({ name: `n${node}`, node, list: '', instance }))
+    peers.onRequest(async () => encodeBootstrapStatus({ name: `n${node}`, node, list: '', instance }))
   }
-  return { node, peers, address: own, received, refusals }
+  const send = (to: number, lane: 'control' | 'bulk', text: string): void => peers.send(to, lane, frameOf(node, text))
+  return { node, peers, address: own, received, refusals, send }
 }
 
-export function frameOf(text: string): Uint8Array {
-  return new Uint8Array(Buffer.from(text))
+/** Version, kind and cluster of a frame of the replica, whose sender follows. */
+const HEAD = [1, 1, ...Array<number>(16).fill(0)]
+
+/** A frame of the replica on node `node` (below 128), with a text in place of its content. */
+export function frameOf(node: number, text: string): Uint8Array {
+  return Uint8Array.from([...HEAD, node, ...Buffer.from(text)])
+}
+
+/** The text of such a frame. */
+export function textOf(frame: Uint8Array): string {
+  return Buffer.from(frame).toString('utf8', HEAD.length + 1)
 }

@@ -125,7 +125,7 @@ const ROWS: readonly Row[] = [
     '    this.#controller?.abort(lost)\n',
     '',
     'hold/hold',
-    'a loss reaches who waits for it',
+    'a loss resolves what waits for it',
   ],
   [
     'a loss resolves hold.lost',
@@ -133,7 +133,7 @@ const ROWS: readonly Row[] = [
     'this.#over?.resolve(this.#lost ?? null)',
     '',
     'hold/hold',
-    'a loss reaches who waits for it',
+    'a loss resolves what waits for it',
   ],
 
   [
@@ -142,7 +142,7 @@ const ROWS: readonly Row[] = [
     "  stolen: { reason: 'stolen'",
     "  stolen: { reason: 'expired'",
     'hold/hold',
-    'the service says that it is gone: stolen',
+    'the service reports its end: stolen',
   ],
   [
     'after the deadline the session is given up, not closed: lock delays count',
@@ -208,7 +208,7 @@ const ROWS: readonly Row[] = [
     'return error instanceof SessionEndedError ||',
     'return',
     'hold/acquire-hold',
-    'begins anew on another one',
+    'is retried on another one',
   ],
   [
     'maxHold ends a hold that is renewed',
@@ -225,7 +225,7 @@ const ROWS: readonly Row[] = [
     "    this.#end('released')\n    return this.#host.release(this)\n",
     "    return this.#host.release(this).finally(() => this.#end('released'))\n",
     'hold/hold',
-    'the state changes before the service is told',
+    'the state changes before the release is sent',
   ],
   [
     'a hold stops being held before its close is sent',
@@ -348,7 +348,7 @@ const ROWS: readonly Row[] = [
     'opening.then(done, done)',
     'opening.then(done)',
     'hold/hold',
-    'that cannot be opened fails',
+    'that cannot be opened rejects',
   ],
   // Epochs
   [
@@ -407,7 +407,7 @@ const ROWS: readonly Row[] = [
     'if (cursor.index < index || (cursor.index === index && ordinal <= last)) continue',
     '',
     'protocol/stream-watch',
-    'shows every event once',
+    'yields every event once',
   ],
   [
     'an observer hears of nobody',

@@ -124,7 +124,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'commit-beyond-append',
     bug: 'A follower commits a tail of its own that the append did not cover, before which any late acknowledgement makes a leader append',
     profile: 'liveness',
-    // The second patch takes away what hides the first: a leader whose probes are exact appends at the tail, and replaces it.
+    // The second patch removes what hides the first: a leader whose probes are exact appends at the tail, and replaces it.
     patches: [
       ['log', 'this.commitTo(Math.min(commit, lastNew))', 'this.commitTo(Math.min(commit, this.lastIndex))'],
       [
@@ -152,7 +152,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     bug: 'Without pre-vote and leader stickiness, a disconnected member disrupts the cluster',
     scenarios: ['P5'],
     patches: [
-      ['raft-state', 'return this.options.preVote ?? true;', 'return false;'],
+      ['rules', 'preVote: true,', 'preVote: false,'],
       ['election', 'state.leader !== 0 &&', 'state.leader < 0 &&'],
     ],
   },
@@ -160,7 +160,7 @@ export const RAFT_MUTANTS: readonly Mutant[] = mutantsOf('raft', [
     name: 'no-quorum-check',
     bug: 'A leader without a majority keeps leading',
     profile: 'network',
-    patches: [['raft', 'if (state.checkQuorum)', 'if (state.term < 0)']],
+    patches: [['raft', 'if (state.rules.checkQuorum)', 'if (state.term < 0)']],
   },
   {
     name: 'conflict-kept',

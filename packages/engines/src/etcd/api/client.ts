@@ -22,24 +22,24 @@ import type { EtcdUrl } from '../url.js'
 import { WatchStream } from './watch-stream.js'
 import { decode, encode } from './protobuf.js'
 
-/** One attempt at one member. A member without a quorum is left after this long. */
+/** Time of one attempt at one member, which may have no quorum. */
 const ATTEMPT_TIMEOUT_MS = 3_000
-/** One that is not even connected after this long is left as well. */
+/** Time to connect within one attempt. */
 const CONNECT_TIMEOUT_MS = 1_000
 const PAUSE_MIN_MS = 10
 const PAUSE_MAX_MS = 500
-/** etcd refuses pings that come more often than every 5 s. */
+/** etcd rejects pings that are more frequent than every 5 s. */
 const PING_PAUSE_MS = 10_000
 const PONG_TIMEOUT_MS = 3_000
 
-/** The request was sent, and whether it took effect is not known. */
+/** The request was sent, and its outcome is unknown. */
 export class LostAnswer extends Error {
   constructor(override readonly cause: Error) {
     super(`the answer is lost: ${cause.message}`)
   }
 }
 
-/** etcd has looked at the request and refused it: it had no effect. */
+/** etcd rejected the request: it had no effect. */
 export class RefusedByEtcd extends StorageError {
   constructor(
     /** Of gRPC. */
@@ -56,7 +56,7 @@ export interface CallOptions {
   readonly repeatable: boolean
   /** It is part of the check that follows a reconnect. */
   readonly validates?: boolean
-  /** Told before it is sent again after its answer was lost. */
+  /** Called before it is sent again after a lost answer. */
   readonly repeated?: () => void
 }
 
@@ -78,10 +78,10 @@ export class EtcdClient {
   readonly #place: EtcdUrl
   readonly #onStatus: (status: EngineStatus) => void
   #lastError: Error | undefined
-  /** Runs on a connection that replaces a lost one, before anything else is sent on it. */
+  /** Runs first on a connection that replaces a lost one. */
   #validate: ((timeoutMs: number) => Promise<unknown>) | undefined
   #validating: Promise<void> | undefined
-  /** A connection was lost since what etcd says was last checked: it may have been restored meanwhile. */
+  /** A connection was lost since the last check of etcd: it may have been restored meanwhile. */
   #isSuspect = false
 
   constructor(
@@ -110,12 +110,12 @@ export class EtcdClient {
     })
   }
 
-  /** The highest revision that an answer has shown. */
+  /** The highest revision of an answer. */
   get seenRevision(): number {
     return this.#seenRevision
   }
 
-  /** etcd is known to have gone back to `revision`: later answers are compared with that. */
+  /** Accepts that etcd went back to `revision`: later answers are compared with that. */
   startOver(revision: number): void {
     this.#seenRevision = revision
     this.watches.onRevisionRegressed(revision)
@@ -123,7 +123,7 @@ export class EtcdClient {
 
   /**
    * `validate` runs whenever a lost connection was replaced, before any other request is sent, also before one that is
-   * repeated: etcd may have been restored in between. Its own calls say `validates`.
+   * repeated: etcd may have been restored in between. Its own calls set `validates`.
    */
   onReconnect(validate: (timeoutMs: number) => Promise<unknown>): void {
     this.#validate = validate
@@ -151,7 +151,7 @@ export class EtcdClient {
   }
 
   async leaseGrant(ttlMs: number, timeoutMs: number): Promise<bigint> {
-    // A lease whose id got lost ends by itself.
+    // A lease whose id was lost expires.
     const ttl = Math.max(1, Math.ceil(ttlMs / 1_000))
     return (await this.#call<LeaseAnswer>(METHODS.leaseGrant, { ttl }, { timeoutMs, repeatable: true })).id
   }
@@ -164,13 +164,13 @@ export class EtcdClient {
     }
   }
 
-  /** Resolves with the term in which it was answered; undefined: there is no such lease. */
+  /** Resolves with the term of the answer; undefined: the lease does not exist. */
   async leaseKeepAlive(id: bigint, timeoutMs: number): Promise<number | undefined> {
     const answer = await this.#call<LeaseAnswer>(METHODS.leaseKeepAlive, { id }, { timeoutMs, repeatable: true })
     return answer.ttl > 0 ? answer.header.raftTerm : undefined
   }
 
-  /** What is left of a lease, in milliseconds; 0: it is over. */
+  /** The remaining time of a lease, in milliseconds; 0: it has expired. */
   async leaseRemaining(id: bigint, timeoutMs: number): Promise<number> {
     const answer = await this.#call<LeaseAnswer>(METHODS.leaseTimeToLive, { id }, { timeoutMs, repeatable: true })
     return Math.max(0, answer.ttl) * 1_000
@@ -185,7 +185,7 @@ export class EtcdClient {
     this.#setStatus({ state: 'closed' })
   }
 
-  /** From now on an answer means that it is connected. */
+  /** Reports the status `connected` from now on. */
   connected(epoch: number): void {
     this.#epoch = epoch
     this.#answered()
@@ -224,7 +224,7 @@ export class EtcdClient {
     }
   }
 
-  /** One check for all that wait; a caller without time left leaves it to the others. */
+  /** One check for all waiting calls; a caller without time left leaves it to the others. */
   async #revalidate(remainingMs: number): Promise<void> {
     this.#validating ??= (async () => {
       this.#isSuspect = false
@@ -276,12 +276,12 @@ export class EtcdClient {
   #send(method: Method, body: Buffer, headers: Record<string, string>, limitMs: number): Promise<Buffer> {
     const connection = this.#use()
     const call = connection.unary(method.path, body, headers)
-    connection.askedAtMs ??= this.platform.monotonicMs()
+    connection.openSinceMs ??= this.platform.monotonicMs()
     return new Promise<Buffer>((resolve, reject) => {
       const late = () => {
         call.cancel()
         // A caller that had little time left must not break the calls of all others.
-        const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.askedAtMs ?? Infinity))
+        const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.openSinceMs ?? Infinity))
         const { connected } = connection
         const isLost = waitedMs >= (connected ? ATTEMPT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
         const message = `${connection.url} does not answer`
@@ -290,7 +290,7 @@ export class EtcdClient {
       const cancel = this.platform.after(limitMs, late, true)
       const answered = () => {
         cancel()
-        connection.askedAtMs = undefined
+        connection.openSinceMs = undefined
       }
       call.answer.then(resolve, reject).finally(answered)
     })
@@ -331,7 +331,7 @@ export class EtcdClient {
     return connection
   }
 
-  /** A connection that only brings events is asked now and then whether its member is still there. */
+  /** Pings the member of a connection that only delivers events. */
   #ping(connection: GrpcConnection): void {
     if (connection.isPinged) return
     connection.isPinged = true
@@ -354,7 +354,7 @@ export class EtcdClient {
     if (error.connection) this.#leave(error.connection, error)
   }
 
-  /** A member is given up, and the next one is asked. One that was left before says nothing about the present one. */
+  /** Leaves a member and tries the next one. A failure of an earlier connection does not count. */
   #leave(connection: GrpcConnection, error?: Error): void {
     if (this.#connection !== connection) return
     this.#connection = undefined
@@ -368,8 +368,8 @@ export class EtcdClient {
     if (header === undefined) return
     if (header.revision < atLeast) {
       this.#isSuspect = true
-      throw new EpochChangedError(`etcd has gone back from revision ${atLeast} to ${header.revision}`, {
-        hint: 'it was restored: what this client held is lost; try again',
+      throw new EpochChangedError(`etcd went back from revision ${atLeast} to ${header.revision}`, {
+        hint: 'it was restored: the holds of this client are lost; retry',
       })
     }
     if (header.revision > this.#seenRevision) this.#seenRevision = header.revision
@@ -381,7 +381,7 @@ export class EtcdClient {
     return new UnavailableError(`${this.name}: ${message}${cause ? ` (${cause.message})` : ''}`, {
       code: isWithoutQuorum ? 'no-quorum' : 'unreachable',
       cause,
-      hint: 'says nothing about who holds a lock',
+      hint: 'says nothing about the holder of a lock',
     })
   }
 

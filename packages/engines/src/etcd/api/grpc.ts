@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { connect, type ClientHttp2Session, type ClientHttp2Stream, constants } from 'node:http2'
 import type { ConnectionOptions } from 'node:tls'
 
-/** What a call ended with, when not with its answer. `code` is gRPC's, 14 when the connection itself has failed. */
+/** The failure of a call. `code` is gRPC's, 14 when the connection itself has failed. */
 export class CallError extends Error {
   constructor(
     readonly code: number,
     message: string,
     /** Whether the server may have received the request. */
     readonly sent: boolean,
-    /** The connection that has failed with it; undefined: it is as good as before. */
+    /** The connection that failed with it; undefined: it is still usable. */
     readonly connection: GrpcConnection | undefined,
   ) {
     super(message)
@@ -27,13 +27,13 @@ export const CODE = {
 }
 
 const FRAME_HEAD_BYTES = 5
-/** Larger answers than this are not taken. */
+/** Largest answer in bytes. */
 const MESSAGE_BYTES_MAX = 256 * 1024 * 1024
 const WINDOW_BYTES = 4 * 1024 * 1024
 
 export interface StreamEvents {
   message(body: Buffer): void
-  /** The stream is over; told once. */
+  /** The stream has ended. Called once. */
   ended(error: CallError): void
 }
 
@@ -44,12 +44,12 @@ export interface GrpcStream {
 }
 
 /**
- * One HTTP/2 connection to one member, and gRPC calls on it. It never keeps the process alive: those who wait have timers
+ * One HTTP/2 connection to one member, and gRPC calls on it. It never keeps the process alive: waiting callers have timers
  * that do.
  */
 export class GrpcConnection {
-  /** When the first call was made that followed the last answer; undefined: nothing is asked. */
-  askedAtMs: number | undefined
+  /** When the first call since the last answer was made; undefined: no call is open. */
+  openSinceMs: number | undefined
   isPinged = false
   readonly #session: ClientHttp2Session
   readonly #onEnd: () => void
@@ -78,7 +78,7 @@ export class GrpcConnection {
     this.#session.on('close', () => this.#onEnd())
   }
 
-  /** It was connected: what was sent may have arrived. */
+  /** Whether it was ever connected: then requests may have arrived. */
   get connected(): boolean {
     return this.#connected
   }
@@ -87,7 +87,7 @@ export class GrpcConnection {
     return !this.#closing && !this.#session.closed && !this.#session.destroyed
   }
 
-  /** Asks the member for a sign of life. A connection that breaks gives none. */
+  /** Pings the member. A broken connection does not answer. */
   ping(answered: () => void): void {
     this.#session.ping((error) => {
       if (error === null) answered()
@@ -95,7 +95,7 @@ export class GrpcConnection {
   }
 
   /**
-   * Breaks the connection and everything on it, in a later turn: whoever calls this may have been called while a frame was
+   * Breaks the connection and everything on it, in a later turn: the caller may have been called while a frame was
    * read, and Node 20 damages the memory of its process when a session is destroyed in the middle of that.
    */
   close(error?: Error): void {
@@ -113,7 +113,7 @@ export class GrpcConnection {
       stream = this.stream(path, headers, {
         message: (message) => {
           first ??= message
-          // A stream of leases goes on: its first message is the answer here.
+          // A lease stream stays open: its first message is the answer here.
           resolve(message)
         },
         ended: (error) => (first === undefined ? reject(error) : undefined),
@@ -145,7 +145,7 @@ export class GrpcConnection {
       const { 'grpc-status': status, 'grpc-message': message = '' } = found
       if (status === undefined) return
       const text = typeof message === 'string' ? decodeURIComponent(message) : ''
-      end(new CallError(Number(status), Number(status) === 0 ? 'the stream is over' : text, sent, this))
+      end(new CallError(Number(status), Number(status) === 0 ? 'the stream has ended' : text, sent, this))
     }
     stream.on('response', trailers)
     stream.on('trailers', trailers)

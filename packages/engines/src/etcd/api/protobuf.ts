@@ -1,7 +1,7 @@
 import { UnavailableError } from '@leasehold/core'
 
 /**
- * How a message of etcd is written (protocol buffers, version 3): each field by its number. `int` is a number up to 2^53,
+ * The encoding of etcd's messages (protocol buffers, version 3): each field by its number. `int` is a number up to 2^53,
  * `big` a 64-bit id. A list in brackets is a repeated field.
  */
 export type Kind = 'int' | 'big' | 'bool' | 'bytes' | 'text' | Schema
@@ -56,7 +56,7 @@ class Writer {
     this.#nested(kind, value as object)
   }
 
-  /** Most lengths take one byte: what was written is moved when this one takes more. */
+  /** Most lengths take one byte: for longer ones the content is moved. */
   #nested(schema: Schema, message: object): void {
     const start = this.#at
     this.#at++
@@ -116,7 +116,7 @@ function varintBytes(value: number): number {
 
 /**
  * Every field of the schema that is not repeated or a message has a value: 0, 0n, false, no bytes or no text where the
- * sender has left it out. Fields that the schema does not know are passed over.
+ * sender has omitted it. Unknown fields are skipped.
  */
 export function decode<T>(schema: Schema, bytes: Buffer): T {
   return new Reader(bytes).message(schema) as T

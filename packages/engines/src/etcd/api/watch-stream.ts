@@ -6,19 +6,19 @@ import { decode, encode } from './protobuf.js'
 export interface WatchTarget {
   readonly key: Uint8Array
   readonly rangeEnd?: Uint8Array
-  /** The first revision that is shown. */
+  /** The first revision of the watch. */
   readonly from: number
-  /** Puts are of no interest. */
+  /** Skips puts. */
   readonly noPut?: boolean
-  /** Deletions are of no interest. */
+  /** Skips deletions. */
   readonly noDelete?: boolean
   readonly prevKv?: boolean
 }
 
 export interface WatchListener {
-  /** Events of one answer, in order; a revision is never torn apart. */
+  /** Events of one answer, in order; a revision is never split. */
   events(events: readonly WatchEventMessage[], revision: number): void
-  /** The watch is over: what it wanted is compacted away up to this revision. */
+  /** The watch has ended: etcd has compacted its events up to this revision. */
   gap(compactRevision: number): void
 }
 
@@ -37,7 +37,7 @@ export interface WatchStreamOptions {
   readonly failed: (error: Error) => void
 }
 
-/** All watches of a client on one stream; when it breaks, a new one goes on where the last event was. */
+/** All watches of a client on one stream; when it breaks, a new one continues after the last event. */
 export class WatchStream {
   readonly #options: WatchStreamOptions
   readonly #watches = new Map<number, Watch>()
@@ -68,7 +68,7 @@ export class WatchStream {
   }
 
   /**
-   * etcd is at `revision`, by its majority: watches that wait for later ones would leave out what happens until then. It was
+   * etcd is at `revision`, by its majority: watches that wait for later ones would miss the events until then. It was
    * restored.
    */
   onRevisionRegressed(revision: number): void {
@@ -107,7 +107,7 @@ export class WatchStream {
     this.#options
       .open({ message: (body) => this.#received(body), ended: (error: CallError) => failed(error) })
       .then((stream) => {
-        // It may have ended before it could be used.
+        // It may have ended before its first use.
         if (isOver) return
         this.#opening = false
         if (this.#closed) return stream.cancel()

@@ -2,18 +2,18 @@ import { InvalidError, LEVEL_FLOOR } from '@leasehold/core'
 import { movedSql, sameSql, serverFunctions, storeSql } from './server-identity.js'
 import { upgradeSql } from './upgrade.js'
 
-/** Of the tables and functions below. Another number in the database is another version of Leasehold. */
+/** The version of the tables and functions. */
 export const SCHEMA_VERSION = 2
 
 export const SCHEMA_DEFAULT = 'leasehold'
 
-/** Rows that one call hands out at most; who is further behind asks again. */
+/** Rows that one call returns at most; a client that is further behind calls again. */
 export const PAGE_ENTRIES = 2_000
 
-/** Entries that stay behind the older of the two snapshots: clients that are behind, and watches, go on from there. */
+/** Entries kept before the older of the two snapshots: slow clients and watches continue from there. */
 export const KEPT_ENTRIES = 10_000
 
-/** Errors that the functions raise, by SQLSTATE. */
+/** The SQLSTATEs of the errors that the functions raise. */
 export const RAISED = {
   /** The log does not contain the entry that the caller has seen last: it went back, or is another one. */
   wentBack: 'LH001',
@@ -37,7 +37,7 @@ const CHECK_VERSION = `IF p_version <> ${SCHEMA_VERSION} THEN
     RAISE EXCEPTION 'the tables have version ${SCHEMA_VERSION}, this client needs %', p_version USING ERRCODE = '${RAISED.version}';
   END IF;`
 
-/** What calls return of the log: an entry, and what the database itself asks for before its commands. */
+/** The columns of a log entry, with the settings that the database itself puts before the commands. */
 const ROW = 'index bigint, nonce bigint, epoch bigint, at bigint, commands bytea, level integer, floor bigint'
 
 /**
@@ -206,7 +206,7 @@ $leasehold$;`
 
 /** The usual case: the caller has seen the whole log, and nothing has to be checked. */
 function appendAtHead(S: string): string {
-  return `  -- The usual case in one statement: nobody has appended meanwhile, and nothing is to be checked.
+  return `  -- The usual case in one statement: no other client has appended, and nothing has to be checked.
   UPDATE ${S}.head d SET index = p_index + 1, nonce = p_entry, (at, clock) = (
       SELECT d.at + p.ms, CASE WHEN d.clock > r.now OR p.cut THEN r.now ELSE d.clock + p.ms * interval '1 millisecond' END
       FROM (SELECT clock_timestamp() AS now) r,

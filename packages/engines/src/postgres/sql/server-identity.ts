@@ -1,6 +1,6 @@
 import { FLOOR_CLOCK_MAX_MS, FLOOR_CLOCK_MIN_MS, FLOOR_ORIGIN_MS, FLOOR_PER_MS } from '@leasehold/core'
 
-/** What each fact about the server is read with, by its column; its right is needed by every client's role. */
+/** The functions that read each fact about the server, by column. Every client's role needs the right to call them. */
 export const SERVER_FUNCTIONS = {
   timeline: ['pg_current_wal_lsn()', 'pg_walfile_name(pg_lsn)'],
   system: ['pg_control_system()'],
@@ -33,7 +33,7 @@ BEGIN
 END
 $leasehold$;
 
--- The counter from which tokens go on now, above all that a lost server has given: by this server's clock. NULL: it is wrong.
+-- The counter at which tokens continue now, above all that a lost server has granted: by this server's clock. NULL: it is wrong.
 CREATE OR REPLACE FUNCTION ${S}.floor() RETURNS bigint
 LANGUAGE sql AS $leasehold$
   SELECT CASE WHEN ms >= ${FLOOR_CLOCK_MIN_MS} AND ms < ${FLOOR_CLOCK_MAX_MS} THEN (ms - ${FLOOR_ORIGIN_MS}) * ${FLOOR_PER_MS} END

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, it } from 'vitest'
 import { GrpcConnection } from '../../../src/etcd/api/grpc.js'
 
-it('a connection that is left while an answer is read breaks only when the reading is over', async () => {
+it('a connection that is closed while an answer is read breaks only after the read', async () => {
   const server = createServer()
   server.on('session', (session) => session.on('error', () => {}))
   server.on('stream', (stream) => {

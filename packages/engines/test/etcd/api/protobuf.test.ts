@@ -20,7 +20,7 @@ describe('the wire format', () => {
     expect(encode({ c: [3, { a: [1, 'int'] }] }, { c: { a: 150 } })).toEqual(Buffer.from('1a03089601', 'hex'))
   })
 
-  it('comes back as it went, with long nested messages and 64-bit ids', () => {
+  it('decodes what it encodes, with long nested messages and 64-bit ids', () => {
     const message = {
       number: 2 ** 40 + 5,
       id: -7_000_000_000_000_000_001n,
@@ -36,12 +36,12 @@ describe('the wire format', () => {
     expect(decode(schema, encode(schema, message))).toEqual(message)
   })
 
-  it('has a value for every field that was left out, and passes over fields that it does not know', () => {
+  it('has a value for every omitted field, and skips unknown fields', () => {
     const bytes = encode({ ...schema, more: [9, 'text'], id9: [10, 'big'] }, { more: 'x', id9: 5n })
     expect(decode(schema, bytes)).toEqual({ number: 0, id: 0n, flag: false, body: Buffer.alloc(0), all: [], far: 0 })
   })
 
-  it('refuses what is cut short', () => {
+  it('rejects truncated messages', () => {
     const bytes = encode(schema, { body: Buffer.alloc(100) })
     expect(() => decode(schema, bytes.subarray(0, 50))).toThrow(expect.objectContaining({ code: 'unreachable' }))
   })

@@ -9,7 +9,7 @@ interface Opened {
   isOver: boolean
 }
 
-/** Streams that go nowhere, and pauses that end when the test says so. */
+/** Streams without a server, and pauses that the test ends. */
 function stage() {
   const opened: Opened[] = []
   const pauses: (() => void)[] = []
@@ -36,7 +36,7 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 const target = { key: Buffer.from('a'), from: 1 }
 const listener = { events: () => {}, gap: () => {} }
 
-it('is one at a time, also for watches that come while it is broken', async () => {
+it('is one at a time, also for watches that are added while it is broken', async () => {
   const { stream, opened, pauses, end, live } = stage()
   stream.add(target, listener)
   await settle()
@@ -53,7 +53,7 @@ it('is one at a time, also for watches that come while it is broken', async () =
   expect(pauses).toEqual([])
 })
 
-it('is not used when it has ended before it could be', async () => {
+it('is not used when it has ended before its first use', async () => {
   const { stream, opened, pauses, failures, end, live } = stage()
   stream.add(target, listener)
   end(opened[0])

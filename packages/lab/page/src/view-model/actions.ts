@@ -1,6 +1,6 @@
 import type { ClockName } from '@leasehold/lab/world/index'
 
-/** What somebody does to the world. Plain data, so that a run can be done again from its address. */
+/** What a visitor does to the world. Plain data, so that a run can be repeated from its address. */
 export type Action =
   | { readonly do: 'pause' | 'resume' | 'pauseInWrite' | 'kill' | 'start' | 'isolate' | 'rejoin'; readonly who: string }
   | { readonly do: 'cut' | 'heal'; readonly who: string; readonly to: string }

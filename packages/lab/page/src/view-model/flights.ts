@@ -22,7 +22,7 @@ export interface Dot {
 const DOTS_MAX = 150
 /** Frames without a meaning for people: one per direction and so many milliseconds of the picture. */
 const THIN_MS = 220
-/** A frame is drawn for this long at least, though it is faster: nobody sees five milliseconds. */
+/** A frame is drawn for this long at least, though it is faster: five milliseconds cannot be seen. */
 export const SHOWN_MS = 520
 
 /** Collects the frames that a picture shows. */

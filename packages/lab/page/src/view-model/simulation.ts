@@ -23,7 +23,7 @@ export interface SimulationOptions {
 
 /**
  * A scene that is on: the world, what was done to it, and what there is to tell. It needs no page: the same scene, seed and
- * actions have the same trace wherever they run. Between two frames the world stands; what somebody wants done is done then.
+ * actions have the same trace wherever they run. Between two frames the world stands; requested actions are carried out then.
  */
 export class Simulation {
   readonly scene: Scene
@@ -33,7 +33,7 @@ export class Simulation {
   readonly flights: Flights
   readonly injector: FaultInjector
   readonly actions: TimedAction[] = []
-  /** Somebody has interfered: what the scenario expects is not to be expected any more. */
+  /** The visitor has interfered: the expectation of the scenario no longer applies. */
   touched = false
   /** How the scenario came out, once its end was reached untouched. */
   result: ScenarioResult | undefined
@@ -77,7 +77,7 @@ export class Simulation {
     return this.play.world.trace.digest
   }
 
-  /** The second at which a scenario is over; undefined: never. */
+  /** The second at which a scenario ends; undefined: never. */
   get until(): number | undefined {
     return this.scene.free === true ? undefined : this.scene.scenario.until
   }
@@ -87,7 +87,7 @@ export class Simulation {
     this.#asked.push(action)
   }
 
-  /** Lets the world go on until `toUs`, or until `stop` says so. Does what was asked for first. */
+  /** Runs the world until `toUs`, or until `stop` returns true. Carries out requested actions first. */
   async advance(toUs: number, stop?: () => boolean): Promise<void> {
     await this.#doAsked()
     for (;;) {

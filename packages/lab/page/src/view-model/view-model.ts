@@ -78,7 +78,7 @@ interface ServiceState {
 
 export const TTL_MS = 10_000
 
-/** Cluster time moves with entries; between two of them a picture goes on by itself. */
+/** Cluster time moves with entries; between two of them a picture moves by itself. */
 export class ViewModelBuilder {
   #clusterNow = -1
   #clusterAtUs = 0
@@ -155,7 +155,7 @@ export class ViewModelBuilder {
     return { ...machine, kind: 'raft', role, term, commit, last, diskBytes, trouble, key: undefined }
   }
 
-  /** What the leader (else: who has applied most) knows of sessions. */
+  /** What the leader (else: the member that has applied most) knows of sessions. */
   #service(): ServiceState | undefined {
     const { cluster } = this.#play.system
     if (cluster === undefined) return undefined
@@ -258,7 +258,7 @@ function doingText(step: Step): string {
     case 'write':
       return 'writes'
     case 'release':
-      return 'gives back'
+      return 'releases'
     case 'wait':
       return `waits until second ${step.until}`
     default:

@@ -10,7 +10,7 @@ const BUDGET_MS = 14
 const JUMP_BUDGET_MS = 60
 /** A page that was hidden does not try to catch up. */
 const FRAME_MAX_MS = 100
-/** After a step, dots go on for so long. */
+/** How long dots keep moving after a step. */
 const AFTER_STEP_MS = 600
 const STEP_MAX_US = 2_000_000
 const BUDGET_LOOK = 16

@@ -27,7 +27,7 @@ export function Log({ entries }: { readonly entries: readonly Entry[] }): JSX.El
   )
 }
 
-/** The last thing of weight, for those who cannot see the picture. */
+/** Announces the last important entry to screen readers. */
 export function Announcer({ entries }: { readonly entries: readonly Entry[] }): JSX.Element {
   const last = entries.filter(({ tone }) => tone !== 'plain').at(-1)
   return (

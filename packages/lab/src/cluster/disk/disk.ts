@@ -245,7 +245,7 @@ class Mounted implements Disk {
     const inode = this.#inode(name)
     const bytes = inode.read(offset, length ?? inode.size)
     if (!disk.trouble.misdirect || bytes.length < 2 * SECTOR) return bytes
-    // One sector is what stands at another place of the same file. Never a blank one: that nobody could tell from a write
+    // One sector is what stands at another place of the same file. Never a blank one: that could not be told from a write
     // which never happened, and what was acknowledged would be lost without anybody being wrong.
     const written = sectorsOf(bytes).filter((at) => !allZero(bytes, at, at + SECTOR))
     if (written.length < 2) return bytes

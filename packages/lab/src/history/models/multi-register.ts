@@ -7,7 +7,7 @@ type Registers = ReadonlyMap<string, string>
 
 /**
  * Several registers that are read and written in one transaction: `[[:read :x 1] [:write :y 2]]`.
- * A register whose first value nobody told takes the value that its first read saw. A read of nil says nothing.
+ * A register whose first value is not recorded takes the value that its first read saw. A read of nil says nothing.
  */
 export function multiRegisterModel(options: ModelOptions = {}): Model<Registers> {
   return {

@@ -36,7 +36,7 @@ function stepRegister(state: string, operation: Operation): readonly string[] {
 }
 
 /**
- * A lost write of a value that nobody read and no cas asked for need not have happened; a cas that found another value than
+ * A lost write of a value that no read returned and no cas asked for need not have happened; a cas that found another value than
  * it asked for may have found it, whatever it was.
  */
 function withoutUnseenWrites(operations: readonly Operation[]): readonly Operation[] {

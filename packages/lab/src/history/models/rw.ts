@@ -59,7 +59,7 @@ function release(state: RwState, operation: Operation): readonly RwState[] {
   const newest = tokenTold(state.newest, operation.token)
   if (newest === undefined) return []
   if (holders.length > 0) return [{ mode, holders, newest }]
-  // Of a generation it is not known who opened it: its floor stays.
+  // Which hold opened a generation is not known: its floor stays.
   const isExclusive = state.mode === 'exclusive'
   return [{ mode, holders, newest: isExclusive ? floorAfter(newest, operation) : { ...newest, token: null } }]
 }

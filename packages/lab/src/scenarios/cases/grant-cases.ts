@@ -35,7 +35,7 @@ export const GRANT_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q6',
-    title: 'The answer to a release is lost: the repeat succeeds once, and frees nobody else',
+    title: 'The answer to a release is lost: the repeat succeeds once, and frees no other hold',
     reference: 'a release names its hold',
     system: cluster({ drops: { C1: [{ message: 'released', times: 1, breaks: true }] } }),
     clients: { C1: holdUntil(3), C2: holdUntil(10, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 1 }) },
@@ -78,7 +78,7 @@ export const GRANT_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q7',
-    title: 'A release that arrives after the lock has passed on touches nobody',
+    title: 'A release that arrives after the lock has passed on has no effect',
     text: 'C1 gives up waiting for the answer and repeats the release on another connection; the first one arrives much later.',
     reference: 'a release names its hold',
     system: cluster(),
@@ -117,7 +117,7 @@ export const GRANT_CASES: readonly Scenario[] = [
       C2: [{ do: 'client', action: 'take', lock: 'M' }],
     },
     faults: [
-      // The write arrives, and its answer only when the wait for M is over.
+      // The write arrives, and its answer only after the wait for M has ended.
       { at: 1.5, do: 'cut', from: ['N1', 'N2', 'N3'], to: 'C1', oneWay: true, for: 1.2 },
     ],
     until: 12,
@@ -240,13 +240,13 @@ export const GRANT_CASES: readonly Scenario[] = [
   {
     id: 'Q11w',
     title: 'A writer that gives up while readers are there lets the readers behind it in',
-    reference: 'whoever leaves the queue lets the next one look',
+    reference: 'a waiter that leaves the queue lets the next one proceed',
     system: cluster(),
     clients: {
       C1: holdUntil(20, { mode: 'shared' }),
       C2: acquireFrom(1, { wait: '4s' }),
       C3: holdUntil(10, { mode: 'shared', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),
-      // The same with several locks: who waits for both keeps the place at the free one.
+      // The same with several locks: a waiter for both keeps its place at the free one.
       C4: holdUntil(20, { lock: 'a' }),
       C5: acquireFrom(1, { locks: ['a', 'b'], wait: '4s' }),
       C6: holdUntil(10, { lock: 'b', wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 2 }),

@@ -47,7 +47,7 @@ export const SESSION_CASES: readonly Scenario[] = [
   },
   {
     id: 'S3',
-    title: 'What is left of a lease survives elections, a snapshot and a restart of everybody',
+    title: 'What is left of a lease survives elections, a snapshot and a restart of all members',
     reference: `${ETCD}/17132`,
     system: cluster({ settings: { snapshotBytes: 4096 } }),
     clients: {
@@ -64,7 +64,7 @@ export const SESSION_CASES: readonly Scenario[] = [
       ],
     },
     faults: [
-      // Nobody is left who could renew it.
+      // No client is left that could renew it.
       { at: 1, do: 'kill', who: 'C1' },
       ...[300, 305, 310, 315, 320].map((at) => ({ at, do: 'system', action: 'down', who: 'leader', for: 2 }) as const),
       { at: 330, do: 'system', action: 'blackout', for: 1 },
@@ -97,7 +97,7 @@ export const SESSION_CASES: readonly Scenario[] = [
   },
   {
     id: 'S5',
-    title: 'A leader that nobody follows answers no renewals; the client goes to another member',
+    title: 'A leader without followers answers no renewals; the client connects to another member',
     reference: `${ETCD}/15247`,
     system: cluster({ urls: { C1: ['leader'] } }),
     clients: { C1: holdUntil(30) },

@@ -10,7 +10,7 @@ export interface GrantedOnce {
 
 /**
  * Each grant of a lock has a greater token than every one before it, in the order in which the service has granted. Sharper
- * than what clients can see: it also holds for those who were in the queue at the same time.
+ * than what clients can see: it also holds for clients that were in the queue at the same time.
  */
 export function grantOrder(grants: readonly GrantedOnce[]): Finding[] {
   const highest = new Map<string, GrantedOnce>()

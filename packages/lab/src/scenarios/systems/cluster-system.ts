@@ -21,9 +21,9 @@ interface Spec {
   readonly drift?: Readonly<Record<string, number>>
   /** Clocks break the bound: nothing is promised about times, and only guards protect. */
   readonly clocksOutOfBound?: boolean
-  /** Messages of a client that get lost. */
   /** Whether members check that their folder is still there: for scenarios that remove one. */
   readonly watchFolders?: boolean
+  /** Messages of a client that get lost. */
   readonly drops?: Readonly<Record<string, readonly Drop[]>>
   /** Members that a client knows of at first; default: all. */
   readonly urls?: Readonly<Record<string, readonly string[]>>
@@ -36,21 +36,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
   const { ttl = 10, margin = 1, drift = {}, drops = {}, urls = {} } = spec
   const names = Array.from({ length: spec.members ?? 3 }, (_, i) => `N${i + 1}`)
   const facts = new ClusterFacts(world)
-  const one = new Cluster(world, {
-    names,
-    ...(spec.settings ? { settings: spec.settings } : {}),
-    ...(spec.limits ? { limits: spec.limits } : {}),
-    ...(spec.epoch ? { epoch: spec.epoch } : {}),
-    ...(spec.watchFolders ? { watchFolders: true } : {}),
-    machines: (name) => ({ driftPpm: drift[name] ?? 0 }),
-    onEntry: (canonical) => facts.entry(canonical),
-    log: (line) => facts.line(line),
-  })
-  for (const member of one.list) member.disk.faults = { ...QUIET_DISK, ...spec.disk }
-  if (spec.clocksOutOfBound) {
-    one.checks.sessions.clockBound = undefined
-    one.checks.beliefs.enabled = false
-  }
+  const one = clusterOfSpec(world, spec, names, facts)
   one.start()
   const second = spec.successor && successor(one, names.length, spec.successor.epoch)
   const clusterOf = (client: string): Cluster => (spec.successor?.clients.includes(client) && second ? second : one)
@@ -111,6 +97,26 @@ export function cluster(world: World, spec: Spec): LockSystem {
           atUs: Math.round(atMs * 1000),
         })),
   }
+}
+
+function clusterOfSpec(world: World, spec: Spec, names: readonly string[], facts: ClusterFacts): Cluster {
+  const { drift = {} } = spec
+  const one = new Cluster(world, {
+    names,
+    ...(spec.settings ? { settings: spec.settings } : {}),
+    ...(spec.limits ? { limits: spec.limits } : {}),
+    ...(spec.epoch ? { epoch: spec.epoch } : {}),
+    ...(spec.watchFolders ? { watchFolders: true } : {}),
+    machines: (name) => ({ driftPpm: drift[name] ?? 0 }),
+    onEntry: (canonical) => facts.entry(canonical),
+    log: (line) => facts.line(line),
+  })
+  for (const member of one.list) member.disk.faults = { ...QUIET_DISK, ...spec.disk }
+  if (spec.clocksOutOfBound) {
+    one.checks.sessions.clockBound = undefined
+    one.checks.beliefs.enabled = false
+  }
+  return one
 }
 
 function successor({ checks, world }: Cluster, members: number, epoch: number): Cluster {

@@ -9,7 +9,7 @@ export function clientPlatform(process: Process, report?: (message: string, erro
   const jitter = process.random('client.jitter')
   return {
     monotonicMs: () => machine.clockUs('monotonic') / 1000,
-    // Not in whole milliseconds: then how often somebody looks at a client would move its deadlines by a part of one.
+    // Not in whole milliseconds: then reading a client's state more often would move its deadlines by a part of one.
     wallMs: () => machine.clockUs('wall') / 1000,
     after: (delayMs, callback) => process.after(delayMs * 1000, callback),
     soon: (callback) => process.soon(callback),

@@ -59,7 +59,7 @@ export interface StreamObserver {
   sent(messages: readonly ServerMessage[]): void
 }
 
-/** Decides who may do what on one connection. */
+/** Decides what is permitted on one connection. */
 export type StreamAccess = Pick<StreamPeer, 'authenticate' | 'authorize' | 'watchEnds'>
 
 /** Lets clients connect to a member's hub at its machine. `observe` and `access` are called for each connection. */

@@ -10,7 +10,7 @@ export interface Address {
   readonly port: string
 }
 
-/** Bytes, or a frozen plain object that nobody changes. Objects have a checksum, so a corrupt one never arrives. */
+/** Bytes, or a frozen plain object. Objects have a checksum, so a corrupt one never arrives. */
 export type Datagram = Uint8Array | object
 
 /** How a frame is named in the timeline; frames without a label are not in it. */

@@ -106,7 +106,7 @@ export class Link {
     })
   }
 
-  /** Everything waits, and goes on in order when the returned function is called. */
+  /** All messages wait, and continue in order when the returned function is called. */
   clog(): () => void {
     this.#clogs++
     return once(() => {

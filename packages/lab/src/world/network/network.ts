@@ -90,7 +90,7 @@ export class Network {
     this.#streams.reset(a, b)
   }
 
-  /** All connections between two machines are forgotten by what is between them: both sides go on to believe in theirs. */
+  /** All connections between two machines are forgotten by a middlebox: both sides still believe in theirs. */
   forgetConnections(a: string, b: string): void {
     this.#streams.forget(a, b)
   }

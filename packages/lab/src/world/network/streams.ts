@@ -101,7 +101,7 @@ export class Streams {
     listener.process.turn('input', () => other.accepted(listener.accept(other)))
   }
 
-  /** @internal A reset on its way: it may get lost in a cut, and nobody repeats it. */
+  /** @internal A reset on its way: it may get lost in a cut, and is not resent. */
   backwards(link: Link, arrive: () => void): void {
     if (link.isCut) return
     link.whenOpen(false, () => {
@@ -237,7 +237,7 @@ class End implements Connection {
     if (this.#over) return
     this.#events = undefined
     this.#finish()
-    // The system goes on for a killed process: what was sent arrives, then the end of the connection.
+    // The operating system continues for a killed process: what was sent arrives, then the end of the connection.
     if (how === 'killed') this.transmit(CLOSE, 0, undefined, () => this.#other?.broken('the other side is gone'))
   }
 

@@ -173,7 +173,7 @@ export class Resource {
   }
 
   /**
-   * The store answers at once, and the world lets all promises of a turn go on before anything else comes: what the guard
+   * The store answers at once, and the world lets all promises of a turn continue before anything else comes: what the guard
    * does here is one step. Returns the token. @throws StaleTokenError, FencingRequiredError
    */
   async #carryOut(guard: CasGuard, { action, header, value = 0 }: ResourceQuestion): Promise<bigint | undefined> {

@@ -6,7 +6,7 @@ import { damaged } from '../../storage/storage-errors.js'
 
 /*
  * A backup file: one line of JSON (the header), the bytes of the lock state, one line with the SHA-256 of all before.
- * It holds the secrets of sessions and holds: whoever has the file can speak for them until it is restored.
+ * It contains the secrets of sessions and holds: with the file, a client can act for them until the backup is restored.
  */
 
 export const BACKUP_FORMAT = 'leasehold-backup'
@@ -17,27 +17,27 @@ const TRAILER = '\nsha256 '
 const TRAILER_BYTES = TRAILER.length + 64 + 1
 const NEWLINE = 0x0a
 
-/** What a backup says about itself. */
+/** The header of a backup file. */
 export interface BackupHeader {
   readonly format: typeof BACKUP_FORMAT
   readonly version: number
   /** 32 hex digits. */
   readonly cluster: string
   readonly epoch: number
-  /** The last entry that is in it. */
+  /** Index of the last entry in the backup. */
   readonly index: number
   readonly term: number
-  /** The member that gave it. */
+  /** The member that the backup came from. */
   readonly member: string
-  /** `stale`: the member could not ask a quorum, so that newer entries may be missing. */
+  /** `stale`: the member could not reach a quorum, so newer entries may be missing. */
   readonly read: 'linearizable' | 'stale'
-  /** By the clock of that member's machine; for people. */
+  /** By the clock of that member's machine. Informational only. */
   readonly takenAt: string
   readonly members: readonly { readonly name: string; readonly role: string }[]
   /** Hash of the lock state. */
   readonly hash: string
   readonly stateBytes: number
-  /** Only in the file of a recover that is under way: the epoch that it raises to. */
+  /** The new epoch. Only in the file of an unfinished recover. */
   readonly raiseTo?: number
 }
 
@@ -46,7 +46,7 @@ export interface Backup {
   readonly state: LockState
 }
 
-/** The header for a state, given what the state does not know. */
+/** Returns the header for an export, given the facts that the export lacks. */
 export function backupHeader(
   copy: StateExport,
   facts: Pick<BackupHeader, 'cluster' | 'term' | 'member' | 'read' | 'takenAt' | 'members' | 'raiseTo'>,
@@ -56,12 +56,12 @@ export function backupHeader(
   return { ...fixed, ...facts, epoch, index, hash, stateBytes: bytes }
 }
 
-/** Size of the whole file. */
+/** Returns the size of the whole file in bytes. */
 export function backupBytes(header: BackupHeader): number {
   return headOf(header).length + header.stateBytes + TRAILER_BYTES
 }
 
-/** The file, piece by piece. */
+/** Yields the file's content, piece by piece. */
 export function* backupPieces(header: BackupHeader, { pieces }: StateExport): Generator<Uint8Array, void> {
   const hash = createHash('sha256')
   const head = headOf(header)
@@ -79,7 +79,7 @@ export function* backupPieces(header: BackupHeader, { pieces }: StateExport): Ge
 
 /**
  * Reads and checks a whole backup.
- * @throws StorageError with file and offset when it is damaged, cut off, or no backup
+ * @throws StorageError with file and offset when it is damaged, truncated, or not a backup
  */
 export function readBackup(file: string): Backup {
   const hint = 'take another copy of the backup, or an older one'
@@ -124,7 +124,7 @@ function parseHeader(file: string, line: string): BackupHeader {
   try {
     header = JSON.parse(line) as BackupHeader
   } catch {
-    // Said below.
+    // Reported below.
   }
   if (header?.format !== BACKUP_FORMAT) {
     throw new StorageError(`${file} is no backup of a lock service`, {

@@ -4,7 +4,7 @@ import { writeFailed } from '../../storage/storage-errors.js'
 import { syncFolder } from '../folder-sync.js'
 
 /**
- * Writes a file that is there whole, or not at all; durable when it returns. Only its owner may read it.
+ * Writes a complete file or none, durably. Only the file's owner may read it.
  * @throws StorageError
  */
 export function writeWhole(file: string, pieces: Iterable<Uint8Array>): void {
@@ -25,7 +25,7 @@ export function writeWhole(file: string, pieces: Iterable<Uint8Array>): void {
   }
 }
 
-/** Makes durable what is in a file, and its name: a process that was killed may have left both unsynced. @throws StorageError */
+/** Makes a file's content and name durable: a killed process may have left both unsynced. @throws StorageError */
 export function syncWhole(file: string): void {
   try {
     const fd = fs.openSync(file, 'r+')
@@ -40,7 +40,7 @@ export function syncWhole(file: string): void {
   }
 }
 
-/** Adds to a file in one write; durable when it returns. */
+/** Appends to a file durably. */
 export function appendDurably(file: string, text: string): void {
   const fd = fs.openSync(file, 'a', 0o600)
   try {

@@ -10,7 +10,7 @@ import { damaged } from '../../storage/storage-errors.js'
 import { foreignSnapshot, isInitialized } from '../../storage/storage.js'
 import { STEP_ENTRIES, type ReportProgress } from './progress.js'
 
-/** What a member's folder holds, all of it checked. */
+/** The verified content of a member's folder. */
 export interface FolderContent {
   readonly identity: Identity
   /** Members and configuration at the newest snapshot. */
@@ -23,13 +23,13 @@ export interface FolderContent {
   }[]
   readonly log: {
     readonly files: number
-    /** First and last entry in the files; undefined: none. */
+    /** First and last entry in the files; undefined when there is none. */
     readonly first: number | undefined
     readonly last: number | undefined
-    /** The last write was cut off before it was acknowledged; the next start clears it. */
+    /** Whether the last write was interrupted before it was acknowledged. The next start clears it. */
     readonly torn: boolean
   }
-  /** Entries up to here are known to be committed; those above may be. */
+  /** Entries up to here are known to be committed. Later ones may be. */
   readonly commit: number
   /** Index and term of the last entry. */
   readonly index: number
@@ -40,8 +40,8 @@ export interface FolderContent {
 }
 
 /**
- * Reads everything in a member's folder, changes nothing, and replays the log into the state. Where the log reaches back
- * to the older snapshot, it must make the newer one of it.
+ * Reads everything in a member's folder without changes, and replays the log into the state. If the log reaches back to the
+ * older snapshot, replaying it must produce the newer one.
  * @throws StorageError that names file and offset
  */
 export function examineFolder(disk: Disk, steps: ReportProgress = () => {}): FolderContent {
@@ -116,7 +116,7 @@ function replay(disk: Disk, state: LockState, entries: readonly Entry[], steps: 
   return state
 }
 
-/** The entries that lead from one snapshot to the other; undefined when the log does not have all of them. */
+/** Returns the entries between two snapshots; undefined when the log does not have all of them. */
 function entriesBetween(entries: readonly Entry[], older: Snapshot, newer: Snapshot): readonly Entry[] | undefined {
   const between = entries.filter(({ index }) => index > older.index && index <= newer.index)
   const last = between.at(-1)

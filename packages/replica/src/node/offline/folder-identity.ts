@@ -5,14 +5,14 @@ import { readSnapshot, snapshotNames } from '../../snapshots/snapshot-store.js'
 import { isInitialized } from '../../storage/storage.js'
 import { NodeDisk } from '../node-disk.js'
 
-/** Whose folder this is; undefined for an empty one. @throws StorageError when it is damaged or half restored */
+/** Returns the identity in a folder; undefined for an empty one. @throws StorageError when it is damaged or half restored */
 export function folderIdentity(dir: string): Identity | undefined {
   if (!existsSync(dir)) return undefined
   const disk = new NodeDisk(dir)
   return isInitialized(disk) ? readIdentity(disk) : undefined
 }
 
-/** Whether a member's folder is that of a service of one which has never had other members. */
+/** Whether a member's folder belongs to a service that has always had a single member. */
 export function wasAlwaysAlone(dir: string): boolean {
   const disk = new NodeDisk(dir)
   const newest = snapshotNames(disk).at(-1)

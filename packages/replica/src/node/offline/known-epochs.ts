@@ -3,13 +3,13 @@ import { EPOCH_MAX, InvalidError, StorageError } from '@leasehold/core'
 import { damaged } from '../../storage/storage-errors.js'
 import { appendDurably } from './durable-files.js'
 
-/** An epoch that has been used, and how that is known. */
+/** An epoch that has been used, and where it was found. */
 export interface KnownEpoch {
   readonly epoch: number
   readonly from: string
 }
 
-/** One line of the note beside a backup: a restore of it that was begun. */
+/** One line of the notes next to a backup: a restore that was started. */
 interface Note {
   readonly epoch: number
   readonly at: string
@@ -21,14 +21,14 @@ export function noteFile(backup: string): string {
   return `${backup}.epochs`
 }
 
-/** The epochs that the backup has been restored with from this place. @throws StorageError when the note is unreadable */
+/** Returns the epochs of earlier restores of this file. @throws StorageError when the notes are unreadable */
 export function notedEpochs(backup: string): KnownEpoch[] {
   return readNotes(backup).map(({ epoch, at, data }) => ({ epoch, from: `restored into ${data} at ${at}` }))
 }
 
 /**
- * Says beside the backup that it is being restored, before anything of the new service exists.
- * @throws StorageError when the note cannot be written, or another restore has taken the same epoch meanwhile
+ * Records next to the backup that it is being restored, before the new service exists.
+ * @throws StorageError when the note cannot be written, or another restore has taken the same epoch
  */
 export function noteEpoch(backup: string, note: Note): void {
   const file = noteFile(backup)
@@ -48,8 +48,8 @@ export function noteEpoch(backup: string, note: Note): void {
 }
 
 /**
- * Refuses an epoch that is not above every known one; says which is the next.
- * @throws InvalidError
+ * Checks that an epoch is above every known one.
+ * @throws InvalidError whose hint names the next valid epoch
  */
 export function checkEpoch(epoch: number | undefined, known: readonly KnownEpoch[]): number {
   const highest = Math.max(...known.map((one) => one.epoch))
@@ -82,7 +82,7 @@ function parseNote(file: string, offset: number, line: string): Note {
     const note = JSON.parse(line) as Note
     if (Number.isSafeInteger(note.epoch)) return note
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw damaged(file, offset, 'a line of it cannot be read', 'if a crash cut the last line off, delete that line')
 }

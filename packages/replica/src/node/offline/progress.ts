@@ -1,5 +1,5 @@
-/** Told while long work goes on: what is being done, and how much of it is done where that is known. Called synchronously. */
+/** Reports the progress of long work: the current step, and how much of it is done if known. Called synchronously. */
 export type ReportProgress = (what: string, done?: number, total?: number) => void
 
-/** Entries between two calls. */
+/** Entries between two progress reports. */
 export const STEP_ENTRIES = 1024

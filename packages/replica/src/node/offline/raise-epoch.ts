@@ -4,17 +4,17 @@ import { encodeMeta } from '../../cluster-meta.js'
 import type { Random } from '../../platform.js'
 import type { Snapshot } from '../../snapshots/snapshot-store.js'
 
-/** A persistent hold that went into a new epoch. */
+/** A persistent hold that was moved into a new epoch. */
 export interface MovedHold {
-  /** Its id before and after. */
+  /** The hold's id before and after. */
   readonly from: Token
   readonly to: Token
   readonly names: readonly string[]
-  /** The client's own text about itself. */
+  /** The client's description of itself. */
   readonly client: string
 }
 
-/** A service of one in a new epoch, as it goes into an empty folder. */
+/** A service with a single member in a new epoch, to be written into an empty folder. */
 export interface Raised {
   readonly identity: Identity
   readonly snapshot: Snapshot
@@ -22,8 +22,8 @@ export interface Raised {
 }
 
 /**
- * Makes a new service of one out of a state: new cluster, new node number, higher epoch. The raising is an entry of its
- * own, in a term of its own, so that no index of the new service is one of the old.
+ * Creates a new service with a single member from a state: new cluster, new node number, higher epoch. The change is a
+ * separate entry in a separate term, so that the new service reuses no index of the old one.
  */
 export function raise(
   old: LockState,

@@ -17,18 +17,18 @@ import { writeRaised } from './restore.js'
 import { asOwner, type OfflineOptions } from './verify.js'
 
 export interface RecoverOptions extends OfflineOptions {
-  /** Above every epoch that was ever used. */
+  /** Must be above every epoch that was ever used. */
   readonly epoch: number | undefined
 }
 
 export interface RecoverReport {
   readonly member: string
-  /** The new cluster, and the one that the folder was of. */
+  /** The new cluster, and the old one of the folder. */
   readonly cluster: string
   readonly oldCluster: string
   readonly epoch: number
   readonly oldEpoch: number
-  /** The last entry that this folder had; what others had beyond it is lost. */
+  /** The last entry in this folder. Later entries of other members are lost. */
   readonly lastIndex: number
   readonly lastTerm: number
   readonly known: readonly KnownEpoch[]
@@ -38,15 +38,16 @@ export interface RecoverReport {
 }
 
 const BEFORE = /^before-epoch-(\d{1,5})$/
-/** What belongs to a member's life; spare and reserve files go on into the next. The identity is moved last. */
+/** The files of the old service. Spare and reserve files are reused. The identity is moved last. */
 const OLD = /^(log|snapshot)-|^(muster\.json|acknowledged|contradicted)$/
 
 /**
- * Makes a service of one, in a higher epoch and with a new identity, of the folder of a member whose cluster has lost its
- * majority. Every entry in its log counts, known to be committed or not, as if it had been elected.
+ * Turns the folder of a member whose cluster has lost its majority into a service with a single member, with a higher epoch and
+ * a new identity. Every entry in its log counts, committed or not, as if the member had been elected.
  *
- * Crash safe: the state is first written whole into the file `recovering`. From then on nothing starts on the folder, and
- * a repeated call goes on: the old files move into `before-epoch-N`, the old identity last, and the new ones are made.
+ * Crash safe: the state is first written completely into the file `recovering`. From then on no member starts on the folder,
+ * and a repeated call continues: the old files move into `before-epoch-N`, the old identity last, and the new files are
+ * created.
  *
  * @throws InvalidError when the epoch is not above all known ones; StorageError on damage, an owner, or a failing disk
  */
@@ -90,7 +91,7 @@ export async function recoverFolder(options: RecoverOptions): Promise<RecoverRep
 function knownEpochs(disk: NodeDisk): KnownEpoch[] {
   const identity = readIdentity(disk)
   if (!identity)
-    throw new StorageError(`${disk.path} has no identity`, { hint: 'check the path: it is no member’s folder' })
+    throw new StorageError(`${disk.path} has no identity`, { hint: 'check the path: it is not a member’s folder' })
   const earlier = readdirSync(disk.path).flatMap((name) => {
     const match = BEFORE.exec(name)
     return match ? [{ epoch: Number(match[1]), from: 'an earlier recover' }] : []
@@ -98,7 +99,7 @@ function knownEpochs(disk: NodeDisk): KnownEpoch[] {
   return [{ epoch: identity.epoch, from: 'the folder' }, ...earlier]
 }
 
-/** Checks the folder, and writes what it holds into one file. From then on there is no way back. */
+/** Verifies the folder and writes its state into one file. This cannot be undone. */
 function begin(disk: NodeDisk, file: string, epoch: number, steps: ReportProgress | undefined): Backup {
   const { identity, meta, state, term } = examineFolder(disk, steps)
   steps?.('writing the state')
@@ -118,7 +119,7 @@ function begin(disk: NodeDisk, file: string, epoch: number, steps: ReportProgres
   return { header, state }
 }
 
-/** Moves the old life's files away. Once its identity has gone, what is in the folder belongs to the new one. */
+/** Moves the old files into the archive folder. Once the old identity is moved, the files here belong to the new service. */
 function archiveOldFiles(dir: string, to: string, cluster: string): void {
   const disk = new NodeDisk(dir)
   const identity = readIdentity(disk)

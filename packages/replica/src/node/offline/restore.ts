@@ -17,9 +17,9 @@ import type { ReportProgress } from './progress.js'
 
 export interface RestoreOptions {
   readonly file: string
-  /** Empty, or not there yet. */
+  /** An empty or missing folder. */
   readonly dir: string
-  /** Above every epoch that was ever used. */
+  /** Must be above every epoch that was ever used. */
   readonly epoch: number | undefined
   /** Name of the new member; default `n1`. */
   readonly name?: string
@@ -27,7 +27,7 @@ export interface RestoreOptions {
 }
 
 export interface RestoreReport {
-  /** What the backup was of. */
+  /** Origin of the backup. */
   readonly backup: { readonly cluster: string; readonly epoch: number; readonly index: number; readonly read: string }
   readonly cluster: string
   readonly member: string
@@ -39,14 +39,16 @@ export interface RestoreReport {
   readonly holds: readonly MovedHold[]
 }
 
-/** What may lie in a folder that counts as empty: who had it. */
+/** Owner files, which may exist in an otherwise empty folder. */
 const OWNER = /^owner[.-]/
 
 /**
- * Makes a new service of one from a backup, in a higher epoch: its tokens are above all tokens of the backed-up service.
+ * Creates a new service with a single member from a backup, in a higher epoch: its tokens are above all tokens of the old
+ * service.
  *
- * Order: the marker of an unfinished restore, the note beside the backup, the snapshot, the identity, the marker away.
- * A crash before the identity leaves a folder that nothing starts on; a repeated restore, in a later epoch, starts over.
+ * Order: create the marker of an unfinished restore, the note next to the backup, the snapshot and the identity; remove the
+ * marker. After a crash before the identity, no member starts on the folder; a repeated restore with a later epoch starts
+ * over.
  *
  * @throws InvalidError when the epoch is not above all known ones, or the folder is in use; StorageError on a damaged
  *   backup or a disk that fails
@@ -82,7 +84,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   }
 }
 
-/** That the marker is there is all that counts; its text is for people. */
+/** Creates the marker file. Only its existence matters; its text is informational. */
 function mark(dir: string, text: string): void {
   const file = join(dir, RESTORING)
   try {
@@ -92,7 +94,7 @@ function mark(dir: string, text: string): void {
   }
 }
 
-/** Writes snapshot and identity of a new member; the identity last. */
+/** Writes the snapshot and then the identity of a new member. */
 export async function writeRaised(dir: string, { identity, snapshot }: Raised): Promise<void> {
   await new Promise<void>((done, failed) => {
     initializeFolder(new NodeDisk(dir), identity, snapshot, (error) => {
@@ -103,7 +105,7 @@ export async function writeRaised(dir: string, { identity, snapshot }: Raised): 
   })
 }
 
-/** A folder that is not empty may tell of another epoch; damage is told when it is refused. */
+/** Returns the epoch of a folder that is not empty. Ignores damage, which is reported elsewhere. */
 function folderEpochs(dir: string): KnownEpoch[] {
   try {
     const [json = ''] = readFileSync(join(dir, IDENTITY_FILE), 'utf8').split('\n')
@@ -119,6 +121,6 @@ function refuseUsed(dir: string): void {
   const unfinished = names.includes(RESTORING) && !names.includes(IDENTITY_FILE)
   if (names.length === 0 || unfinished) return
   throw new InvalidError(`${dir} is not empty: it has ${names[0]}`, {
-    hint: 'a backup is restored into an empty folder; move the old one aside, and keep it until all is well',
+    hint: 'a backup is restored into an empty folder; move the old one elsewhere and keep it until the restore has proved good',
   })
 }

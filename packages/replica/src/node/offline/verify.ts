@@ -8,20 +8,20 @@ import type { ReportProgress } from './progress.js'
 
 export interface OfflineOptions {
   readonly dir: string
-  /** Takes the folder from an owner on another machine, when you know that it is dead. */
+  /** Takes over the folder from an owner on another machine that is known to be dead. */
   readonly takeOver?: boolean
   readonly progress?: ReportProgress
 }
 
 /**
- * Checks all that is in a member's folder; nobody else may have it meanwhile.
+ * Verifies everything in a member's folder, as its only owner.
  * @throws StorageError on damage, with file and offset, or when the folder has an owner
  */
 export async function verifyFolder(options: OfflineOptions): Promise<FolderContent> {
   return await asOwner(options, (dir) => examineFolder(new NodeDisk(dir), options.progress))
 }
 
-/** Does something with a folder that must exist, as its only owner. */
+/** Runs `work` as the only owner of an existing folder. */
 export async function asOwner<T>(options: OfflineOptions, work: (dir: string) => T | Promise<T>): Promise<T> {
   const dir = resolve(options.dir)
   if (!existsSync(dir)) throw new StorageError(`there is no folder ${dir}`, { hint: 'check the path' })

@@ -13,13 +13,13 @@ import { answers, listen, SocketFolder } from './owner-socket.js'
 export type { FolderOwner } from './owned-folder.js'
 
 export interface ClaimOptions {
-  /** Tells people who owns the folder. */
+  /** Name of the owner, for error messages. */
   readonly name?: string
-  /** Takes the folder from an owner on another machine, of which nobody here can know that it is dead. */
+  /** Takes over the folder from an owner on another machine, whose state cannot be checked from here. */
   readonly takeOver?: boolean
   /**
-   * A member is going to serve from this folder: it must not be a copy of a folder whose owner lives. Default false: to look
-   * at a copy is harmless, and does not make it an original.
+   * Whether a member will serve from this folder. It must not be a copy of a folder whose owner is alive. Default false: reading
+   * a copy is harmless, and does not make it an original.
    */
   readonly serving?: boolean
 }
@@ -29,11 +29,11 @@ const CLAIM_ATTEMPTS = 10
 /**
  * Makes this process the only owner of a data folder.
  *
- * The files `owner.<n>` are only ever added, and the highest decides. To take over, one makes sure that the highest is
- * dead, creates the next, and lists again: whoever is not the highest then gives up, and only the highest deletes lower
- * ones. (Deleting before creating would let two in.) An owner is dead when the machine is the same and it was not
- * restarted, and nobody listens on its socket; or when the machine is the same and was restarted. Process numbers and
- * ages decide nothing.
+ * Files `owner.<n>` are only added, and the highest one wins. A process checks that the highest owner is dead, creates the next
+ * file, and lists the folder again: it fails if its file is not the highest, and only the highest owner deletes lower files.
+ * (Deleting before creating would admit two owners.) An owner is dead when the machine is the same, has not been rebooted, and
+ * no process listens on the owner's socket; or when the machine is the same and has been rebooted. Process ids and ages are
+ * not used.
  *
  * @throws StorageError when the folder has a living owner, or one on another machine, or cannot be written
  */
@@ -76,12 +76,12 @@ async function claimNumber(dir: string, folder: SocketFolder, owner: NewOwner, o
     }
     if (!createOwner(dir, highest + 1, { ...owner, path })) continue
     if (highestOf(fs.readdirSync(dir)) === highest + 1) return highest + 1
-    throw new StorageError(`${dir} was taken by another process a moment ago`, { hint: 'only one of them can have it' })
+    throw new StorageError(`${dir} was taken by another process a moment ago`, { hint: 'only one process can own it' })
   }
-  throw new StorageError(`${dir}: too many processes want this folder at once`, { hint: 'try again' })
+  throw new StorageError(`${dir}: too many processes want this folder at once`, { hint: 'retry' })
 }
 
-/** Throws when the file cannot be read and the operator has not said that its owner is dead. */
+/** Reads an owner file. Throws when it is unreadable, unless the operator takes over. */
 function readOwner(file: string, takeOver: boolean): OwnerRecord | 'gone' | 'unreadable' {
   try {
     return JSON.parse(fs.readFileSync(file, 'utf8')) as OwnerRecord
@@ -90,12 +90,12 @@ function readOwner(file: string, takeOver: boolean): OwnerRecord | 'gone' | 'unr
     if (takeOver) return 'unreadable'
     throw new StorageError(`${file} cannot be read: ${(error as Error).message}`, {
       cause: error,
-      hint: 'when you know that no other process uses this folder: --take-over',
+      hint: 'if you know that no other process uses this folder: --take-over',
     })
   }
 }
 
-/** Throws when the last owner lives, or may. */
+/** Throws unless the last owner is known to be dead. */
 async function checkDead(dir: string, folder: SocketFolder, owner: OwnerRecord, takeOver: boolean): Promise<void> {
   if (owner.boot === bootId()) {
     if (!(await answers(folder.pathOf(owner.socket)))) return
@@ -103,7 +103,7 @@ async function checkDead(dir: string, folder: SocketFolder, owner: OwnerRecord, 
   }
   if (owner.host === hostId() || takeOver) return
   throw new StorageError(`${dir} belongs to ${textOf(owner)}, and this is ${hostname()}`, {
-    hint: 'nobody here can know whether that process still runs; when you know that it does not: --take-over',
+    hint: 'whether that process still runs cannot be checked from here; if you know that it does not: --take-over',
   })
 }
 
@@ -112,8 +112,8 @@ function textOf({ name, pid, host }: OwnerRecord): string {
 }
 
 /**
- * Throws when the folder is a copy of another one on this machine whose owner lives: both would be the same member. The
- * original is known by the nonce of the last owner, or, when it was started again since, by the identity of its member.
+ * Throws when the folder is a copy of another one on this machine whose owner is alive: both would be the same member. The
+ * original is recognized by the nonce of the last owner or, if it was restarted since, by the identity of its member.
  */
 async function checkNoCopy(here: string, number: number, last: OwnerRecord): Promise<void> {
   const { path: original, nonce } = last
@@ -126,13 +126,13 @@ async function checkNoCopy(here: string, number: number, last: OwnerRecord): Pro
     const isSame = (highest === number && owner.nonce === nonce) || isSameMember(here, original)
     if (!isSame || owner.boot !== bootId() || !(await isAlive(original, owner.socket))) return
   } catch (error) {
-    // It has moved, or is of no use: then there is no living original.
+    // The original was moved or is unusable: then it has no live owner.
     if (typeof (error as NodeJS.ErrnoException).code === 'string') return
     if (error instanceof SyntaxError) return
     throw error
   }
   throw new StorageError(`${here} is a copy of ${original}, which is in use by ${textOf(owner)}`, {
-    hint: `two members must not have the same identity; use ${original}, or stop its member before the copy is started. To make another service of it, restore a backup into an empty folder`,
+    hint: `two members must not have the same identity; use ${original}, or stop its member before you start the copy. For a separate service, restore a backup into an empty folder`,
   })
 }
 
@@ -152,7 +152,7 @@ function isSameMember(one: string, other: string): boolean {
   return a !== undefined && b !== undefined && a.equals(b)
 }
 
-/** Creates the file whole, or not at all because it is there. */
+/** Creates the complete file, or returns false when it exists. */
 function createOwner(dir: string, number: number, record: OwnerRecord): boolean {
   const file = join(dir, `owner.${number}`)
   const draft = join(dir, `owner-${randomBytes(8).toString('hex')}.draft`)
@@ -168,7 +168,7 @@ function createOwner(dir: string, number: number, record: OwnerRecord): boolean 
   } finally {
     fs.rmSync(draft, { force: true })
   }
-  // A file system without links: a reader may see the file before its content, and then refuses.
+  // A file system without links: a reader may see the file before its content, and fails then.
   try {
     fs.writeFileSync(file, text, { flag: 'wx', mode: 0o600 })
     return true
@@ -186,7 +186,7 @@ function deleteLower(dir: string, folder: SocketFolder, number: number): void {
       const { socket } = JSON.parse(fs.readFileSync(file, 'utf8')) as OwnerRecord
       fs.rmSync(folder.pathOf(socket), { force: true })
     } catch {
-      // Unreadable, or another process was faster: the file itself goes either way.
+      // Unreadable, or deleted by another process: the file itself is removed either way.
     }
     fs.rmSync(file, { force: true })
   }

@@ -10,20 +10,20 @@ export interface FolderFacts {
   readonly inode: number
 }
 
-/** The right to write into a data folder. */
+/** The exclusive right to write into a data folder. */
 export interface FolderOwner {
-  /** It grows with every owner. */
+  /** Increases with every owner. */
   readonly number: number
-  /** Device and inode of the folder when it was claimed, for the log: they decide nothing. */
+  /** Device and inode of the folder at the claim. For the log only. */
   readonly facts: FolderFacts
-  /** Checks, without blocking, that the folder at the path is the one that was claimed, and has no later owner. */
+  /** Checks without blocking that the folder at the path is the claimed one, and that no later owner exists. */
   check(done: (state: FolderState) => void): void
-  /** Gives the folder back. The next owner needs no permission. */
+  /** Releases the folder. The next owner can claim it without a takeover. */
   release(): Promise<void>
 }
 
 export interface Claim {
-  /** Absolute, so that a change of the working directory changes nothing. */
+  /** Absolute path, independent of the working directory. */
   readonly dir: string
   readonly number: number
   readonly nonce: string
@@ -33,12 +33,12 @@ export interface Claim {
 
 const FACTS_LIMIT_MS = 200
 
-/** Nothing is at the path, or something else than a folder is on the way there. */
+/** Nothing is at the path, or a part of the path is not a folder. */
 const GONE = new Set(['ENOENT', 'ENOTDIR'])
-/** The device, the server or the program behind the file system has gone. */
+/** The device, server or program behind the file system is gone. */
 const FAILING = new Set(['ESTALE', 'ENODEV', 'EIO', 'ENXIO', 'ENOTCONN', 'EREMOTEIO'])
 
-/** What an error of a call by path says about the folder. */
+/** Converts an error of a call by path to a folder state. */
 export function stateOf(error: NodeJS.ErrnoException): FolderState {
   const why = error.message
   if (GONE.has(error.code ?? '')) return { kind: 'lost', why }
@@ -73,7 +73,7 @@ export class OwnedFolder implements FolderOwner {
       fs.readdir(this.#claim.dir, (folderError, names) => {
         if (folderError) return this.#reportLost(this.#unlisted(folderError), done)
         if (highestOf(names) > this.number) {
-          const hint = 'a folder has one process: stop the other one before this one is started again'
+          const hint = 'only one process may own a folder: stop the other one before you start this one again'
           return this.#reportLost(
             { kind: 'lost', why: `${this.#claim.dir} was taken over by another process`, hint },
             done,
@@ -102,7 +102,7 @@ export class OwnedFolder implements FolderOwner {
     return `${this.#file} is gone: it was deleted, or another folder is at ${this.#claim.dir} now`
   }
 
-  /** Adds device and inode to a loss: they are for people, and change on some file systems without any reason. */
+  /** Adds device and inode to a loss. They are informational, since some file systems change them without reason. */
   #reportLost(state: FolderState, done: (state: FolderState) => void): void {
     if (state.kind !== 'lost') return done(state)
     const finish = (now: Partial<FolderFacts>): void => {
@@ -112,7 +112,7 @@ export class OwnedFolder implements FolderOwner {
       done({ ...state, facts: { deviceAtStart: this.facts.device, inodeAtStart: this.facts.inode, ...now } })
     }
     let told = false
-    // The loss itself must not wait for them.
+    // The report of the loss must not wait for them.
     const timer = setTimeout(finish, FACTS_LIMIT_MS, {})
     fs.stat(this.#claim.dir, (error, stats) => finish(error ? {} : factsOf(stats)))
   }

@@ -2,25 +2,25 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** Who owns a data folder, as its `owner.<n>` file says. */
+/** The content of an `owner.<n>` file: the owner of a data folder. */
 export interface OwnerRecord {
   readonly name: string
   readonly host: string
-  /** Changes with every start of the machine; '' where it cannot be known. */
+  /** Changes with every boot of the machine. */
   readonly boot: string
-  /** Where the owner listens while it lives: a name in the folder, or a path. */
+  /** The socket on which the owner listens while it is alive: a name in the folder, or a path. */
   readonly socket: string
-  /** For people; decides nothing. */
+  /** Informational only. */
   readonly pid: number
-  /** Minted by this owner: whether the folder at a path is its folder. Older versions have none, nor a path. */
+  /** Random id of this owner, which identifies its folder. Older versions have neither nonce nor path. */
   readonly nonce?: string
-  /** Real path of the folder that a member last started in. Another path is that of a copy, or of a moved folder. */
+  /** Real path of the folder in which a member last started. A different path means a copy or a moved folder. */
   readonly path?: string
 }
 
 const OWNER = /^owner\.(\d{1,15})$/
 
-/** The highest number among `owner.<n>` files; 0: none. */
+/** Returns the highest number among `owner.<n>` files; 0 when there is none. */
 export function highestOf(names: readonly string[]): number {
   return Math.max(0, ...ownersOf(names))
 }
@@ -37,7 +37,7 @@ export function hostId(): string {
   try {
     machine = readFileSync('/etc/machine-id', 'utf8').trim()
   } catch {
-    // Not every system has one; the name must do.
+    // Not every system has one: use the host name alone.
   }
   return `${hostname()}/${machine}`
 }
@@ -48,7 +48,7 @@ export function bootId(): string {
     if (process.platform === 'darwin')
       return execFileSync('sysctl', ['-n', 'kern.bootsessionuuid'], { encoding: 'utf8' }).trim()
   } catch {
-    // Unknown: equal on the same machine, so that the socket decides.
+    // Unknown: use a value that is constant on this machine, so that the socket decides.
   }
   return `unknown/${hostId()}`
 }

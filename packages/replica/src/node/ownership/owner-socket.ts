@@ -4,11 +4,11 @@ import * as net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A socket's path has at most 108 bytes on Linux, 104 on macOS. */
+/** Most bytes of a socket path: the limit is 108 on Linux, 104 on macOS. */
 const SOCKET_PATH_MAX = 100
 const CONNECT_TIMEOUT_MS = 2000
 
-/** Where the sockets of a folder's owners are: in the folder, so that every container that shares it finds them. */
+/** The location of the owners' sockets: in the data folder, so that every container that shares it finds them. */
 export class SocketFolder {
   readonly #fd: number | undefined
   readonly #base: string | undefined
@@ -16,7 +16,7 @@ export class SocketFolder {
   constructor(dir: string) {
     const long = Buffer.byteLength(join(dir, 'owner-0123456789abcdef.sock')) > SOCKET_PATH_MAX
     if (process.platform === 'win32' || (long && process.platform !== 'linux')) return
-    // A path that is too long is shortened by the open folder.
+    // A long path is shortened through the descriptor of the open folder.
     if (long) this.#fd = fs.openSync(dir, 'r')
     this.#base = this.#fd === undefined ? dir : `/proc/self/fd/${this.#fd}`
   }
@@ -47,7 +47,7 @@ export function listen(path: string): Promise<net.Server> {
   })
 }
 
-/** Whether a process listens. Only a clear refusal means that none does. */
+/** Whether a process listens on the socket. Only a definite refusal counts as no. */
 export function answers(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = net.connect(path)

@@ -45,13 +45,13 @@ const read = (bytes: Uint8Array): unknown => {
 }
 
 describe('a backup file', () => {
-  it('gives back the state that went in', () => {
+  it('returns the state that was written', () => {
     expect(read(whole)).toBe(hash)
     expect(readBackup(file).header).toMatchObject({ format: 'leasehold-backup', epoch: 1, hash, read: 'linearizable' })
     expect(readFileSync(file)).toEqual(whole)
   })
 
-  it('is refused when any byte of it has changed, with the file named', () => {
+  it('is refused when any byte has changed, with an error that names the file', () => {
     for (let at = 0; at < whole.length; at++) {
       const bytes = Buffer.from(whole)
       bytes[at] = (bytes[at] as number) ^ (1 << (at % 8))
@@ -61,14 +61,14 @@ describe('a backup file', () => {
     }
   })
 
-  it('is refused when it was cut off anywhere, or has something behind its end', () => {
+  it('is refused when it was truncated anywhere or has trailing bytes', () => {
     for (let length = 0; length < whole.length; length++) {
       expect([length, read(whole.subarray(0, length))]).toEqual([length, expect.any(StorageError)])
     }
     expect(read(Buffer.concat([whole, Buffer.from('\n')]))).toBeInstanceOf(StorageError)
   })
 
-  it('says that a file is no backup, or of a later version', () => {
+  it('reports a file that is not a backup or has a later version', () => {
     expect(read(Buffer.from('{"some":"json"}\n'))).toMatchObject({ message: expect.stringMatching(/is no backup/) })
     const later = Buffer.from(whole.toString('latin1').replace('"version":1', '"version":2'), 'latin1')
     expect(read(later)).toMatchObject({ message: expect.stringMatching(/has format 2/) })

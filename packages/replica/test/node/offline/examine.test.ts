@@ -36,7 +36,7 @@ function flip(file: string, at: number): void {
 }
 
 describe('verify', () => {
-  it('replays to the state that the member has, and changes no file', async () => {
+  it("replays to the member's state, and changes no file", async () => {
     const dir = copy()
     const files = () =>
       readdirSync(dir)
@@ -79,7 +79,7 @@ describe('verify', () => {
     }
   })
 
-  it('finds a snapshot that is whole, but not what the log makes of the one before', async () => {
+  it('finds a whole snapshot that differs from the replayed log', async () => {
     const dir = copy()
     const disk = new NodeDisk(dir)
     const [older, newer] = snapshotNames(disk).map((name) => readSnapshot(disk, name)) as [Snapshot, Snapshot]
@@ -94,7 +94,7 @@ describe('verify', () => {
     )
   })
 
-  it('finds files of two folders', async () => {
+  it('finds files of two mixed folders', async () => {
     const other = folders.make()
     await usedFolder(other)
     const mixed = copy()
@@ -103,7 +103,7 @@ describe('verify', () => {
     await expect(openNodeReplica({ dir: mixed, ...SMALL })).rejects.toThrow(/is of cluster/)
   })
 
-  it('says that a folder is empty, or not there', async () => {
+  it('reports an empty or missing folder', async () => {
     await expect(verifyFolder({ dir: folders.make() })).rejects.toThrow(/is empty/)
     await expect(verifyFolder({ dir: join(folders.make(), 'x') })).rejects.toThrow(/there is no folder/)
   })

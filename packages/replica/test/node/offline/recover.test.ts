@@ -41,7 +41,7 @@ function keptIn(dir: string): void {
 }
 
 describe('recover', () => {
-  it('makes a service of one in the raised epoch with everything in the log, and keeps the old files', async () => {
+  it('creates a single-member service in the new epoch from the whole log, and keeps the old files', async () => {
     const dir = copy()
     const report = await recoverFolder({ dir, epoch: 3 })
     expect(report).toMatchObject({
@@ -85,7 +85,7 @@ describe('recover', () => {
     expect(folderIdentity(damaged)?.epoch).toBe(2)
   })
 
-  it('dies at any change of the disk: the old life is whole, or nothing starts and a repeated call comes to its end', async () => {
+  it('leaves the old folder intact, or one that a repeated call completes, when it is killed at any disk change', async () => {
     let died = 0
     for (let allowed = 0; ; allowed++) {
       const dir = copy()

@@ -44,7 +44,7 @@ function backup(): string {
 const target = (): string => join(folders.make(), 'data')
 
 describe('restore', () => {
-  it('makes a new service in the raised epoch: sessions, holds and waiters end, persistent holds and registers stay', async () => {
+  it('creates a service in the new epoch: sessions, holds and waiters end, persistent holds and registers stay', async () => {
     const dir = target()
     const floor = floorAt(Date.now()) as number
     const report = await restoreBackup({ file: backup(), dir, epoch: 4 })
@@ -97,7 +97,7 @@ describe('restore', () => {
     expect(readdirSync(foreign)).toEqual(['holiday.jpg'])
   })
 
-  it('refuses a note that it cannot read, and a name that is none', async () => {
+  it('refuses an unreadable note and an invalid name', async () => {
     const file = backup()
     writeFileSync(`${file}.epochs`, '{"epoch":7,"at":"x","data":"y","cluster":"z"}\n{"epo')
     const dir = target()
@@ -108,13 +108,13 @@ describe('restore', () => {
     expect(existsSync(dir)).toBe(false)
   })
 
-  it('two restores of one backup at once never share an epoch', async () => {
+  it('never gives two concurrent restores of one backup the same epoch', async () => {
     const file = backup()
     const both = await Promise.allSettled([1, 2].map(() => restoreBackup({ file, dir: target(), epoch: 4 })))
     expect(both.map((one) => one.status).sort()).toEqual(['fulfilled', 'rejected'])
   })
 
-  it('dies at any change of the disk: nothing starts on a half restored folder, and a later restore starts over', async () => {
+  it('leaves a folder on which nothing starts when it is killed at any disk change, and a later restore starts over', async () => {
     let ended = false
     let died = 0
     for (let allowed = 0; !ended; allowed++) {

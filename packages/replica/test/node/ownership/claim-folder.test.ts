@@ -56,7 +56,7 @@ async function kill(child: Child): Promise<void> {
 const ownerFiles = () => readdirSync(dir).filter((name) => /^owner\.\d+$/.test(name))
 
 describe('owner of a data folder', () => {
-  it('is alone, in this process and in others', async () => {
+  it('is exclusive, in this process and in others', async () => {
     const owner = await claimFolder(dir)
     await expect(claimFolder(dir)).rejects.toMatchObject({
       code: 'storage',
@@ -67,7 +67,7 @@ describe('owner of a data folder', () => {
     expect(await line(start())).toBe('OWNED 2')
   })
 
-  it('that was killed is replaced at once; a stopped one is not', async () => {
+  it('is replaced at once when it was killed, and not when it is only suspended', async () => {
     const first = start()
     expect(await line(first)).toBe('OWNED 1')
     first.kill('SIGSTOP')
@@ -80,7 +80,7 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
-  it('that released the folder leaves no doubt', async () => {
+  it('can be followed by another one after it released the folder', async () => {
     const first = start()
     await line(first)
     first.stdin.write('release\n')
@@ -90,7 +90,7 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
-  it('is one of many that race after a death, each time', async () => {
+  it('is exactly one of many processes that race after its death', async () => {
     let number = 1
     const first = start()
     await line(first)
@@ -107,7 +107,7 @@ describe('owner of a data folder', () => {
     }
   })
 
-  it('on another machine is taken over only when somebody says so, and then hears of it', async () => {
+  it('is replaced on another machine only with takeOver, and is notified then', async () => {
     const first = start()
     await line(first)
     const file = join(dir, 'owner.1')
@@ -123,7 +123,7 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
-  it('from before a restart of the machine is dead', async () => {
+  it('is dead when it started before a reboot of the machine', async () => {
     const first = start()
     await line(first)
     await kill(first)
@@ -135,7 +135,7 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
-  it('with an unreadable file is not taken for dead', async () => {
+  it('is not considered dead when its file is unreadable', async () => {
     writeFileSync(join(dir, 'owner.7'), 'half a rec')
     await expect(claimFolder(dir)).rejects.toThrow(/owner\.7 cannot be read/)
     const owner = await claimFolder(dir, { takeOver: true })
@@ -143,7 +143,7 @@ describe('owner of a data folder', () => {
     await owner.release()
   })
 
-  it('of a folder that cannot be is told so by a storage error', async () => {
+  it('gets a storage error for an impossible folder', async () => {
     const file = join(dir, 'file')
     writeFileSync(file, '')
     for (const path of [file, join(file, 'below')]) {

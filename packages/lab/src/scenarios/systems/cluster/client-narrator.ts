@@ -8,7 +8,7 @@ interface Shown {
   readonly isOver: () => string | undefined
 }
 
-/** Holds of one client that a picture shows at a time: more would be neither readable nor cheap to look after. */
+/** Holds of one client that a picture shows at a time: more would be neither readable nor cheap. */
 const SHOWN_MAX = 16
 
 /** What a client of a cluster does, told for pictures. Nothing of the run depends on it. */
@@ -29,7 +29,7 @@ export class ClientNarrator {
     timeline.add({ kind: 'client', who: this.#client.name, text, ...token })
   }
 
-  /** From now on the client calls the hold its own, until it gives it back or its clock says that it is over. */
+  /** From now on the client calls the hold its own, until it releases the hold or the hold expires by its clock. */
   has(hold: Hold): void {
     const client = this.#client
     const names = hold.names.join(' and ')
@@ -46,7 +46,7 @@ export class ClientNarrator {
     const remaining = peekRemaining(process, hold)
     const isOver = (): string | undefined => {
       if (!process.alive) return 'its process is gone'
-      return !hold.persistent && remaining() <= 0 ? 'its lease is over, by its own clock' : undefined
+      return !hold.persistent && remaining() <= 0 ? 'its lease has expired by its own clock' : undefined
     }
     const shown = { id: `${client.name} ${++this.#count}`, hold, isOver }
     this.#shown.add(shown)
@@ -57,7 +57,7 @@ export class ClientNarrator {
 
   gives(hold: Hold): void {
     this.#over(hold, 'released')
-    this.says(`gives ${hold.names.join(' and ')} back`)
+    this.says(`releases ${hold.names.join(' and ')}`)
   }
 
   #look(): void {

@@ -189,7 +189,7 @@ function nameOf(fault: Own): string {
   return String(fault.who)
 }
 
-/** Members for whom no name is given are the leader; some of what is done is about nobody. */
+/** Without a name the fault is about the leader; some faults are about no machine. */
 function aboutOf(fault: Own, resolve: (who: string) => string): string {
   if (fault.action === 'transfer') return resolve(fault.to)
   if (['blackout', 'configure', 'backup', 'foundAgain'].includes(fault.action)) return ''

@@ -10,6 +10,8 @@ import { endSentence, startSentence } from './narration.js'
 type Act = Step & { readonly do: 'client' }
 type Facts = Record<string, unknown>
 
+type Acts = Readonly<Record<string, (step: Act) => Promise<Facts>>>
+
 /**
  * Steps of a client of a cluster. Each leaves what came of it under `as` in the observation, at `facts.CLIENT.AS`; a failure
  * is what came of it, too (`error`: its code), and does not end the program.
@@ -42,7 +44,17 @@ export class ClusterClient implements LockClient {
     this.#startUs = startUs
     this.#batons = batons
     this.#diary = new ClientNarrator(client)
-    const acts: Record<string, (step: Act) => Promise<Facts>> = {
+    this.actions = Object.fromEntries(
+      Object.entries({ ...this.#holdActs(), ...this.#serviceActs() }).map(([name, act]) => [
+        name,
+        (step: Act) => this.#record(name, step, act),
+      ]),
+    )
+  }
+
+  /** Steps that acquire, keep or end holds. */
+  #holdActs(): Acts {
+    return {
       take: (step) => this.#take(step),
       give: async (step) => {
         const hold = this.#hold(step)
@@ -60,6 +72,26 @@ export class ClusterClient implements LockClient {
         this.#aborts.get(textOr(step.hold, 'take'))?.abort()
         return {}
       },
+      hand: async (step) => {
+        this.#batons.set(String(step.to), this.#hold(step).serialize())
+        return { handed: true }
+      },
+      campaign: async (step) => {
+        return this.#keep(step, await this.#locks.election('E').campaign({ value: String(step.value) }))
+      },
+      many: (step) => this.#many(step),
+      queueUp: (step) => this.#queueUp(step),
+      loop: (step) => this.#loop(step),
+      adopt: async (step) => {
+        const hold = await this.#locks.adopt(this.#batons.get(String(step.from)) ?? '')
+        return this.#keep(step, hold)
+      },
+    }
+  }
+
+  /** Steps that ask or change something at the service. */
+  #serviceActs(): Acts {
+    return {
       close: async () => {
         await this.#locks.close()
         return { closed: true }
@@ -73,29 +105,12 @@ export class ClusterClient implements LockClient {
       },
       watch: (step) => this.#watch(step),
       steal: async (step) => ({ ...(await this.#locks.steal(String(step.lock), { reason: 'by the scenario' })) }),
-      hand: async (step) => {
-        this.#batons.set(String(step.to), this.#hold(step).serialize())
-        return { handed: true }
-      },
       mark: async () => {
         this.#marked = (await this.#locks.query({ limit: 1 })).at
         return { marked: true }
       },
-      campaign: async (step) => {
-        return this.#keep(step, await this.#locks.election('E').campaign({ value: String(step.value) }))
-      },
       observe: (step) => this.#observe(step),
-      many: (step) => this.#many(step),
-      queueUp: (step) => this.#queueUp(step),
-      loop: (step) => this.#loop(step),
-      adopt: async (step) => {
-        const hold = await this.#locks.adopt(this.#batons.get(String(step.from)) ?? '')
-        return this.#keep(step, hold)
-      },
     }
-    this.actions = Object.fromEntries(
-      Object.entries(acts).map(([name, act]) => [name, (step: Act) => this.#record(name, step, act)]),
-    )
   }
 
   async acquire(lock: string, options: Readonly<Record<string, unknown>>): Promise<HeldBy | undefined> {
