@@ -6,7 +6,7 @@ import { apply, nextDeadline } from './state/apply.js'
 import { assert } from './assert.js'
 import { type RaiseOptions, raiseEpoch } from './state/epoch.js'
 import { Machine } from './state/machine.js'
-import { decodeSnapshot, SnapshotReader } from './state/snapshot.js'
+import { decodeSnapshot, SnapshotReader } from './state/snapshot-reader.js'
 import { SnapshotWriter } from './state/snapshot-writer.js'
 import { EPOCH_MAX } from './tokens.js'
 

@@ -63,7 +63,7 @@ describe('a follower whose committed entries the leader does not have', () => {
     expect(error?.message).toMatch(
       /the leader has an entry \d+ of term 2 that conflicts with a committed one here, of t/,
     )
-    // The leader has counted nothing of it, and goes on.
+    // The leader has not counted it, and continues.
     expect(hand.raft(3).status.progress.get(1)?.match).toBeLessThanOrEqual(4)
     hand.inbox = []
     hand.propose(3, 'more')

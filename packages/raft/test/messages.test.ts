@@ -7,12 +7,12 @@ import type { MessageView } from './message-view.js'
 const entry = (term: number, index: number): Entry => ({ term, index, kind: 'normal', data: new Uint8Array(0) })
 const to1 = (fields: Partial<Omit<MessageView, 'snapshot'>> & { snapshot?: SnapshotMeta }): Message =>
   message({ kind: 'append', from: 2, to: 1, term: 3, ...fields } as MessageFields)
-const nobody = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
+const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 
 describe('a message that no correct member sends', () => {
   it.each<[string, Message, RegExp]>([
-    ['for somebody else', to1({ to: 4 }), /for node 4 came to node 1/],
-    ['from nobody', to1({ from: 0 }), /from node 0/],
+    ['for another member', to1({ to: 4 }), /for node 4 came to node 1/],
+    ['from node 0', to1({ from: 0 }), /from node 0/],
     ['of no term', to1({ term: 0 }), /of term 0/],
     ['of half a term', to1({ term: 1.5 }), /of term 1.5/],
     ['with a hole', to1({ index: 4, logTerm: 1, entries: [entry(1, 6)] }), /entry 6 at place 0 after 4/],
@@ -21,7 +21,7 @@ describe('a message that no correct member sends', () => {
     ['with no snapshot', to1({ kind: 'snapshot' }), /without a snapshot/],
     [
       'with a snapshot of nothing',
-      to1({ kind: 'snapshot', snapshot: { index: 0, term: 0, configuration: nobody } }),
+      to1({ kind: 'snapshot', snapshot: { index: 0, term: 0, configuration } }),
       /without a snapshot/,
     ],
     ['that proposes nothing', to1({ kind: 'propose', term: 0 }), /without entries/],

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** Material that nobody here wrote; it lies beside the project and is read in place. */
+/** Test data of other projects, which is beside this project and read in place. */
 const FOLDER = fileURLToPath(new URL('../../../../shared/testdata/', import.meta.url))
 
 export const HAS_TESTDATA = existsSync(FOLDER)

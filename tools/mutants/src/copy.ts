@@ -62,6 +62,6 @@ function apply(text: string, { file, find, replace }: Patch, id: string): string
   const parts = text.split(find)
   if (parts.length === 2) return parts.join(replace)
   throw new InvalidError(`mutant ${id}: ${JSON.stringify(find)} is ${parts.length - 1} times in ${file}, not once`, {
-    hint: `the code has changed: write the patch anew, after a look at packages/${dirname(file)}`,
+    hint: `the code has changed: rewrite the patch after a look at packages/${dirname(file)}`,
   })
 }

@@ -29,7 +29,7 @@ import {
   writeSemaphore,
   writeSession,
   writeWaiter,
-} from './snapshot.js'
+} from './snapshot-format.js'
 
 const SNAPSHOT_BYTES_MAX = 2 ** 31 - 1
 /** Size of the pieces of a snapshot. The last one is smaller, and a large element makes a larger one. */

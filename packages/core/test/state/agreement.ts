@@ -71,7 +71,7 @@ function lockOf({ name, mode, token, slot }: { name: string; mode: unknown; toke
   return [name, mode, token, slot]
 }
 
-/** By session: the order between sessions is nobody's business. */
+/** By session: the order between sessions does not matter. */
 function pushesOf(pushes: readonly { session: number; change?: Change; ended?: string }[]): unknown {
   const bySession: Record<number, unknown[]> = {}
   for (const { session, change, ended } of pushes) {

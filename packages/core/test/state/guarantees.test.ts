@@ -290,7 +290,7 @@ describe('9. Fair', () => {
       const { pushes } = bench.apply([command])
       return pushes.map((push) => [sessions.indexOf(push.session), push.change?.kind])
     }
-    // One release wakes the waiters that it grants, nobody else; a reader does not pass the writer in front of it.
+    // One release wakes only the waiters that it grants; a reader does not pass the writer in front of it.
     expect(granted({ kind: 'release', session: sessions[0] as never, hold: first.hold })).toEqual([
       [1, 'granted'],
       [2, 'granted'],

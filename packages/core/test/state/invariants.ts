@@ -3,7 +3,7 @@ import { type Event, LockState, type Push } from '../../src/index.js'
 
 /**
  * What must be true of the visible state after every entry, checked from the outside: exclusion (promise 1), ordered
- * tokens (rule T), slots, nobody left waiting who could be served, no idle lock kept, a snapshot that loses nothing.
+ * tokens (rule T), slots, no waiter left that could be served, no idle lock kept, a snapshot that loses nothing.
  */
 export class InvariantChecker {
   /** Highest token ever granted by lock, and of the last exclusive grant. */

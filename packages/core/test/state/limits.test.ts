@@ -229,7 +229,7 @@ describe('a full counter', () => {
       newSecret: secret,
     }
     expect(code(bench.one(adopt))).toBe('limit')
-    // A release, and nobody can be granted what it frees: the waiter waits to its end, the state stays whole.
+    // Nothing can be granted after the release: the waiter times out, and the state stays consistent.
     expect(code(bench.one({ kind: 'release', session: a, hold: x.hold }))).toBe('released')
     const copy = LockState.restore(bench.state.snapshot())
     expect(copy.hash()).toBe(bench.state.hash())

@@ -211,7 +211,7 @@ export class ModelState {
     return Math.max(...waiter.command.locks.map((one) => this.queue(one.name).indexOf(waiter) + 1))
   }
 
-  /** Whether holds and delays let this one in; who waits in front is another question. */
+  /** Whether holds and delays admit this request. Earlier waiters are not considered. */
   protected fits({ name, mode }: LockRequest): boolean {
     const held = this.heldOn(name)
     const delayed = this.delayedOn(name)
@@ -250,7 +250,7 @@ export class ModelState {
     return hold
   }
 
-  /** Grants, by arrival, whoever is at the front of each of its queues and fits, until nobody is. */
+  /** Grants, by arrival, the waiters that are at the front of all their queues and fit, until there are none. */
   protected serve(): void {
     for (;;) {
       const next = this.waiters.find((waiter) => {

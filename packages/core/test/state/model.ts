@@ -35,7 +35,7 @@ import {
 
 /*
  * The rules of the lock service once more, as a reader of its promises would write them down: arrays, linear scans,
- * everything worked out anew each time. Slow, and meant to share no thought with the real state machine.
+ * everything recomputed each time. Slow, and deliberately different from the real state machine.
  */
 export class Model extends ModelState {
   clone(): Model {

@@ -11,7 +11,7 @@ import {
   writeSemaphore,
   writeSession,
   writeWaiter,
-} from '../../src/state/snapshot.js'
+} from '../../src/state/snapshot-format.js'
 
 /** A snapshot in one go: each kind sorted by its key, after the head. */
 export function referenceSnapshot({ machine }: LockState): Uint8Array {

@@ -285,7 +285,7 @@ export class Clients {
     return (sessions[who % Math.max(1, sessions.length)]?.id ?? 1) as never
   }
 
-  /** Mostly a hold of the session, sometimes one of somebody else, sometimes none. */
+  /** Mostly a hold of the session, sometimes one of another session, sometimes none. */
   private hold(session: number, what: number): never {
     const mine = this.model.holds.filter((one) => one.session === session)
     const from = what % 4 === 0 || mine.length === 0 ? this.model.holds : mine
@@ -306,7 +306,7 @@ export class Clients {
     const last = this.numbers.get(session) ?? 0
     const jump = how % 97 === 0 ? 600 : how % 89 === 0 ? 1100 : how % 10 === 0 ? 2 : 1
     const request = how % 31 === 0 ? Math.max(1, last - (how % 3)) : last + jump
-    // A number far ahead is a slip: the client goes on where it was.
+    // A number far ahead is a slip: the client continues where it was.
     if (jump <= 2) this.numbers.set(session, Math.max(last, request))
     return { session, request, ack: this.ack(session, ack, request) }
   }

@@ -46,7 +46,7 @@ const OPENINGS: Command[] = [400, 1000, 5000].map((ttl, i) => ({
   local: false,
 }))
 
-/** Plays the script with one view after another; `steps` says how far each goes on after each entry. */
+/** Plays the script with one snapshot after another, each of which advances by `steps` after each entry. */
 function play(script: readonly Turn[], steps: readonly number[]): number {
   const state = LockState.create({ epoch: 3 })
   const model = new Model(3)

@@ -271,7 +271,7 @@ export class Worker {
     }
   }
 
-  /** Takes a lock, records what is seen of it, and gives it back. */
+  /** Takes a lock, records what is seen of it, and releases it. */
   async #with(
     name: string,
     options: AcquireCallOptions,

@@ -82,7 +82,7 @@ export function overlapsOf(result: ScenarioResult): Stretch[] {
 export function isTelling(moment: Moment): boolean {
   if (moment.at < -0.000_001 || moment.kind === 'lease-begin') return false
   if (moment.kind === 'process') return ROLES.includes(moment.state)
-  // A client says itself that it gives a lock back, or is told that it is lost.
+  // A client says itself that it releases a lock, or learns that it is lost.
   if (moment.kind === 'lease-end') return moment.text !== 'released' && moment.text !== 'lost'
   if (moment.kind !== 'message') return true
   return moment.outcome === 'arrived' && (moment.atUs - moment.sentUs) / 1_000_000 > SLOW_SECONDS

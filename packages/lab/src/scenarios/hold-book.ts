@@ -81,7 +81,7 @@ export class HoldBook {
     this.#lastLookUs = nowUs
     for (const watched of this.#watched) {
       if (!valid(watched))
-        this.#end(watched, watched.alive() ? 'its lease is over, by its own clock' : 'its process is gone')
+        this.#end(watched, watched.alive() ? 'its lease has expired by its own clock' : 'its process is gone')
     }
     const locks = [...this.#watched].map(({ record }) => record.lock)
     this.#overlapping = new Set(locks).size < locks.length

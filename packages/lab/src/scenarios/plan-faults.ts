@@ -124,7 +124,7 @@ class Injection {
 
   #translated(fault: ScenarioNetworkFault): NetworkInjection {
     if (fault.do === 'isolate') {
-      const text = `is cut off from everybody${forWords(fault.for)}`
+      const text = `is cut off from all others${forWords(fault.for)}`
       return { text, about: this.#who, shared: { kind: 'isolate', target: this.#who } }
     }
     const [from, to] = [this.#named(fault.from), this.#named(fault.to)]

@@ -140,7 +140,7 @@ export class Program {
     const isLate = !held.by.isValid()
     this.#context.book.over(held.record, 'released')
     const { lock } = held.record
-    this.#say(`gives ${lock} back${isLate ? ', although its lease is over' : ''}`, { lock })
+    this.#say(`releases ${lock}${isLate ? ', although its lease has expired' : ''}`, { lock })
     await held.by.release()
   }
 
@@ -193,7 +193,7 @@ export class Program {
 const WORDS: Record<UnitOutcome, string> = {
   done: 'is done',
   refused: 'is refused: its token is stale; the unit has failed',
-  lost: 'knows that its hold is over, and gives the unit up',
+  lost: 'knows that its hold is lost, and abandons the unit',
   'not-acquired': 'did not get the lock',
   unknown: 'got no answer',
   unfinished: 'is not done',

@@ -69,7 +69,7 @@ describe('Redlock, step by step', () => {
     expect((await acquire({ ...spec, step3: false }, slow)).validUntil).toBeCloseTo(12, 1)
   })
 
-  it('gives everything back when it did not get the lock in time', async () => {
+  it('releases all nodes when it did not get the lock in time', async () => {
     const world = new World({ seed: 4 })
     const system = redlock(world, { ttl: 1, send: 'parallel', nodeTimeout: 5 })
     const got: string[] = []

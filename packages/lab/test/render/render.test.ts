@@ -32,7 +32,7 @@ describe('the terminal picture', () => {
     expect(text).toMatch(/^ {2}N3 +★ +⚡✝+ +★ leads$/m)
     expect(text).toContain('N3   loses power for 5 s')
     expect(text).toMatch(/N[12] {3}leads in term 2/)
-    expect(text).toContain('C1   gives L back')
+    expect(text).toContain('C1   releases L')
     expect(terminalPicture(await played('P1'))).toMatch(/N3 +leads no more$/m)
     // One of the seeds in which a member that joined later leads.
     const grown = terminalPicture(await played('P10', 7))

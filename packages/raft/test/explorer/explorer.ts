@@ -9,7 +9,7 @@ export interface Bounds {
   readonly campaigns: number
   readonly proposals: number
   readonly crashes: number
-  /** Who may crash; everybody if it is not said. */
+  /** Members that may crash; default: all. */
   readonly crashing?: readonly number[]
   /** Messages that may arrive a second time. */
   readonly duplicates: number
@@ -32,7 +32,7 @@ class World {
   readonly members: Member[] = []
   readonly messages: Message[] = []
   private readonly spent = { campaign: 0, propose: 0, crash: 0, duplicate: 0 }
-  /** Of this run: who led each term, and what was committed at each index. */
+  /** Of this run: the leader of each term, and the committed entry at each index. */
   private readonly leaders = new Map<number, number>()
   private readonly committed = new Map<number, string>()
 
@@ -54,7 +54,7 @@ class World {
   choices(): Choice[] {
     const { bounds, spent, members } = this
     const list: Choice[] = []
-    // Members are alike: whoever stands first is the first, and the third is like the second.
+    // Members are interchangeable: the first to stand is member 1, and member 3 is like member 2.
     for (const { id, raft } of members.slice(0, spent.campaign === 0 ? 1 : 2)) {
       if (spent.campaign < bounds.campaigns && raft.role !== 'leader') list.push(['campaign', id])
     }
@@ -163,7 +163,7 @@ function messageText(message: Message): string {
 
 /**
  * Every order of events up to a depth, breadth first: what can be told apart is visited once. The core cannot be copied, so
- * each state is reached anew by its choices. Returns how many states there were; a broken promise throws, with its choices.
+ * each state is reached by replaying its choices. Returns the number of states; a broken guarantee throws with its choices.
  */
 export function explore(bounds: Bounds): { readonly states: number; readonly complete: boolean } {
   const reach = (path: readonly Choice[]): World => {

@@ -25,9 +25,9 @@ export interface Played {
 }
 
 /**
- * Plays a schedule of another core on ours: who ticks, what is delivered, lost and cut, in this order. Terms and indexes
- * are our own; members are all there from the start. The promises of Raft are checked after every line, and at the end,
- * with all links whole, everybody must come to the same log.
+ * Replays a schedule of another core: the order of ticks, deliveries, losses and cut links. Terms and indexes are this core's own,
+ * and all members exist from the start. The guarantees of Raft are checked after every line. At the end, with all links healed,
+ * all members must reach the same log.
  */
 export class Schedule {
   private readonly hand: Hand
@@ -108,7 +108,7 @@ export class Schedule {
   private deliver(messages: readonly Message[]): void {
     for (const one of messages) {
       if (this.cuts.has(`${one.from}-${one.to}`)) continue
-      // Schedules of a core that knows no stickiness: whoever is asked for a vote has forgotten its leader.
+      // Schedules of a core without stickiness: a voter has forgotten its leader.
       if (!this.stick && (one.kind === 'vote' || one.kind === 'preVote')) this.hand.raft(one.to).forgetLeader()
       this.hand.give([one])
       this.check()

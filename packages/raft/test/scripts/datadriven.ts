@@ -20,7 +20,7 @@ export function argument(one: Case, key: string): readonly string[] | undefined 
   return one.args.find((arg) => arg.key === key)?.values
 }
 
-/** Reads a whole file: comments, directives that go on behind a backslash, output fenced by doubled bars. */
+/** Reads a whole file: comments, directives that continue after a backslash, output fenced by doubled bars. */
 export function parseCases(text: string): Case[] {
   const lines = text.split('\n')
   const cases: Case[] = []

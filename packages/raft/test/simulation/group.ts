@@ -38,7 +38,7 @@ interface Member {
   down: number
   /** Until when it stands still: it neither hears nor does anything, and its messages wait. */
   paused: number
-  /** Until when nobody hears it, and it hears nobody. */
+  /** Until when it is cut off in both directions. */
   apart: number
   /** Until when its disk completes nothing. */
   stalled: number
@@ -57,7 +57,7 @@ export interface Faults {
   readonly crash: number
   readonly cut: number
   readonly slowDisk: number
-  /** A disk stands still for a while, such as one that is busy with somebody else's sync. */
+  /** Stalls a disk for a while, as the sync of another program does. */
   readonly stall: number
   /** The same just when a later term is to be written. */
   readonly stallTerm: number
@@ -209,13 +209,13 @@ export class Group {
     const { depose, writing, pause, downMax } = this.faults.moments
     if (now < member.paused) return true
     if (now === member.paused) {
-      // Whoever waited for an answer asks at once: before this member hears what has happened meanwhile.
+      // Pending reads are asked again at once, before this member learns what has happened meanwhile.
       this.read(member)
       this.drain(member)
     }
     const raft = member.raft as Raft
     const exposed = !raft.hasCommittedInTerm ? 6 : raft.commit < raft.lastIndex ? 3 : 1
-    // Whoever leads in a term that it can forget must not get away with it.
+    // A leader whose term is not durable must be caught.
     const forgetful = raft.role === 'leader' && raft.term > member.disk.hard.term ? 5 : 1
     if (member.writes.length > 0 && random.below(1000) < writing * forgetful) this.crash(member)
     else if (raft.role === 'leader' && random.below(1000) < depose * exposed) this.depose(member)
@@ -224,7 +224,7 @@ export class Group {
   }
 
   private depose(member: Member): void {
-    // One after another, as in a rolling restart: whoever is away comes back when the next one goes.
+    // One after another, as in a rolling restart: a stopped member restarts when the next one stops.
     if (this.faults.moments.rolling) {
       const back = this.now + 1
       for (const one of this.members.values()) {
@@ -266,7 +266,7 @@ export class Group {
     }
   }
 
-  /** From now on this member is heard, and hears nobody. */
+  /** From now on this member is heard, and receives nothing. */
   deafen(id: number): void {
     this.links.deafen(id)
   }
@@ -307,7 +307,7 @@ export class Group {
   private delay({ kind }: Message): number {
     const { random, faults } = this
     const { late, lateSnapshots, lateMax } = faults.moments
-    // An election timeout must be well above the way there and back, or nobody leads for long.
+    // The election timeout must be well above the round trip, or no member leads for long.
     if (this.calm) return random.chance(20) ? 1 : 0
     return random.below(random.chance(kind === 'snapshot' ? lateSnapshots : late) ? lateMax : faults.delayMax)
   }
@@ -443,7 +443,7 @@ export class Group {
     if (random.chance(40)) this.splitAt = this.now + random.below(12)
   }
 
-  /** After healing: one leader, everybody who belongs caught up, new proposals applied, joint configuration left. */
+  /** After healing: one leader, all members caught up, new proposals applied, joint configuration left. */
   settled(): boolean {
     const leader = this.newestLeader()
     if (leader === undefined || !leader.hasCommittedInTerm) return false
@@ -454,7 +454,7 @@ export class Group {
     )
   }
 
-  /** Of those who lead the one of the highest term. Who is no member any more may know of a higher one: it wins nothing. */
+  /** The leader of the highest term among members; a removed member may have a higher term, and wins no election. */
   newestLeader(): Raft | undefined {
     const leaders = [...this.members.values()].flatMap(({ raft }) => (raft?.role === 'leader' ? raft : []))
     return leaders.sort((a, b) => b.term - a.term)[0]

@@ -3,7 +3,7 @@ import type { Prng } from './prng.js'
 /** Which links carry nothing: each direction of each pair by itself. */
 export class Links {
   private readonly cuts = new Set<string>()
-  /** Who was led away last. It may come back without those who went along. */
+  /** The member that was isolated last. It may return without those that were isolated with it. */
   private splitOff = 0
 
   constructor(
@@ -23,7 +23,7 @@ export class Links {
     for (const b of this.ids) this.cuts.add(`${b}-${a}`)
   }
 
-  /** Something happens to the network. `leader`: somebody who leads now, if there is one. */
+  /** Changes the network at random. `leader`: a current leader, if there is one. */
   disturb(leader: number | undefined): void {
     const { random, ids } = this
     const kind = random.below(100)
@@ -33,7 +33,7 @@ export class Links {
     else this.lose(random.pick(ids))
   }
 
-  /** A leader and some others, at most half of all, hear nobody else: of an even number of voters neither half is a majority. */
+  /** Isolates a leader with some others, at most half of all: of an even number of voters neither half is a majority. */
   split(leader: number | undefined): void {
     const { random, ids } = this
     this.splitOff = leader ?? random.pick(ids)

@@ -1,11 +1,11 @@
 import type { RaftLimits } from '../../src/index.js'
 import type { Prng } from './prng.js'
 
-/** Faults that come when they hurt most, and messages that come when nobody waits for them any more. */
+/** Faults at the worst moments, and messages that arrive when they are no longer expected. */
 export interface Moments {
   /** A leader dies, is cut off or stands still: per 1000 steps, and more often while something of it is not committed. */
   readonly depose: number
-  /** One leader is away at a time: whoever is comes back when the next one goes. */
+  /** One leader is isolated at a time: it returns when the next one is isolated. */
   readonly rolling: boolean
   /** A member dies with a write under way: per 1000 steps. */
   readonly writing: number
@@ -18,7 +18,7 @@ export interface Moments {
   /** So many of a hundred messages are held back, for up to {@link Moments.lateMax} steps. */
   readonly late: number
   readonly lateMax: number
-  /** The same of snapshots: they are large, go on a way of their own, and are sent again when nobody says that they came. */
+  /** The same for snapshots: they are large, travel on their own, and are sent again without an acknowledgement. */
   readonly lateSnapshots: number
   /** So many of a hundred steps bring a read. */
   readonly reads: number

@@ -2,11 +2,11 @@ import { type Faults, Group } from './group.js'
 import { limitsOf, momentsOf } from './moments.js'
 import { Prng } from './prng.js'
 
-/** A world is over in milliseconds. So many of them are about as much work as a seed of whole clusters in the lab. */
+/** A world takes milliseconds. This many are about as much work as one seed of whole clusters in the lab. */
 const WORLDS = 10
 const STEPS = 600
 const LIVENESS_STEPS = 800
-/** A part of the seeds goes on with a leader that hears nobody. */
+/** Some seeds continue with a leader that receives no messages. */
 const DEAF_PERCENT = 20
 
 /** Every world draws how likely each fault is. */
@@ -72,7 +72,7 @@ function settle(group: Group): void {
   throw new Error(`not settled after healing\n${group.summary()}`)
 }
 
-/** A leader that is heard and hears nobody must give way: otherwise nobody gets anything done as long as that lasts. */
+/** A leader that is heard but receives nothing must step down: otherwise the group makes no progress as long as that lasts. */
 function replaceDeaf(group: Group): void {
   const leader = group.newestLeader()
   // Without it there must be a majority.
@@ -85,5 +85,5 @@ function replaceDeaf(group: Group): void {
     const next = group.newestLeader()
     if (next !== undefined && next.term > term && next.id !== id && group.safety.appliedTo > before + 5) return
   }
-  throw new Error(`nobody took over from ${id}, which is heard and hears nobody\n${group.summary()}`)
+  throw new Error(`no member took over from ${id}, which is heard and receives nothing\n${group.summary()}`)
 }

@@ -4,15 +4,15 @@ interface Known {
   readonly term: number
   readonly text: string
   readonly digest: number
-  /** The earliest term in which somebody applied it: it was committed then. */
+  /** The earliest term in which a member applied it: it was committed then. */
   committedIn: number
 }
 
 /** The global promises of Raft (figure 3.2), watched over the whole run. A broken one throws. */
 export class Safety {
-  /** By term: who led, and in which of its lives. */
+  /** By term: the leader, and the number of its start. */
   private readonly leaders = new Map<number, { readonly id: number; readonly life: number }>()
-  /** What was applied at each index by whoever was first, and the digest of everything up to there. */
+  /** The first applied entry at each index, and the digest of everything up to it. */
   private readonly log = new Map<number, Known>()
   private readonly reads = new Map<number, number>()
   private highest = 0
@@ -33,7 +33,7 @@ export class Safety {
       for (let index = raft.status.first; index <= this.highest; index++) {
         const ours = raft.termAt(index)
         const theirs = this.log.get(index)
-        // Who is elected late may find that a later term has gone on without it.
+        // A leader that is elected late may find that a later term has begun without it.
         if (theirs === undefined || theirs.committedIn >= raft.term || theirs.term === ours) continue
         throw new Error(`leader ${id} of term ${raft.term} lacks entry ${index} of term ${theirs.term} (has ${ours})`)
       }

@@ -224,9 +224,9 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     bug: 'After a snapshot the token counter continues from its highest hold, not from the last grant',
     scenarios: ['Q20', 'W1'],
     patches: [
-      ['state/snapshot', 'machine.counter = counter;', ''],
+      ['state/snapshot-reader', 'machine.counter = counter;', ''],
       [
-        'state/snapshot',
+        'state/snapshot-reader',
         'reader.finish();\n    return machine;',
         'reader.finish();\n    for (const id of [...machine.holds.keys(), ...machine.sessions.keys()])\n        machine.counter = Math.max(machine.counter, id);\n    return machine;',
       ],
@@ -238,7 +238,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['S3'],
     patches: [
       [
-        'state/snapshot',
+        'state/snapshot-format',
         'const expiresAt = reader.varuint();',
         'const expiresAt = Math.max(reader.varuint(), machine.now + ttlMs);',
       ],
@@ -250,12 +250,12 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['Q8'],
     patches: [
       [
-        'state/snapshot',
+        'state/snapshot-format',
         'joinQueues(machine, waiter);',
         '(machine.late ??= []).unshift(waiter);\n    machine.waiters.set(arrival, waiter);',
       ],
       [
-        'state/snapshot',
+        'state/snapshot-reader',
         'yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
         'for (const waiter of machine.late ?? [])\n        joinQueues(machine, waiter);\n    yield* each(reader, 1, (r) => readDelay(r, machine, ids));',
       ],
@@ -267,7 +267,7 @@ export const CORE_MUTANTS: readonly Mutant[] = mutantsOf('core', [
     scenarios: ['W1'],
     patches: [
       [
-        'state/snapshot',
+        'state/snapshot-format',
         '[...session.answers.values()].sort(',
         '[...session.answers.values()].filter((one) => one.result === undefined).sort(',
       ],

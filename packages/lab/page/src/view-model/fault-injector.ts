@@ -103,7 +103,7 @@ export class FaultInjector {
   /** Ends all pauses, those of the scenario as well. */
   #resume(who: string): void {
     if (!this.isPaused(who)) return
-    this.#say(who, 'goes on')
+    this.#say(who, 'resumes')
     for (const process of this.processesOf(who)) while (process.paused) process.resume()
   }
 
@@ -163,14 +163,14 @@ export class FaultInjector {
 
   #isolate(who: string): void {
     if (this.#isolated.has(who)) return
-    this.#say(who, 'is cut off from everybody')
+    this.#say(who, 'is cut off from all others')
     this.#isolated.set(who, inject(this.#site, { kind: 'isolate', target: who }))
   }
 
   #rejoin(who: string): void {
     const undo = this.#isolated.get(who)
     if (undo === undefined) return
-    this.#say(who, 'sees everybody again')
+    this.#say(who, 'is connected to all others again')
     this.#isolated.delete(who)
     undo()
   }
@@ -236,7 +236,7 @@ export class FaultInjector {
     const resources = [...this.#play.resources.keys()]
     const reads = resources.map((resource) => ({ do: 'read' as const, resource }))
     if (what === 'take' && program.held !== undefined) return this.#say(who, 'has the lock already')
-    if (what === 'release' && program.held === undefined) return this.#say(who, 'has nothing to give back')
+    if (what === 'release' && program.held === undefined) return this.#say(who, 'has nothing to release')
     const steps: Record<typeof what, Step[]> = {
       take: [{ do: 'acquire', wait }, ...reads],
       write: [{ do: 'write', resources }, ...reads],

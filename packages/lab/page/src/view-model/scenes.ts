@@ -35,7 +35,7 @@ function free(members: number): Scenario {
     id: `free-${members}`,
     title: `A service of ${members} members, three clients, two resources`,
     reference: ARTICLE,
-    text: 'Each client takes the lock L, reads G and U, computes, writes both and gives L back, over and over. G looks at tokens, U does not. Now break something.',
+    text: 'Each client takes the lock L, reads G and U, computes, writes both and releases L, over and over. G looks at tokens, U does not. Now break something.',
     system: { kind: 'leasehold', members },
     resources: BOTH,
     clients: { C1: [], C2: [], C3: [] },
@@ -152,7 +152,7 @@ export const SCENES: readonly Scene[] = [
     id: 'R1L',
     name: 'ours, clock',
     scenario: CLOCK,
-    hint: 'Second 1: the clock of the leader jumps. Watch both leases of C1 go on.',
+    hint: 'Second 1: the clock of the leader jumps. Watch both leases of C1 continue.',
     beside: 'R1',
   },
   {

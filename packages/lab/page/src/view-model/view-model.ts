@@ -258,7 +258,7 @@ function doingText(step: Step): string {
     case 'write':
       return 'writes'
     case 'release':
-      return 'gives back'
+      return 'releases'
     case 'wait':
       return `waits until second ${step.until}`
     default:

@@ -71,16 +71,11 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   const single = useMedia(SINGLE_PX)
   const { simulation } = driver
   const view = simulation?.viewModel()
+  const choices = view === undefined || selected === undefined ? [] : choicesFor(view, selected)
   useKeys({
-    ' ': () => driver.toggle(),
-    '.': () => driver.step(),
-    ArrowRight: () => driver.jump(1),
+    ...timeKeys(driver),
     Escape: () => select(undefined),
-    ...Object.fromEntries(
-      view === undefined || selected === undefined
-        ? []
-        : choicesFor(view, selected).map(({ key, action }) => [key, () => act(action)]),
-    ),
+    ...Object.fromEntries(choices.map(({ key, action }) => [key, () => act(action)])),
   })
 
   const { scene, seed, problem = driver.problem } = address
@@ -89,34 +84,23 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   )
   const panel = simulation !== undefined && view !== undefined && (
     <Panel
-      view={view}
-      selected={selected}
+      {...{ view, selected, onLink, links: linksAt(simulation, view, selected) }}
       onAct={act}
       onClose={() => select(undefined)}
-      links={linksAt(simulation, view, selected)}
-      onLink={onLink}
     />
   )
   return (
     <>
-      <header class="top">
-        <h1>
-          Leasehold <span>lab</span>
-        </h1>
-        <p>the production code of members, clients and guards, in a simulated world inside this page</p>
-      </header>
+      <Top />
       <Gallery scene={scene} onScene={(one) => go(one, seed)} />
       <main>
         <div class="stage">
           <Caption scene={scene} onScene={(one) => go(one, seed)} />
           <Controls
-            driver={driver}
-            seed={seed}
-            at={simulation?.at ?? 0}
+            {...{ driver, seed, copied, at: simulation?.at ?? 0 }}
             onSeed={(given) => isSeed(given) && go(scene, given)}
             onAgain={() => go(scene, seed)}
             onCopy={() => void copy()}
-            copied={copied}
           />
           {problem !== undefined && (
             <p class="problem" role="alert">
@@ -127,13 +111,8 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
             <>
               <div class="frame">
                 <Picture
-                  simulation={simulation}
-                  view={view}
-                  pictureMs={driver.pictureMs}
-                  narrow={narrow}
-                  selected={selected}
+                  {...{ simulation, view, pictureMs: driver.pictureMs, narrow, selected, onLink }}
                   onSelect={(name) => select(name === selected ? undefined : name)}
-                  onLink={onLink}
                 />
               </div>
               <Mischief view={view} onAct={act} />
@@ -152,6 +131,22 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
       </main>
     </>
   )
+}
+
+function Top(): JSX.Element {
+  return (
+    <header class="top">
+      <h1>
+        Leasehold <span>lab</span>
+      </h1>
+      <p>the production code of members, clients and guards, in a simulated world inside this page</p>
+    </header>
+  )
+}
+
+/** Keys for the time of the world. */
+function timeKeys(driver: Driver): Record<string, () => void> {
+  return { ' ': () => driver.toggle(), '.': () => driver.step(), ArrowRight: () => driver.jump(1) }
 }
 
 function Caption({ scene, onScene }: { readonly scene: Scene; readonly onScene: (scene: Scene) => void }): JSX.Element {

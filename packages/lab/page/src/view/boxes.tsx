@@ -268,7 +268,7 @@ function stateText(view: ClientView): string {
 const OUTCOMES: Readonly<Record<string, string>> = {
   done: 'is done',
   refused: '✗ its write was refused',
-  lost: 'has noticed: its hold is over',
+  lost: 'has noticed that its hold is lost',
   'not-acquired': 'did not get the lock',
   unknown: 'got no answer',
   unfinished: 'idle',

@@ -40,7 +40,7 @@ interface ControlsProps {
 /** Time, and what the run is. */
 export function Controls(props: ControlsProps): JSX.Element {
   const { driver, seed, at, onSeed, onAgain, onCopy, copied } = props
-  const { playing, speed } = driver
+  const { playing } = driver
   return (
     <div class="controls" role="toolbar" aria-label="time">
       <button type="button" class="primary" id="play" aria-pressed={playing} onClick={() => driver.toggle()}>
@@ -52,21 +52,8 @@ export function Controls(props: ControlsProps): JSX.Element {
       <button type="button" id="jump" onClick={() => driver.jump(1)}>
         +1 s <kbd>→</kbd>
       </button>
-      <label>
-        Speed{' '}
-        <select
-          id="speed"
-          value={String(speed)}
-          onChange={(event) => driver.setSpeed(Number((event.target as HTMLSelectElement).value))}
-        >
-          {SPEEDS.map((one) => (
-            <option key={one} value={String(one)}>
-              {one}×
-            </option>
-          ))}
-        </select>
-      </label>
-      {/* As wide with the word as without it: nothing below may move while somebody points at it. */}
+      <SpeedSelect driver={driver} />
+      {/* As wide with the word as without it: nothing below may move under the pointer. */}
       <output
         class={`clock ${driver.slow ? 'slow' : ''}`}
         id="clock"
@@ -99,5 +86,24 @@ export function Controls(props: ControlsProps): JSX.Element {
         {copied ? 'Copied' : 'Copy address'}
       </button>
     </div>
+  )
+}
+
+function SpeedSelect({ driver }: { readonly driver: Driver }): JSX.Element {
+  return (
+    <label>
+      Speed{' '}
+      <select
+        id="speed"
+        value={String(driver.speed)}
+        onChange={(event) => driver.setSpeed(Number((event.target as HTMLSelectElement).value))}
+      >
+        {SPEEDS.map((one) => (
+          <option key={one} value={String(one)}>
+            {one}×
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }

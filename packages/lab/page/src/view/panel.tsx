@@ -30,7 +30,7 @@ function workOf(client: ClientView): Choice[] {
   return [
     ...(idle && hold === undefined ? [choice('t', 'Take the lock', { do: 'take', who })] : []),
     ...(idle ? [choice('w', 'Write', { do: 'write', who })] : []),
-    ...(idle && hold !== undefined ? [choice('r', 'Give the lock back', { do: 'release', who })] : []),
+    ...(idle && hold !== undefined ? [choice('r', 'Release the lock', { do: 'release', who })] : []),
     choice('a', client.auto ? 'Stop working by itself' : 'Work by itself', { do: 'auto', who, on: !client.auto }),
   ]
 }
@@ -41,7 +41,7 @@ function processOf(machine: MachineView, client: ClientView | undefined): Choice
   if (state === 'down') return [choice('k', 'Start again', { do: 'start', who })]
   const paused = state === 'paused'
   return [
-    choice('p', paused ? 'Let it go on' : 'Pause', { do: paused ? 'resume' : 'pause', who }),
+    choice('p', paused ? 'Resume' : 'Pause', { do: paused ? 'resume' : 'pause', who }),
     ...(client !== undefined && !paused && !client.armed
       ? [choice('b', 'Pause inside its next write', { do: 'pauseInWrite', who })]
       : []),
@@ -54,7 +54,7 @@ function surroundings(machine: MachineView & Partial<ClientView>): Choice[] {
   const network = (key: string, text: string, action: Action): Choice => ({ key, text, action, group: 'network' })
   const clock = (key: string, text: string, action: Action): Choice => ({ key, text, action, group: 'clock' })
   return [
-    network('i', isolated ? 'Connect again' : 'Cut off from everybody', { do: isolated ? 'rejoin' : 'isolate', who }),
+    network('i', isolated ? 'Connect again' : 'Cut off from all others', { do: isolated ? 'rejoin' : 'isolate', who }),
     ...(served === true
       ? [
           network('d', losesRenewals === true ? 'Let renewals through' : 'Lose its renewals', {

@@ -33,30 +33,30 @@ function downgrade(id: string, title: string, file: FormatOf, text: string, refu
 export const ACCESS_CASES: readonly Scenario[] = [
   downgrade(
     'W9',
-    'A member is started on the folder of a later version: it refuses, and the others go on',
+    'A member is started on the folder of a later version: it refuses, and the others keep serving',
     'identity',
     'The format of the folder is one that this version does not know.',
     'N3/identity has format 2; this program reads format 1',
   ),
   downgrade(
     'W9s',
-    'The newest snapshot of a member is of a later format: it refuses, and the others go on',
+    'The newest snapshot of a member is of a later format: it refuses, and the others keep serving',
     'snapshot',
     'The older one is whole, and must not stand in for it.',
     'has format 2; this program reads format 1',
   ),
   downgrade(
     'W9l',
-    'The last frame of a log is of a later format: it refuses, and the others go on',
+    'The last frame of a log is of a later format: it refuses, and the others keep serving',
     'log',
     'A frame that is only dropped here was acknowledged by the version that wrote it.',
     'has format 2; this program reads format 1',
   ),
   {
     id: 'W12',
-    title: 'Credentials come to their end during a hold: it is lost at its own deadline, and can still be given back',
-    reference: 'renewals are refused for good; what gives back needs no right',
-    text: 'C1 hears at every renewal that its credentials are refused, and calls its lock held until its deadline. C3 gives back in time, and its next request is refused.',
+    title: 'Credentials expire during a hold: it is lost at its own deadline, and can still be released',
+    reference: 'renewals are refused permanently; a release needs no right',
+    text: 'C1 hears at every renewal that its credentials are refused, and calls its lock held until its deadline. C3 releases its lock in time, and its next request is refused.',
     system: cluster(),
     clients: {
       C1: [
@@ -100,9 +100,9 @@ export const ACCESS_CASES: readonly Scenario[] = [
   },
   {
     id: 'W13',
-    title: 'The right to a lock is taken away during a hold, others stay: the hold is kept, and no new one is granted',
+    title: 'The right to a lock is revoked during a hold, others stay: the hold is kept, and no new one is granted',
     reference: 'rights are asked for when a lock is wanted; renewals need any right to acquire',
-    text: 'Renewals are of a session, which has no names. The hold stays until it is given back, or its session ends.',
+    text: 'Renewals are of a session, which has no names. The hold stays until it is released, or its session ends.',
     system: cluster(),
     clients: {
       C1: [
@@ -136,8 +136,7 @@ export const ACCESS_CASES: readonly Scenario[] = [
   },
   {
     id: 'W13r',
-    title:
-      'Every right to acquire is taken away during a hold: renewals are refused, and it is lost at its own deadline',
+    title: 'Every right to acquire is revoked during a hold: renewals are refused, and it is lost at its own deadline',
     reference: 'rights are asked for when a lock is wanted; renewals need any right to acquire',
     system: cluster(),
     clients: {

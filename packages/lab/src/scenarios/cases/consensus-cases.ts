@@ -132,7 +132,7 @@ export const CONSENSUS_CASES: readonly Scenario[] = [
   },
   {
     id: 'P5',
-    title: 'A member that hears nobody, and is heard: it does not disturb the leader',
+    title: 'A member that receives nothing, but can send: it does not disturb the leader',
     reference: 'https://blog.cloudflare.com/a-byzantine-failure-in-the-real-world/; pre-vote',
     system: cluster(),
     clients: { C1: holdUntil(290) },
@@ -222,7 +222,7 @@ export const CONSENSUS_CASES: readonly Scenario[] = [
   },
   {
     id: 'P11',
-    title: 'A member that was removed while it was down comes back, and disturbs nobody',
+    title: 'A member that was removed while it was down comes back, and disturbs no other',
     reference: 'pre-vote; a removed member does not know it',
     system: cluster(),
     clients: { C1: holdUntil(60) },
@@ -298,8 +298,8 @@ export const CONSENSUS_CASES: readonly Scenario[] = [
   },
   {
     id: 'P17',
-    title: 'A follower whose disk takes two seconds: nobody waits for it',
-    reference: 'a commit needs a majority, not everybody',
+    title: 'A follower whose disk takes two seconds: commits do not wait for it',
+    reference: 'a commit needs a majority, not all members',
     system: cluster(),
     clients: { C1: busy(100, 2) },
     faults: [{ at: 1, do: 'system', action: 'disk', trouble: 'slow', ms: 2000, who: 'follower1', for: 60 }],
@@ -338,8 +338,8 @@ export const LEADER_CASES: readonly Scenario[] = [
   {
     id: 'P22',
     title: 'A member leads once more, and one that had followed it then has not come back yet',
-    reference: 'Raft, figure 2: nextIndex and matchIndex begin anew after each election',
-    text: 'N1 and N2 are cut off with a tail that nobody else has. N1 comes back and leads again, and knows nothing of what N2 has now: what only N1 and N3 have is not committed.',
+    reference: 'Raft, figure 2: nextIndex and matchIndex are initialized after each election',
+    text: 'N1 and N2 are cut off with a tail that no other member has. N1 comes back and leads again, and knows nothing of what N2 has now: what only N1 and N3 have is not committed.',
     system: cluster({ members: 5, urls: { C1: ['N1'] } }),
     clients: {
       C1: [

@@ -21,7 +21,7 @@ export const DEADLINE_CASES: readonly Scenario[] = [
     id: 'S10r',
     title:
       'The answer to a renewal waits in a suspended machine: at its wake it comes too late, and counts for nothing',
-    text: 'The answer is read before any timer runs. Its renewal was sent in time, and the deadline that it gives is over. The machine has lost its network meanwhile: nobody else can tell.',
+    text: 'The answer is read before any timer runs. Its renewal was sent in time, but the deadline that it grants has passed. The machine has lost its network meanwhile, so only the client can know.',
     reference: 'a hold that is lost never becomes held again',
     system: cluster(),
     clients: {
@@ -174,7 +174,7 @@ export const DEADLINE_CASES: readonly Scenario[] = [
   },
   {
     id: 'S16',
-    title: 'The work is stuck and renewals go on: maxHold ends the hold',
+    title: 'The work is stuck and renewals continue: maxHold ends the hold',
     reference: 'heartbeats prove that a process lives, not that it works',
     system: cluster(),
     clients: {

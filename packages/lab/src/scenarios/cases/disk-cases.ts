@@ -158,7 +158,7 @@ export const DISK_CASES: readonly Scenario[] = [
   },
   {
     id: 'D7',
-    title: "The leader's disk is full: release and renew go on, and so does everything when there is room",
+    title: "The leader's disk is full: release and renew still work, and so does everything once there is room",
     reference: 'a full disk must not hold locks for ever',
     system: cluster({ settings: SMALL }),
     clients: {
@@ -186,7 +186,7 @@ export const DISK_CASES: readonly Scenario[] = [
   },
   {
     id: 'D8',
-    title: 'No room for a snapshot on one member: the service goes on',
+    title: 'No room for a snapshot on one member: the service continues',
     reference: 'the reserve is for the log',
     system: cluster({ settings: SMALL }),
     clients: { C1: busy(200) },

@@ -35,7 +35,7 @@ export const GRANT_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q6',
-    title: 'The answer to a release is lost: the repeat succeeds once, and frees nobody else',
+    title: 'The answer to a release is lost: the repeat succeeds once, and frees no other hold',
     reference: 'a release names its hold',
     system: cluster({ drops: { C1: [{ message: 'released', times: 1, breaks: true }] } }),
     clients: { C1: holdUntil(3), C2: holdUntil(10, { wait: '1m' }).toSpliced(0, 0, { do: 'wait', until: 1 }) },
@@ -78,7 +78,7 @@ export const GRANT_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q7',
-    title: 'A release that arrives after the lock has passed on touches nobody',
+    title: 'A release that arrives after the lock has passed on has no effect',
     text: 'C1 gives up waiting for the answer and repeats the release on another connection; the first one arrives much later.',
     reference: 'a release names its hold',
     system: cluster(),
@@ -240,7 +240,7 @@ export const GRANT_CASES: readonly Scenario[] = [
   {
     id: 'Q11w',
     title: 'A writer that gives up while readers are there lets the readers behind it in',
-    reference: 'whoever leaves the queue lets the next one look',
+    reference: 'a waiter that leaves the queue lets the next one proceed',
     system: cluster(),
     clients: {
       C1: holdUntil(20, { mode: 'shared' }),

@@ -71,7 +71,7 @@ export const HOLD_END_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q18b',
-    title: 'Two locks are taken away, one before and one after a reconnect: the holder is told of both',
+    title: 'Two locks are stolen, one before and one after a reconnect: the holder is notified of both',
     text: 'The disks are slow. C1 comes back between the two, asks what it has missed, and hears of the second one first.',
     reference: 'what is pushed on a new connection says nothing about what was lost with the old one',
     system: cluster({ settings: { blockingWrites: false } }),
@@ -132,7 +132,7 @@ export const HOLD_END_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q20',
-    title: 'A name that nobody uses is forgotten; when it comes back its tokens go on',
+    title: 'An unused name is forgotten; when it is used again its tokens keep growing',
     reference: `${ETCD}: tokens of a re-created key`,
     system: cluster({ settings: { snapshotBytes: 4096 } }),
     clients: {
@@ -183,7 +183,7 @@ export const HOLD_END_CASES: readonly Scenario[] = [
   },
   {
     id: 'Q22',
-    title: 'A register is written under a hold that was taken away meanwhile: refused',
+    title: 'A register is written under a hold that was stolen meanwhile: refused',
     text: 'C1 has not heard of it yet, and what it writes was computed from the value that C2 has replaced.',
     reference: 'a fenced write needs the hold at the moment of the write',
     system: cluster(),

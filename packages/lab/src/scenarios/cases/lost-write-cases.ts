@@ -93,7 +93,7 @@ export const LOST_WRITE_CASES: readonly Scenario[] = [
     id: 'D20',
     title: 'A member is started on an older copy of its disk: the others remember what it acknowledged',
     reference: 'outside the fault model of Raft: a member forgets votes and acknowledgements',
-    text: 'N2 forgets what it has acknowledged. N1 is down, and N3 remembers: N2 stops, its vote is not counted, and it does not start on that disk again. With N1 the service goes on, and C1 still has its lock.',
+    text: 'N2 forgets what it has acknowledged. N1 is down, and N3 remembers: N2 stops, its vote is not counted, and it does not start on that disk again. With N1 the service continues, and C1 still has its lock.',
     system: cluster(),
     clients: {
       C1: holdUntil(40, { lock: 'kept' }),
@@ -123,7 +123,7 @@ export const LOST_WRITE_CASES: readonly Scenario[] = [
   },
   {
     id: 'D20f',
-    title: 'A member is started on an older copy of its disk, and nobody is there who remembers',
+    title: 'A member is started on an older copy of its disk, and no running member remembers',
     reference: 'outside the fault model of Raft: a member forgets votes and acknowledgements',
     text: 'N3 is down while N1 and N2 commit a grant that N2 forgets; then N1 is down. N2 and N3 cannot know, and give the lock to another client: promises are broken, as they must be. When N1 returns it stops and says what stands against what; N2 and N3 go on.',
     system: cluster(),

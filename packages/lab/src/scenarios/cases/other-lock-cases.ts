@@ -22,7 +22,7 @@ const slow: readonly Step[] = [{ do: 'acquire' }, { do: 'work', for: 11 }, { do:
 
 const r9: Scenario = {
   id: 'R9',
-  title: 'One Redis: the lock is given back by plain DEL',
+  title: 'One Redis: the lock is released by plain DEL',
   reference: `${REDLOCK} (correct implementation with a single instance: why DEL is not enough)`,
   text: 'C1 works longer than its lease. Its DEL removes the lock of C2, and C3 gets it as well.',
   system: { kind: 'redis', release: 'del' },
@@ -35,7 +35,7 @@ const r9: Scenario = {
 const r9c: Scenario = {
   ...r9,
   id: 'R9c',
-  title: 'One Redis, control: the lock is given back by compare-and-delete',
+  title: 'One Redis, control: the lock is released by compare-and-delete',
   text: 'The same as R9 with the published script: C1 deletes nothing, and C3 does not get the lock.',
   system: { kind: 'redis', release: 'compare-and-delete' },
   expect: { violations: [], units: { C2: 'done', C3: 'not-acquired' }, values: { U: 1 } },
@@ -77,7 +77,7 @@ const r13: Scenario = {
   id: 'R13',
   title: 'The number in the name of a ZooKeeper node as token',
   reference: 'Sequential nodes in a container node that is removed when it is empty',
-  text: 'The number counts the children of one parent. The parent is removed when nobody waits, and the next one counts from 0.',
+  text: 'The number counts the children of one parent. The parent is removed when no client waits, and the next one counts from 0.',
   system: { kind: 'zookeeper', token: 'sequence', sequence: 33 },
   resources: { R: { kind: 'G*' } },
   clients: { C1: unit(), C2: unit({ from: 65 }) },
@@ -122,7 +122,7 @@ const r14c: Scenario = {
   ...r14,
   id: 'R14c',
   title: 'The same restore with a raised epoch, control',
-  text: 'Every token of the new epoch is above every token of the old one: C2 goes on at once, and C1 is refused.',
+  text: 'Every token of the new epoch is above every token of the old one: C2 continues at once, and C1 is refused.',
   system: { kind: 'revision', restore: 'epoch' },
   expect: { violations: [], units: { C1: 'refused', C2: 'done' }, values: { R: 1 } },
 }
@@ -166,7 +166,7 @@ const r16c: Scenario = {
   ...r16,
   id: 'R16c',
   title: 'A lease that is counted from the sending of the question, control',
-  text: 'The same answer, counted from when it was asked for: C1 knows in time that its lease is over.',
+  text: 'The same answer, counted from when it was asked for: C1 knows in time that its lease has expired.',
   system: { kind: 'redis', deadline: 'send' },
   expect: { violations: [], units: { C1: 'lost', C2: 'done' }, values: { U: 1 } },
 }
@@ -182,7 +182,7 @@ const DONE = { units: { C1: 'done', C2: 'done', C3: 'done' }, values: { R: 3 } }
 /** The number of the request, where waiters are not served in their order. */
 const q10r: Scenario = {
   id: 'Q10r',
-  title: 'The token is the number of the request, and who has come last is served first',
+  title: 'The token is the number of the request, and the last waiter is served first',
   reference:
     'a token that is the number of the request goes back when the queue is not strictly first come, first served',
   text: 'C3 has come last, is served first and writes with token 3. Then C2 has the lock, rightly, with token 2: the guard must refuse it.',

@@ -41,7 +41,7 @@ export function cluster(more: Record<string, unknown> = {}): { kind: string; [op
   return { kind: 'cluster', ...more }
 }
 
-/** Takes a lock (L) and keeps it until `until`, then looks at its state and gives it back. */
+/** Takes a lock (L) and keeps it until `until`, then looks at its state and releases it. */
 export function holdUntil(until: number, take: Record<string, unknown> = {}): Step[] {
   return [
     { do: 'client', action: 'take', ...take },

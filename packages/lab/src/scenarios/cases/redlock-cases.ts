@@ -50,7 +50,7 @@ const r2d: Scenario = {
   id: 'R2d',
   title: 'Redlock, control: a node loses power and stays away for longer than the TTL, by an honest clock',
   reference: `${REDLOCK} (delayed restarts)`,
-  text: 'The same as R2, but C serves again only when every lease that it may have forgotten is over.',
+  text: 'The same as R2, but C serves again only when every lease that it may have forgotten has expired.',
   system: { kind: 'redlock', fsync: 'everysec', startDelay: 11, startClock: 'boot' },
   expect: { violations: [], units: { C1: 'done', C2: 'not-acquired' }, values: { U: 1 } },
 }
@@ -94,7 +94,7 @@ const r3cw: Scenario = {
   id: 'R3cw',
   title: 'Redlock: the wall clock of the client is set back by the length of the pause',
   reference: `${REDLOCK} (step 3)`,
-  text: 'Step 3 is done by the wall clock, which somebody sets back by 12 s while the client is paused.',
+  text: 'Step 3 is done by the wall clock, which is set back by 12 s while the client is paused.',
   system: { kind: 'redlock', send: 'parallel', clock: 'wall' },
   faults: [
     { at: 0.001, who: 'C1', do: 'pause', for: 12 },

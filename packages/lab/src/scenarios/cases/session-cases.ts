@@ -47,7 +47,7 @@ export const SESSION_CASES: readonly Scenario[] = [
   },
   {
     id: 'S3',
-    title: 'What is left of a lease survives elections, a snapshot and a restart of everybody',
+    title: 'What is left of a lease survives elections, a snapshot and a restart of all members',
     reference: `${ETCD}/17132`,
     system: cluster({ settings: { snapshotBytes: 4096 } }),
     clients: {
@@ -97,7 +97,7 @@ export const SESSION_CASES: readonly Scenario[] = [
   },
   {
     id: 'S5',
-    title: 'A leader that nobody follows answers no renewals; the client goes to another member',
+    title: 'A leader without followers answers no renewals; the client connects to another member',
     reference: `${ETCD}/15247`,
     system: cluster({ urls: { C1: ['leader'] } }),
     clients: { C1: holdUntil(30) },

@@ -88,7 +88,7 @@ export const WATCH_CASES: readonly Scenario[] = [
   {
     id: 'W2e',
     title: 'Whoever holds a lock when a backup is restored is told of the new epoch, also of a persistent hold',
-    text: 'A persistent hold is still there after the restore, under another id and with a greater token: whoever has the old one has it no more.',
+    text: 'A persistent hold is still there after the restore, under another id and with a greater token: the old one is no longer valid.',
     reference: 'a raised epoch ends every session and hold',
     system: cluster({ ttl: 20, margin: 2 }),
     clients: {
@@ -145,7 +145,7 @@ export const WATCH_CASES: readonly Scenario[] = [
   },
   {
     id: 'W6',
-    title: 'A watch goes on over changes of the leader, without a gap or a step back',
+    title: 'A watch survives changes of the leader, without a gap or a step back',
     reference: `${ETCD}/15271`,
     // No snapshot meanwhile: the history of a member that starts again begins at its newest one.
     system: cluster(),
@@ -218,7 +218,7 @@ export const WATCH_CASES: readonly Scenario[] = [
   },
   {
     id: 'W10',
-    title: 'The service is at its limit: release, renew, steal and expiry go on',
+    title: 'The service is at its limit: release, renew, steal and expiry still work',
     reference: 'a full store must be able to empty itself',
     system: cluster({ limits: { holds: 3 } }),
     clients: {

@@ -46,7 +46,7 @@ export class ClientNarrator {
     const remaining = peekRemaining(process, hold)
     const isOver = (): string | undefined => {
       if (!process.alive) return 'its process is gone'
-      return !hold.persistent && remaining() <= 0 ? 'its lease is over, by its own clock' : undefined
+      return !hold.persistent && remaining() <= 0 ? 'its lease has expired by its own clock' : undefined
     }
     const shown = { id: `${client.name} ${++this.#count}`, hold, isOver }
     this.#shown.add(shown)
@@ -57,7 +57,7 @@ export class ClientNarrator {
 
   gives(hold: Hold): void {
     this.#over(hold, 'released')
-    this.says(`gives ${hold.names.join(' and ')} back`)
+    this.says(`releases ${hold.names.join(' and ')}`)
   }
 
   #look(): void {

@@ -14,7 +14,7 @@ export function startSentence(step: Act): string | undefined {
     case 'adopt':
       return 'takes over a hold'
     case 'loop':
-      return `takes ${namesOf(step)} and gives it back, ${text(step.count)} times`
+      return `acquires and releases ${namesOf(step)} ${text(step.count)} times`
     case 'queueUp':
       return `asks for ${namesOf(step)} ${text(step.count)} times at once`
     case 'many':
@@ -22,7 +22,7 @@ export function startSentence(step: Act): string | undefined {
     case 'watch':
       return 'begins to watch'
     case 'observe':
-      return 'looks who leads'
+      return 'observes the election'
     case 'abort':
       return 'gives up waiting'
     case 'close':
@@ -39,7 +39,7 @@ export function endSentence({ action, ...step }: Act, facts: Facts): string | un
     case 'state':
       return `looks at its hold: ${text(facts.state)}`
     case 'query':
-      return `asks who holds: ${list(facts.held)}`
+      return `asks for the holders: ${list(facts.held)}`
     case 'get':
       return `reads ${text(step.key)}: ${text(facts.value)}`
     case 'put':
@@ -94,7 +94,7 @@ export function faultSentence(fault: SystemFault): string | undefined {
     case 'replaceDisk':
       return 'gets an empty disk'
     case 'configure':
-      return 'the service is configured anew'
+      return 'the service is reconfigured'
     case 'backup':
       return 'a backup is taken'
     case 'restore':
@@ -130,7 +130,7 @@ function namesOf({ locks, lock }: Act): string {
 
 function list(value: unknown): string {
   const names = Array.isArray(value) ? value.map((one) => text(one)) : []
-  return names.length === 0 ? 'nobody' : names.join(', ')
+  return names.length === 0 ? 'none' : names.join(', ')
 }
 
 function text(value: unknown): string {

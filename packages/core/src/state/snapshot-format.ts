@@ -1,17 +1,16 @@
-import type { Index, Millis, Serial, SessionId } from '../brand.js'
-import { readLimits, readCommand, writeCommand } from '../codec/commands.js'
+import type { Millis, Serial, SessionId } from '../brand.js'
+import { readCommand, writeCommand } from '../codec/commands.js'
 import { readHeldLock, writeHeldLock, readList, writeList, readModeAndSlot, writeModeAndSlot } from '../codec/fields.js'
-import { Reader } from '../codec/reader.js'
+import type { Reader } from '../codec/reader.js'
 import { readChange, readResult, writeChange, writeResult } from '../codec/results.js'
 import type { Writer } from '../codec/writer.js'
 import { CompactingMap, CompactingSet } from '../compacting-map.js'
-import { DEFAULT_LIMITS, LEVEL_MAX } from '../limits.js'
 import type { Acquire, HeldLock } from '../operations.js'
 import { assert } from '../assert.js'
 import { DEADLINE_DELAY, DEADLINE_SESSION, DEADLINE_WAIT } from './deadlines.js'
 import { joinQueues } from './grants.js'
 import { addDelay, addHold } from './hold-table.js'
-import { Machine } from './machine.js'
+import type { Machine } from './machine.js'
 import {
   type Answer,
   type Delay,
@@ -27,8 +26,8 @@ import {
 import { addSession } from './sessions.js'
 
 /** Format 1 belongs to feature level 1, which older members must be able to read, and format 2 to all later levels. */
-const FORMAT_WHOLE_IDS = 1
-const FORMAT_ID_DISTANCES = 2
+export const FORMAT_WHOLE_IDS = 1
+export const FORMAT_ID_DISTANCES = 2
 
 export function snapshotFormat(machine: Machine): number {
   return machine.level === 1 ? FORMAT_WHOLE_IDS : FORMAT_ID_DISTANCES
@@ -155,81 +154,7 @@ export function writeRegister(writer: Writer, register: Register): void {
   if (register.lock !== undefined) writer.string(register.lock)
 }
 
-/** Builds the state from a snapshot and checks all cross-references. Throws for bytes that are not a snapshot. */
-export function decodeSnapshot(bytes: Uint8Array): Machine {
-  const reading = new SnapshotReader(bytes)
-  for (;;) {
-    const machine = reading.step(Number.POSITIVE_INFINITY)
-    if (machine !== undefined) return machine
-  }
-}
-
-/** Reads a snapshot in steps, with the errors of {@link decodeSnapshot}. */
-export class SnapshotReader {
-  readonly #elements: Generator<number, Machine>
-  #at = 0
-
-  constructor(bytes: Uint8Array) {
-    this.#elements = readElements(new Reader(bytes))
-  }
-
-  /** Reads about this many bytes (a single element may have more). Returns the state once all of it is read. */
-  step(bytes: number): Machine | undefined {
-    for (const end = this.#at + bytes; this.#at < end; ) {
-      const { value, done } = this.#elements.next()
-      if (done === true) return value
-      this.#at = value
-    }
-    return undefined
-  }
-}
-
-/** Reads the elements and yields the offset after each of them. */
-function* readElements(reader: Reader): Generator<number, Machine> {
-  const { machine, ids } = readHead(reader)
-  yield* each(reader, 2, (r) => machine.ensureLock(r.string(), r.varuint()))
-  const sessions: Session[] = []
-  yield* each(reader, 1, (r) => sessions.push(readSession(r, machine, ids)))
-  yield* each(reader, 1, (r) => readHold(r, machine, ids))
-  yield* each(reader, 1, (r) => readWaiter(r, machine))
-  yield* each(reader, 1, (r) => readDelay(r, machine, ids))
-  let next = 0
-  yield* each(reader, 1, (r) => readAnswers(r, machine, sessions[next++], ids))
-  yield* each(reader, 1, (r) => readRegister(r, machine))
-  reader.finish()
-  return machine
-}
-
-/** Reads a list of elements that take at least `bytesEach` bytes each. */
-function* each(reader: Reader, bytesEach: number, read: (reader: Reader) => unknown): Generator<number, void> {
-  for (let left = reader.count(bytesEach); left > 0; left--) {
-    read(reader)
-    yield reader.offset
-  }
-}
-
-function readHead(reader: Reader): { readonly machine: Machine; readonly ids: SnapshotIds } {
-  const format = reader.u8()
-  if (format !== FORMAT_WHOLE_IDS && format !== FORMAT_ID_DISTANCES)
-    throw reader.wrong(`a snapshot of format ${FORMAT_WHOLE_IDS} or ${FORMAT_ID_DISTANCES}, not ${format}`, 0)
-  const epoch = reader.varuint()
-  const index = reader.varuint() as Index
-  const now = reader.varuint()
-  const counter = reader.varuint()
-  const arrivals = reader.varuint()
-  const level = reader.varuint()
-  if (level > LEVEL_MAX) throw reader.wrong(`a feature level up to ${LEVEL_MAX}, not ${level}`)
-  const machine = new Machine(epoch, { ...DEFAULT_LIMITS, ...readLimits(reader) })
-  machine.index = index
-  machine.now = now
-  machine.counter = counter
-  machine.arrivals = arrivals
-  machine.level = level
-  if (format !== snapshotFormat(machine)) throw reader.wrong(`format ${format} of a state of level ${level}`, 0)
-  return { machine, ids: new SnapshotIds(format, counter) }
-}
-
-function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Session {
+export function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Session {
   const id = ids.read(reader) as SessionId
   const nonce = reader.hex128()
   const secret = reader.hex128()
@@ -271,7 +196,7 @@ function readSession(reader: Reader, machine: Machine, ids: SnapshotIds): Sessio
   return session
 }
 
-function readHold(reader: Reader, machine: Machine, ids: SnapshotIds): void {
+export function readHold(reader: Reader, machine: Machine, ids: SnapshotIds): void {
   const id = ids.read(reader) as Serial
   const owner = ids.read(reader)
   const session = machine.sessions.get(owner)
@@ -302,7 +227,7 @@ function locksOf(machine: Machine, held: readonly HeldLock[]): Lock[] {
   return held.map((one) => machine.ensureLock(one.name, permitsOf(one)))
 }
 
-function readWaiter(reader: Reader, machine: Machine): void {
+export function readWaiter(reader: Reader, machine: Machine): void {
   const arrival = reader.varuint()
   const queuedAt = reader.varuint()
   const dueAt = reader.varuint() - 1
@@ -329,7 +254,7 @@ function readWaiter(reader: Reader, machine: Machine): void {
   joinQueues(machine, waiter)
 }
 
-function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
+export function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
   const id = ids.read(reader)
   const dueAt = reader.varuint()
   const held = readList(reader, 1, (r): HeldLock => {
@@ -342,7 +267,7 @@ function readDelay(reader: Reader, machine: Machine, ids: SnapshotIds): void {
   addDelay(machine, { held, dueAt, dueKind: DEADLINE_DELAY, dueId: id, duePlace: -1 })
 }
 
-function readAnswers(reader: Reader, machine: Machine, session: Session | undefined, ids: SnapshotIds): void {
+export function readAnswers(reader: Reader, machine: Machine, session: Session | undefined, ids: SnapshotIds): void {
   if (session === undefined) throw reader.wrong('answers of a known session')
   readList(reader, 2, (r) => {
     const request = r.varuint()
@@ -373,7 +298,7 @@ function readAnswer(reader: Reader, machine: Machine, request: number, ids: Snap
   return answer
 }
 
-function readRegister(reader: Reader, machine: Machine): void {
+export function readRegister(reader: Reader, machine: Machine): void {
   const key = reader.string()
   const value = reader.bytes()
   const version = reader.u64()
