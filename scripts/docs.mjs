@@ -1,4 +1,4 @@
-// Writes the generated pages of docs/ from the code; with --check it only tells whether they are up to date.
+// Writes the generated pages of docs/ from the code; with --check, only reports whether they are up to date.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { housePicture } from './house-picture.mjs'
@@ -49,7 +49,7 @@ The reasons of a \`HoldLostError\`: ${reasons}.
 `
 }
 
-/** The baselines that docs/lab.md shows as pictures. Equal seeds give equal pictures on every machine. */
+/** The baselines that docs/lab.md shows as diagrams. Equal seeds give equal diagrams on every machine. */
 const GALLERY = ['R1', 'R2', 'R2c', 'R2d', 'R3a', 'R3b', 'R3c', 'R4', 'R5', 'R6', 'R8', 'R9']
 
 async function gallery() {

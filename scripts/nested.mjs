@@ -1,11 +1,11 @@
-// Workspaces of their own, spec/ and some inside tests/, with a package.json and a lock file: SDKs, drivers and frameworks that only their
-// tests need. They stay out of the main `npm ci`. `node scripts/nested.mjs` installs them by hand.
+// Nested workspaces, spec/ and some inside tests/, with their own package.json and lock file: SDKs, drivers and frameworks that
+// only their tests need. They are not part of the main `npm ci`. `node scripts/nested.mjs` installs them.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { root, runMain } from './setup.mjs'
 
-/** Of one attempt. A second one follows when the first has failed: a registry may be out of reach for a moment. */
+/** Bound on one attempt. There is a second one, because a registry may be unreachable for a moment. */
 const INSTALL_TIMEOUT_MS = 300_000
 const INSTALL_ATTEMPTS = 2
 
@@ -23,19 +23,19 @@ function lockOf(folder) {
   return createHash('sha256').update(lock).digest('hex')
 }
 
-/** Whether a nested workspace has what its lock file asks for. */
+/** Whether the installed packages of a nested workspace match its lock file. */
 export function isNestedInstalled(folder) {
   const stamp = stampOf(folder)
   return existsSync(stamp) && readFileSync(stamp, 'utf8') === lockOf(folder)
 }
 
-/** Installs what is missing; answers the folders that could not be installed, with the reason. */
+/** Installs what is missing; returns the folders that could not be installed, with the reason. */
 export function ensureNested(folders = nestedWorkspaces()) {
   const missing = []
   for (const folder of folders) {
     if (isNestedInstalled(folder)) continue
     if (process.env.LEASEHOLD_NO_NESTED) {
-      missing.push({ folder, why: 'not installed, and installing is switched off' })
+      missing.push({ folder, why: 'not installed, and installation is disabled' })
       continue
     }
     const why = install(folder)
@@ -45,7 +45,7 @@ export function ensureNested(folders = nestedWorkspaces()) {
   return missing
 }
 
-/** Why it could not be installed; undefined when it was. */
+/** Installs one workspace; returns the reason of a failure. */
 function install(folder) {
   const npm = process.env.npm_execpath
   const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
@@ -60,7 +60,7 @@ function install(folder) {
   ]
   let why
   for (let attempt = 1; attempt <= INSTALL_ATTEMPTS; attempt++) {
-    console.error(`installing the packages of ${folder} (npm ci)${why === undefined ? '' : ` once more: ${why}`}`)
+    console.error(`installing the packages of ${folder} (npm ci)${why === undefined ? '' : `, second attempt: ${why}`}`)
     const child = spawnSync(command, [...args, ...options], {
       cwd: `${root}${folder}`,
       encoding: 'utf8',

@@ -1,5 +1,5 @@
-// What the test suites need besides Node: looks for it, and on Debian as root installs what is missing.
-// Used by scripts/test.mjs; `node scripts/services.mjs [NAMES…]` does the same by hand.
+// Finds the programs that the test suites need besides Node, and installs missing ones on Debian as root.
+// Used by scripts/test.mjs; `node scripts/services.mjs [NAMES…]` does the same from the command line.
 
 import { spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url'
 
 const POLICY = '/usr/sbin/policy-rc.d'
 const APT_LOCK_TIMEOUT_SECONDS = 300
-/** Of one call of apt; and of one look at a server of packages, with how often it is repeated. */
+/** Bounds on one call of apt, and on one request to a package server and its retries. */
 const APT_TIMEOUT_MS = 900_000
 const APT_HTTP_TIMEOUT_SECONDS = 60
 const APT_RETRIES = 3
@@ -20,7 +20,7 @@ function executable(name) {
       accessSync(join(folder, name), constants.X_OK)
       return true
     } catch {
-      // not here
+      // Not in this folder.
     }
   }
   return false
@@ -33,7 +33,7 @@ function debianPostgres() {
   )
 }
 
-/** Each service: how to see that it is there, and the Debian packages that bring it. */
+/** Each service: whether it is present, and its Debian packages. */
 export const SERVICES = {
   PostgreSQL: {
     present: () => debianPostgres() || (executable('initdb') && executable('postgres')),
@@ -46,7 +46,7 @@ export const SERVICES = {
   PgBouncer: { present: () => executable('pgbouncer'), packages: ['pgbouncer'] },
   // Its models are compiled.
   Spin: { present: () => executable('spin') && executable('cc'), packages: ['spin', 'gcc', 'libc6-dev'] },
-  // For its judge of metrics and alerts, promtool.
+  // For promtool, which checks metrics and alerts.
   Prometheus: { present: () => executable('promtool'), packages: ['prometheus'] },
   Chromium: {
     present: () =>
@@ -74,7 +74,7 @@ function apt(args) {
   return { ok: done.status === 0, output: `${done.stdout ?? ''}${done.stderr ?? ''}${problem}` }
 }
 
-/** While this runs, Debian's packages start no daemon of their own. A policy that exists already is left alone. */
+/** Runs `body` while Debian packages start no daemon. An existing policy is left unchanged. */
 function withoutDaemons(body) {
   if (existsSync(POLICY)) {
     const policy = spawnSync(POLICY, ['redis-server', 'start'])
@@ -90,7 +90,7 @@ function withoutDaemons(body) {
 }
 
 /**
- * Makes sure that the named services are there. No call of apt when all are, and never one outside Debian or without root.
+ * Ensures that the named services are present. Calls apt only if one is missing, on Debian, as root.
  * @param {readonly string[]} names keys of SERVICES
  * @param {{ log?: (line: string) => void, install?: boolean }} options
  * @returns {{ present: string[], installed: string[], missing: { name: string, why: string }[] }}
@@ -133,7 +133,7 @@ export function ensureServices(
 }
 
 function whyNotInstalled(options) {
-  if (options.install === false || process.env.LEASEHOLD_NO_APT) return 'not installed, and installing is switched off'
+  if (options.install === false || process.env.LEASEHOLD_NO_APT) return 'not installed, and installation is disabled'
   if (process.getuid?.() !== 0) return 'not installed, and only root may install'
   if (!existsSync('/etc/debian_version') || !executable('apt-get')) return 'not installed, and this is not Debian'
   return undefined

@@ -1,4 +1,4 @@
-// What every npm script does first: install and build what is missing, and nothing twice.
+// The first step of every npm script: installs and builds what is missing or out of date.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -20,10 +20,10 @@ export function runTool(script, args, options = {}) {
   return child.status ?? 1
 }
 
-/** A registry may be out of reach for a moment. */
+/** A registry may be unreachable for a moment. */
 const INSTALL_ATTEMPTS = 2
 
-/** Installs with `npm ci` when node_modules is missing or does not fit package-lock.json. */
+/** Installs with `npm ci` if node_modules is missing or does not match package-lock.json. */
 export function ensureInstalled() {
   const lock = readFileSync(`${root}package-lock.json`, 'utf8')
   const stamp = createHash('sha256').update(lock).digest('hex')
@@ -33,7 +33,7 @@ export function ensureInstalled() {
     const [command, args] = npm?.endsWith('.js') ? [process.execPath, [npm]] : ['npm', []]
     let isInstalled = false
     for (let attempt = 1; attempt <= INSTALL_ATTEMPTS && !isInstalled; attempt++) {
-      console.error(`installing packages (npm ci)${attempt === 1 ? '' : ' once more: see above'}`)
+      console.error(`installing packages (npm ci)${attempt === 1 ? '' : ', second attempt: see above'}`)
       const child = spawnSync(command, [...args, 'ci', '--no-audit', '--no-fund'], {
         cwd: root,
         stdio: ['ignore', 'inherit', 'inherit'],
@@ -45,7 +45,7 @@ export function ensureInstalled() {
   writeFileSync(stampFile, stamp)
 }
 
-/** Whether what npm says it has installed is what the lock file asks for. */
+/** Whether the installed packages match the lock file. */
 function fits(lock) {
   const hidden = `${root}node_modules/.package-lock.json`
   if (!existsSync(hidden)) return false
@@ -56,7 +56,7 @@ function fits(lock) {
   })
 }
 
-/** Builds all packages with project references, and the page of the lab; does nothing when nothing has changed. Throws when a package has errors. */
+/** Builds all packages and pages, as far as they are out of date. Throws if a package has errors. */
 export function ensureBuilt() {
   if (!existsSync(`${root}packages/cli/dist/bin.js`)) console.error('building (tsc -b)')
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
@@ -65,21 +65,21 @@ export function ensureBuilt() {
     throw new Error('the page of the lab was not built: see above')
 }
 
-/** Builds the page that the server shows at `/` when a source of it has changed. */
+/** Builds the page that the server serves at `/`, if a source of it has changed. */
 export function ensureConsole() {
   const folder = `${root}packages/console/`
   const page = `${root}packages/server/dist/console/index.html`
   const stampFile = `${folder}dist/.built`
   const stamp = consoleStamp(folder)
   if (existsSync(page) && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
-  // What it says is not what a command prints.
+  // Its output goes to stderr, because stdout belongs to the command.
   const child = spawnSync(process.execPath, [`${folder}build.mjs`], { stdio: ['ignore', 2, 'inherit'] })
   if (child.status !== 0) throw new Error('the build of the console failed: see above')
   mkdirSync(`${folder}dist`, { recursive: true })
   writeFileSync(stampFile, stamp)
 }
 
-/** Changes with every source of the console, and with the packages in it. */
+/** A hash of the sources of the console and of its dependencies. */
 function consoleStamp(folder) {
   const sources = readdirSync(`${folder}src`, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -91,7 +91,7 @@ function consoleStamp(folder) {
   return hash.digest('hex')
 }
 
-/** For scripts: `main` with errors as one line and exit code 1. */
+/** Runs the `main` of a script: an error is one line and exit code 1. */
 export async function runMain(main) {
   try {
     const [major, minor] = process.versions.node.split('.').map(Number)

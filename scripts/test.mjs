@@ -15,14 +15,14 @@ function fail(message, count = 1) {
   notes.push(message)
 }
 
-/** Starts nothing: only makes sure that the programs are there. What is missing lets suites skip themselves. */
+/** Ensures that the programs of the services are installed. Suites of missing ones skip themselves. */
 async function prepareServices() {
   const { ensureServices } = await import('./services.mjs')
   const { missing } = ensureServices(undefined, { log: console.log })
   for (const { name, why } of missing) notes.push(`not on this machine: ${name} (${why})`)
 }
 
-/** Nested workspaces that cannot be installed let their suites be skipped: vitest leaves their folders out. */
+/** Installs the nested workspaces. vitest excludes the folders of those that cannot be installed. */
 function prepareNested() {
   for (const { folder, why } of ensureNested()) notes.push(`skipped: all suites of ${folder} (${why})`)
   for (const folder of nestedWorkspaces().filter(isNestedInstalled)) {

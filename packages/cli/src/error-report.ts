@@ -57,8 +57,8 @@ const CLIENT_HINT = 'says nothing about the holder of a lock'
 
 /** Hints for errors without one of their own. */
 const HINTS: { readonly [C in ErrorCode]?: string } = {
-  busy: 'leasehold inspect NAME shows who holds it and who waits',
-  timeout: 'leasehold inspect NAME shows who holds it and who waits',
+  busy: 'leasehold inspect NAME shows its holder and its queue',
+  timeout: 'leasehold inspect NAME shows its holder and its queue',
   unreachable: 'is the service running? try: leasehold serve',
   'no-quorum': 'too few members are up, or an election is under way: leasehold cluster status',
   unauthenticated: 'name a key with --api-key-file, or put it into LEASEHOLD_API_KEY',

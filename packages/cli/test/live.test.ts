@@ -102,7 +102,7 @@ describe.skipIf(!hasTerminal).concurrent('on a terminal (needs script of util-li
     for (let i = 0; i < 8; i++) await put(`events/${i}`)
     const lines = await cli.shows(/put +events\/7 /)
     expect(lines).toHaveLength(10)
-    expect(lines[2]).toMatch(/^TIME +EVENT +NAME +WHO +WHAT$/)
+    expect(lines[2]).toMatch(/^TIME +EVENT +NAME +ACTOR +WHAT$/)
   })
 
   test('shows a lost connection with the last known state, and reconnects', async () => {

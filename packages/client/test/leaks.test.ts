@@ -16,7 +16,7 @@ interface Way {
   readonly abort: () => void
 }
 
-/** Every way to an error, by its code. What it leaves behind is counted afterwards. */
+/** Every path to an error, by its code. What it leaves behind is counted afterwards. */
 const WAYS: readonly (readonly [code: string, what: string, go: (way: Way) => Promise<unknown>])[] = [
   [
     'busy',

@@ -70,8 +70,8 @@ async function lines(locks: Locks, where: Where, { json }: Options): Promise<voi
 
 /** Formats one event as a line. */
 function sentence(event: WatchEvent): string {
-  const { at, event: kind, name, who, what } = eventRow(event, new Date())
-  const rest = [name, who, what].filter((part) => part !== '').join('  ')
+  const { at, event: kind, name, actor, what } = eventRow(event, new Date())
+  const rest = [name, actor, what].filter((part) => part !== '').join('  ')
   return `${outColours.dim(clock(at))}  ${paintOf(kind)(kind.padEnd(EVENT_WIDTH))}${harmless(rest)}`
 }
 
@@ -132,7 +132,7 @@ class LiveEvents {
         if (where.signal.aborted) return
         if (error instanceof WatchError || error instanceof EpochChangedError) {
           from = undefined
-          this.#add({ at: new Date(), event: 'gap', name: '', who: '', what: `events were missed: ${error.message}` })
+          this.#add({ at: new Date(), event: 'gap', name: '', actor: '', what: `events were missed: ${error.message}` })
         } else if (!(error instanceof UnavailableError)) throw error
         await sleep(RESTART_MS, undefined, { signal: where.signal }).catch(() => {})
       }

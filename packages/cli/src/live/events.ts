@@ -2,14 +2,14 @@ import type { WatchEvent } from 'leasehold'
 import { outColours } from '../colours.js'
 import type { Cell } from '../table.js'
 
-export const EVENT_HEADINGS = ['TIME', 'EVENT', 'NAME', 'WHO', 'WHAT']
+export const EVENT_HEADINGS = ['TIME', 'EVENT', 'NAME', 'ACTOR', 'WHAT']
 
 /** One event, in columns. */
 export interface EventRow {
   readonly at: Date
   readonly event: string
   readonly name: string
-  readonly who: string
+  readonly actor: string
   readonly what: string
 }
 
@@ -18,35 +18,35 @@ export function eventRow(event: WatchEvent, at: Date): EventRow {
   switch (event.kind) {
     case 'held': {
       const what = event.locks.map((lock) => `token ${lock.token}`).join(', ')
-      return { at, event: 'held', name: namesOf(event.locks), who: event.client || String(event.session), what }
+      return { at, event: 'held', name: namesOf(event.locks), actor: event.client || String(event.session), what }
     }
     case 'freed': {
       const what = [event.reason, event.text].filter((part) => part !== '').join(', ')
-      return { at, event: 'freed', name: namesOf(event.locks), who: event.actor, what }
+      return { at, event: 'freed', name: namesOf(event.locks), actor: event.actor, what }
     }
     case 'queued':
-      return { at, event: 'queued', name: event.names.join(', '), who: `session ${event.session}`, what: '' }
+      return { at, event: 'queued', name: event.names.join(', '), actor: `session ${event.session}`, what: '' }
     case 'unqueued':
       return {
         at,
         event: 'unqueued',
         name: event.names.join(', '),
-        who: `session ${event.session}`,
+        actor: `session ${event.session}`,
         what: event.reason,
       }
     case 'sessionOpened':
-      return { at, event: 'session', name: '', who: event.client || '(no name)', what: `${event.session} opened` }
+      return { at, event: 'session', name: '', actor: event.client || '(no name)', what: `${event.session} opened` }
     case 'sessionEnded':
-      return { at, event: 'session', name: '', who: '', what: `${event.session} ended: ${event.reason}` }
+      return { at, event: 'session', name: '', actor: '', what: `${event.session} ended: ${event.reason}` }
     case 'put':
-      return { at, event: 'put', name: event.key, who: '', what: `version ${event.version}` }
+      return { at, event: 'put', name: event.key, actor: '', what: `version ${event.version}` }
     case 'deleted':
-      return { at, event: 'deleted', name: event.key, who: '', what: `version ${event.version}` }
+      return { at, event: 'deleted', name: event.key, actor: '', what: `version ${event.version}` }
   }
 }
 
-export function eventCells({ at, event, name, who, what }: EventRow): Cell[] {
-  return [clock(at), { text: event, paint: paintOf(event) }, name, who, what]
+export function eventCells({ at, event, name, actor, what }: EventRow): Cell[] {
+  return [clock(at), { text: event, paint: paintOf(event) }, name, actor, what]
 }
 
 /** Formats the local time, with milliseconds. */

@@ -454,7 +454,7 @@ describe('release', () => {
     const before = service.platform.mono
     await service.during(hold.release().catch((error: unknown) => error))
     expect(service.platform.mono - before).toBeLessThanOrEqual(2_010)
-    // It is said again when the service is back, without anybody waiting.
+    // It is resent after the reconnect, although its caller no longer waits.
     service.network.blackHole = false
     service.network.cutAll()
     const other = service.client({}, { network: service.line() })

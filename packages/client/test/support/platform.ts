@@ -6,7 +6,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** A platform whose time moves only when the test says so. Counts what is left over. */
+/** A platform whose time moves only under control of the test. Counts what is left over. */
 export class TestPlatform implements ClientPlatform {
   mono = 1_000
   wall = 1_700_000_000_000

@@ -60,7 +60,7 @@ export class TestService {
     return work
   }
 
-  /** Closes everything, and tells what was left over. */
+  /** Closes everything, and returns what was left over. */
   async end(): Promise<{ timers: number; connections: number; sessions: number }> {
     for (const locks of this.#clients) await this.during(locks.close())
     await settle()

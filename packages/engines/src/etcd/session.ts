@@ -1,18 +1,21 @@
-import type {
-  AcquireOptions,
-  ClientPlatform,
-  EngineGrant,
-  EngineSession,
-  EngineSessionListener,
+import {
+  type AcquireOptions,
+  type ClientPlatform,
+  type EngineGrant,
+  type EngineSession,
+  type EngineSessionListener,
+  NO_LISTENER,
+  type SessionEndReason,
+  sessionAbandonedError,
+  sessionClosedError,
+  sessionEndedError,
 } from '@leasehold/client'
 import {
   AbortedError,
-  type EndReason,
   EpochChangedError,
   type LeaseholdError,
   LimitError,
   NotHolderError,
-  SessionEndedError,
   splitToken,
   UnavailableError,
 } from '@leasehold/core'
@@ -61,7 +64,7 @@ export class EtcdSession implements EngineSession, SessionContext {
   /** The lease of etcd. */
   readonly leaseId: bigint
   readonly store: Store
-  listener: EngineSessionListener = { holdEnded: () => {}, sessionEnded: () => {} }
+  listener: EngineSessionListener = NO_LISTENER
   readonly #options: SessionOptions
   readonly #acquires = new Set<Acquire>()
   readonly #holds = new Map<bigint, OwnHold>()
@@ -122,7 +125,7 @@ export class EtcdSession implements EngineSession, SessionContext {
     // The leases of lock delays must not expire before the session.
     await Promise.all([...this.#delayLeases.values()].map(async (lease) => client.leaseKeepAlive(await lease, left())))
     const term = await client.leaseKeepAlive(this.leaseId, left())
-    if (term === undefined) throw this.end('expired', new SessionEndedError('the lease of the session has expired'))
+    if (term === undefined) throw this.end('expired', sessionEndedError('expired'))
     const looks: Op[] = [{ range: { key: layout.session(this.sid) } }, { range: { key: layout.epoch } }]
     const request: TxnRequest = { compare: [], success: looks, failure: [] }
     const { header, responses } = await client.txn(request, { timeoutMs: left(), repeatable: true })
@@ -237,7 +240,7 @@ export class EtcdSession implements EngineSession, SessionContext {
   async close(timeoutMs: number): Promise<void> {
     const { client, layout } = this.store
     if (this.#ended) return
-    this.end('closed', new SessionEndedError('the session was closed'), false)
+    this.end('closed', sessionClosedError(), false)
     const key = layout.session(this.sid)
     const record: SessionRecord = { ...this.#options.record, state: 'closed', by: 'owner' }
     const request: TxnRequest = {
@@ -255,11 +258,11 @@ export class EtcdSession implements EngineSession, SessionContext {
   }
 
   abandon(): void {
-    this.end('expired', new SessionEndedError('the session was abandoned'), false)
+    this.end('expired', sessionAbandonedError(), false)
   }
 
   /** Ends the session on this side. `tells`: whether to call the listener. */
-  end(reason: EndReason | 'epoch-changed', error: LeaseholdError, tells = true): LeaseholdError {
+  end(reason: SessionEndReason, error: LeaseholdError, tells = true): LeaseholdError {
     if (this.#ended) return this.#ended
     this.#ended = error
     this.#unwatch()
@@ -388,11 +391,11 @@ export class EtcdSession implements EngineSession, SessionContext {
 
   /** Checks the session's key. @throws SessionEndedError when the session has ended */
   #checkSession(kv: KeyValue | undefined): void {
-    if (kv === undefined) throw this.end('expired', new SessionEndedError('the session has expired'))
+    if (kv === undefined) throw this.end('expired', sessionEndedError('expired'))
     const record = recordOf<SessionRecord>(kv)
     if (record.state === 'closed') {
       const reason = record.by === 'operator' ? 'operator' : 'closed'
-      throw this.end(reason, new SessionEndedError(`the session was ended: ${record.reason ?? reason}`))
+      throw this.end(reason, sessionEndedError(reason, record.reason))
     }
     if (kv.modRevision > this.#guard) this.#guard = kv.modRevision
   }

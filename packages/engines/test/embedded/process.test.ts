@@ -55,7 +55,7 @@ function program(
   return { child, said, output: () => output }
 }
 
-/** Once all that it printed has come. */
+/** After all of its output has arrived. */
 async function exitCode(child: ChildProcess): Promise<number | null> {
   await once(child, 'close')
   return child.exitCode
@@ -120,7 +120,7 @@ class Watchman {
   readonly #looks = [performance.now()]
   readonly #timer = setInterval(() => this.#looks.push(performance.now()), 2)
 
-  /** How often it looked in the lease in which it looked least: the fewer, the more it was held up. */
+  /** The fewest checks within one lease: the fewer, the longer the process was blocked. */
   end(): number {
     clearInterval(this.#timer)
     const until = performance.now() - SHORTEST_LEASE_MS

@@ -50,7 +50,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL', () => {
   const schemaOf = (url: string) => parsePostgresUrl(url).schema
   const count = async (sql: string) => Number((await pool.query(`SELECT count(*) AS n FROM ${sql}`)).rows[0].n)
 
-  /** Those of the test before may take a moment to be gone. */
+  /** Connections of the previous test may take a moment to end. */
   const connections = () => count("pg_stat_activity WHERE application_name = 'leasehold'")
 
   it('creates its tables, and gives growing tokens to clients that know nothing of each other', async () => {

@@ -124,7 +124,7 @@ describeWith('PostgreSQL', 'the engine on PostgreSQL under faults', () => {
     const locks = await client(url)
     await locks.acquire('warm')
     const held = () => pool.query('SELECT index FROM leasehold.head').then(({ rows }) => Number(rows[0].index))
-    // When a poll was under way as the answers stopped, the grant is not even asked for: try again.
+    // If a poll was in flight when the answers stopped, the grant was not requested: try again.
     for (let i = 0; ; i++) {
       const name = `lost/${i}`
       const before = await held()

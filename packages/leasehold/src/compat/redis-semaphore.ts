@@ -71,9 +71,16 @@ const OWN_SESSION_MS = 2 ** 40
 const unacquired = new Map<string, WeakRef<Lock>>()
 const forgotten = new FinalizationRegistry<string>((identifier) => unacquired.delete(identifier))
 
+interface LockKind {
+  readonly kind: 'mutex' | 'semaphore'
+  readonly permits: number | undefined
+}
+
 /** The common base of {@link Mutex} and {@link Semaphore}. */
 export abstract class Lock {
-  protected abstract readonly kind: 'mutex' | 'semaphore'
+  readonly #kind: 'mutex' | 'semaphore'
+  /** The `permits` option of the client's acquire. */
+  readonly #permits: number | undefined
   readonly #locks: Locks
   readonly #key: string
   readonly #options: Required<TimeoutOptions>
@@ -82,7 +89,10 @@ export abstract class Lock {
   #external: string | undefined
   #hold: Hold | undefined
 
-  constructor(client: Locks, key: string, options: LockOptions = {}) {
+  /** @internal */
+  constructor({ kind, permits }: LockKind, client: Locks, key: string, options: LockOptions) {
+    this.#kind = kind
+    this.#permits = permits
     this.#locks = locksOf(client, new.target.name)
     if (typeof key !== 'string' || key === '') throw new InvalidError('"key" must be a string, and not an empty one')
     this.#key = key
@@ -127,7 +137,7 @@ export abstract class Lock {
   /** @throws TimeoutError: not acquired in time; UnavailableError: outcome unknown; LostLockError: takeover failed */
   async acquire(abortSignal?: AbortSignal): Promise<void> {
     const failure = await this.#take(abortSignal)
-    if (failure) throw new TimeoutError(`Acquire ${this.kind} ${this.#key} timeout`, failure)
+    if (failure) throw new TimeoutError(`Acquire ${this.#kind} ${this.#key} timeout`, failure)
   }
 
   /** Like {@link acquire}, but returns false if not acquired in time. Waits for `acquireTimeout`, as redis-semaphore does. */
@@ -149,17 +159,14 @@ export abstract class Lock {
     if (hold) leaseOf(hold).stopRenewing()
   }
 
-  /** The `permits` option of the client's acquire. */
-  protected abstract readonly permits: number | undefined
-
   async #take(signal: AbortSignal | undefined): Promise<unknown> {
     if (this.#external !== undefined) {
       await this.#adopt(this.#external)
       return undefined
     }
-    const { permits } = this
+    const permits = this.#permits
     try {
-      const hold = await this.#locks.acquire(`${this.kind}:${this.#key}`, {
+      const hold = await this.#locks.acquire(`${this.#kind}:${this.#key}`, {
         ...this.#terms(),
         wait: waitOf(this.#options),
         portable: true,
@@ -191,7 +198,7 @@ export abstract class Lock {
       this.#external = undefined
     } catch (error) {
       if (!(error instanceof LeaseholdError) || !['not-holder', 'invalid'].includes(error.code)) throw error
-      throw new LostLockError(`Lost ${this.kind} for key ${this.#key}`, error)
+      throw new LostLockError(`Lost ${this.#kind} for key ${this.#key}`, error)
     }
   }
 
@@ -211,7 +218,7 @@ export abstract class Lock {
 
   #lost(lost: HoldLostError): void {
     try {
-      this.#onLockLost?.call(this, new LostLockError(`Lost ${this.kind} for key ${this.#key}: ${lost.message}`, lost))
+      this.#onLockLost?.call(this, new LostLockError(`Lost ${this.#kind} for key ${this.#key}: ${lost.message}`, lost))
     } catch (error) {
       console.error('leasehold: onLockLost has thrown', error)
     }
@@ -226,18 +233,15 @@ export abstract class Lock {
  * try { … } finally { await mutex.release() }
  */
 export class Mutex extends Lock {
-  protected readonly kind = 'mutex'
-  protected readonly permits = undefined
+  constructor(client: Locks, key: string, options: LockOptions = {}) {
+    super({ kind: 'mutex', permits: undefined }, client, key, options)
+  }
 }
 
 /** redis-semaphore's semaphore: at most `limit` holders. The lock's name is `semaphore:KEY`; all holders must give the same limit. */
 export class Semaphore extends Lock {
-  protected readonly kind = 'semaphore'
-  protected readonly permits: number
-
   constructor(client: Locks, key: string, limit: number, options: LockOptions = {}) {
-    super(client, key, options)
-    this.permits = wholeMs(limit, '"limit"', { min: 1 })
+    super({ kind: 'semaphore', permits: wholeMs(limit, '"limit"', { min: 1 }) }, client, key, options)
   }
 
   /** The number of the permit, from 0; undefined unless it is held. */

@@ -1,7 +1,7 @@
 import { ALL_CAPABILITIES, type Engine, type OwnedPort, RemoteEngine } from '@leasehold/client'
 import { Worker } from 'node:worker_threads'
 import type { ServiceSettings } from '../service-engine.js'
-import { processClockMs } from './clock.js'
+import { processClockMs } from './process-clock.js'
 
 /** Returns an engine whose connection and renewals run in a worker thread, which starts with the first call. */
 export function threadEngine(settings: ServiceSettings): Engine {

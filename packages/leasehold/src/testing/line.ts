@@ -9,7 +9,7 @@ import {
   type ServerMessage,
 } from '@leasehold/core'
 import type { ServiceStream, StreamHub } from '@leasehold/replica'
-import { soon } from './clock.js'
+import { soon } from './test-clock.js'
 
 /** Bound on frames that wait while a client is paused. Further ones are dropped. */
 const PARKED_MAX = 100_000

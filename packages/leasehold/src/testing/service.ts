@@ -1,7 +1,15 @@
 import { createLocksOn, type Locks, type LocksOptions, ProtocolEngine } from '@leasehold/client'
 import { type Duration, InvalidError, type LockState, parseDuration } from '@leasehold/core'
 import { lockViews, MemoryMember, StreamHub } from '@leasehold/replica'
-import { type ClientClock, clientClock, FrameworkClock, ManualClock, type ServiceClock, settle, soon } from './clock.js'
+import {
+  type ClientClock,
+  clientClock,
+  FrameworkClock,
+  ManualClock,
+  type ServiceClock,
+  settle,
+  soon,
+} from './test-clock.js'
 import { Line } from './line.js'
 
 export interface TestServiceOptions {

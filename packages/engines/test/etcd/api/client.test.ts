@@ -39,6 +39,9 @@ describeWith('etcd', 'the client of etcd', () => {
       const session = await own.openSession(SESSION)
       expect(statuses).toEqual(['connecting', 'connected'])
       await cluster.members[0]?.signal('SIGSTOP')
+      // The signal reaches all threads of the process only after a while.
+      const health = `http://127.0.0.1:${cluster.members[0]?.port}/health`
+      await vi.waitFor(() => expect(fetch(health, { signal: AbortSignal.timeout(500) })).rejects.toThrow(), 30_000)
       const renewed = session.renew(30_000)
       const hasty = own.getRegister('a', { stale: false, timeoutMs: 20 })
       await expect(hasty).rejects.toMatchObject({ code: 'unreachable' })

@@ -9,7 +9,7 @@ interface Opened {
   isOver: boolean
 }
 
-/** Streams that go nowhere, and pauses that end when the test says so. */
+/** Streams without a server, and pauses that the test ends. */
 function stage() {
   const opened: Opened[] = []
   const pauses: (() => void)[] = []
