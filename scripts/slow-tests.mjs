@@ -28,5 +28,5 @@ export const SLOW_TESTS = [
   'tests/conformance/etcd-cluster.test.ts',
   'tests/conformance/etcd-tokens.test.ts',
   'tests/bench/smoke.test.ts',
-  'packages/server/test/http/operations.test.ts',
+  'packages/server/test/http/handles.test.ts',
 ]

@@ -135,15 +135,6 @@ export function remember(machine: Machine, session: Session, request: number, re
   session.answers.set(request, answer)
 }
 
-/** Replaces the answer of an acquire that waited or held by its final result. */
-export function resolveAnswer(machine: Machine, session: Session, answer: Answer, result: Result): void {
-  machine.hashAnswer(session, answer).beginUpdate()
-  answer.waiter = undefined
-  answer.hold = undefined
-  answer.result = result
-  machine.hashAnswer(session, answer).endUpdate()
-}
-
 /**
  * Executes a numbered command at most once: acknowledges, returns an earlier answer if there is one, else runs the command and
  * keeps its answer. The refusal for a full window is kept too: a late duplicate must not be executed when there is room again.

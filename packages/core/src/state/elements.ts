@@ -89,7 +89,7 @@ export interface Waiter extends Deadline {
   readonly acquire: Acquire
   readonly queuedAt: number
   readonly places: readonly Lock[]
-  nodes: QueueNode[]
+  nodes: QueueNode<Waiter>[]
   readonly answer: Answer
 }
 
@@ -122,7 +122,7 @@ export class Lock {
   /** Undefined: a lock with exclusive and shared holds. */
   readonly semaphore: Semaphore | undefined
   delays: Set<Delay> | undefined = undefined
-  queue: Queue | undefined = undefined
+  queue: Queue<Waiter> | undefined = undefined
 
   constructor(
     readonly name: string,

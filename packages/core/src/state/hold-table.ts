@@ -4,7 +4,7 @@ import { assert } from '../assert.js'
 import { DEADLINE_DELAY, deadlineAfter } from './deadlines.js'
 import type { Machine } from './machine.js'
 import { type Answer, type Delay, type Hold, isIdle, type Lock, type Session } from './elements.js'
-import { resolveAnswer } from './deduplication.js'
+import { resolveAnswer } from './answers.js'
 
 export function grantOf(hold: Hold): Grant {
   const { secret } = hold.terms

@@ -1,20 +1,18 @@
-import type { Waiter } from './elements.js'
-
 /** A waiter's place in the queue of one lock. */
-export interface QueueNode {
-  readonly waiter: Waiter
-  previous: QueueNode | undefined
-  next: QueueNode | undefined
+export interface QueueNode<W> {
+  readonly waiter: W
+  previous: QueueNode<W> | undefined
+  next: QueueNode<W> | undefined
 }
 
 /** A first-in, first-out queue from which any waiter may leave. */
-export class Queue {
-  front: QueueNode | undefined
-  #back: QueueNode | undefined
+export class Queue<W> {
+  front: QueueNode<W> | undefined
+  #back: QueueNode<W> | undefined
   length = 0
 
-  join(waiter: Waiter): QueueNode {
-    const node: QueueNode = { waiter, previous: this.#back, next: undefined }
+  join(waiter: W): QueueNode<W> {
+    const node: QueueNode<W> = { waiter, previous: this.#back, next: undefined }
     if (this.#back === undefined) this.front = node
     else this.#back.next = node
     this.#back = node
@@ -22,7 +20,7 @@ export class Queue {
     return node
   }
 
-  leave(node: QueueNode): void {
+  leave(node: QueueNode<W>): void {
     if (node.previous === undefined) this.front = node.next
     else node.previous.next = node.next
     if (node.next === undefined) this.#back = node.previous
@@ -33,7 +31,7 @@ export class Queue {
   }
 
   /** Returns the position of a waiter; 1 for the front. */
-  positionOf(node: QueueNode): number {
+  positionOf(node: QueueNode<W>): number {
     let position = 1
     for (let at = node.previous; at !== undefined; at = at.previous) position++
     return position

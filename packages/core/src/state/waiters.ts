@@ -1,7 +1,7 @@
 import type { Event, Refused } from '../operations.js'
 import type { Machine } from './machine.js'
 import { type Answer, isIdle, type Waiter } from './elements.js'
-import { resolveAnswer } from './deduplication.js'
+import { resolveAnswer } from './answers.js'
 
 /**
  * Removes a waiter from all its queues; its locks are served afterwards. The caller resolves the answer. With `keep`, locks that
