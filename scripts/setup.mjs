@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { removeStaleOutputs } from './stale-outputs.mjs'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
@@ -59,6 +60,7 @@ function fits(lock) {
 /** Builds all packages and pages, as far as they are out of date. Throws if a package has errors. */
 export function ensureBuilt() {
   if (!existsSync(`${root}packages/cli/dist/bin.js`)) console.error('building (tsc -b)')
+  removeStaleOutputs(root)
   if (runTool('typescript/bin/tsc', ['-b']) !== 0) throw new Error('the build failed: see above')
   ensureConsole()
   if (runTool('../packages/lab/page/build.mjs', []) !== 0)

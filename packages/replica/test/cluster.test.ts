@@ -107,7 +107,7 @@ describe('three members', () => {
     const results: Result[] = []
     cluster.stalled.add(old)
     old.replica?.submit(acquire(session, 1, 'a'), (result) => results.push(result))
-    // Four election timeouts until it is taken for hanging, and hardly more until another member leads.
+    // It counts as hanging after four election timeouts, and another member leads soon after that.
     cluster.advance(3000)
     expect([old.replica?.status.role, results]).toEqual(['leader', []])
     cluster.until(() => cluster.leader !== undefined && cluster.leader !== old, 1000)

@@ -30,7 +30,7 @@ const MS = 1000
 const SECOND = 1_000_000
 const TICK_US = 100_000
 const ANSWER_WAIT_US = 5 * SECOND
-const NOBODY = '00'.repeat(16)
+const NO_SECRET = '00'.repeat(16)
 /** Clients ask again this often: each attempt costs one revision. */
 const RETRY_US = 200_000
 
@@ -113,7 +113,7 @@ class Server {
     if (known !== undefined) return known
     const ttlMs = ((this.#spec.ttl ?? 10) * MS) as Millis
     const nonce = (++this.#nonce).toString(16).padStart(32, '0')
-    const result = this.#apply({ kind: 'openSession', nonce, secret: NOBODY, ttlMs, client, local: false })
+    const result = this.#apply({ kind: 'openSession', nonce, secret: NO_SECRET, ttlMs, client, local: false })
     if (result.kind !== 'opened') throw new Error(`no session for ${client}: ${result.kind}`)
     const session = { id: result.session, request: 1 }
     this.#sessions.set(client, session)

@@ -65,7 +65,7 @@ export class CommittedLog {
     entryAt: (index: number) => Entry | undefined,
   ): void {
     if (index > this.last + 1) {
-      this.#violations.report('L3', `${member} applied entry ${index}, and nobody has applied ${this.last + 1}`)
+      this.#violations.report('L3', `${member} applied entry ${index}, and no member has applied ${this.last + 1}`)
       return
     }
     if (index === this.last + 1) this.#append(member, index, term, hash, entryAt(index))

@@ -42,7 +42,7 @@ export class PersistedPromiseChecker {
     const say = (text: string): void => this.#violations.report('L5', `${name} begins again ${text}`)
     if (term < promised.term) say(`in term ${term}, and was in term ${promised.term} for others`)
     else if (term === promised.vote.term && vote !== promised.vote.to) {
-      say(`with its vote of term ${term} for ${vote || 'nobody'}, and had told ${promised.vote.to} of it`)
+      say(`with its vote of term ${term} for ${vote || 'none'}, and had told ${promised.vote.to} of it`)
     } else if (term === promised.log.term && last < promised.log.index) {
       say(`with a log up to ${last}, and had acknowledged ${promised.log.index} in term ${term}`)
     }

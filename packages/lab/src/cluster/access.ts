@@ -15,7 +15,7 @@ type Need = Pick<Permission, 'verb' | 'names'> | undefined
 const namesOf = (): readonly string[] => []
 
 /**
- * What clients may do at the members, as servers decide it over every message: credentials first, then rights. What gives back
+ * What clients may do at the members, as servers decide it over every message: credentials first, then rights. What releases
  * (release, cancel, close) needs nothing, because the session proves it. Without an entry a client may do everything.
  */
 export class Access {

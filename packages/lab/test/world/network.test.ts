@@ -245,7 +245,7 @@ describe('streams', () => {
     server.kill()
     connect()
     world.runSync(7 * SECOND)
-    expect(seen.at(-1)).toMatch(/nobody listens/)
+    expect(seen.at(-1)).toMatch(/nothing listens/)
   })
 
   it('tell the other side of a close, after the data', () => {

@@ -11,18 +11,18 @@ function stamped(stampMs: number, term = 3): Entry {
 }
 
 interface Run {
-  /** Of the leader's clock, against this member's. */
+  /** Rate of the leader's clock relative to this member's. */
   readonly rate?: number
   readonly seconds?: number
   readonly everyMs?: number
-  /** How late entries are, at a time. */
+  /** Delay of entries at a given time. */
   readonly late?: (nowMs: number) => number
   readonly term?: (nowMs: number) => number
   /** The term of the entries; default: that of the leader. */
   readonly entryTerm?: number
 }
 
-/** Everything that was told, with the second at which it was. */
+/** All reports, with the second of each. */
 function told({ rate = 1, seconds = 120, everyMs = 500, late = () => 5, term = () => 3, entryTerm }: Run): number[][] {
   const one = new ClockRate()
   const all: number[][] = []

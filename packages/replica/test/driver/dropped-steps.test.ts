@@ -168,7 +168,7 @@ describe('a snapshot transfer to a lost peer', () => {
     expect(receiver.bufferedChunks).toBe(1)
     receiver.tick()
     expect(receiver.bufferedChunks).toBe(0)
-    // A late chunk of it is not put together with nothing.
+    // A late chunk of a dropped transfer is ignored.
     expect(receiver.receive(2, { ...chunk, offset: CHUNK_BYTES }, false).ack).toBeUndefined()
     expect(receiver.receive(2, chunk, false).ack).toMatchObject({ offset: CHUNK_BYTES })
   })

@@ -5,7 +5,7 @@ import type { Log, LogRecord } from '../../src/log/log.js'
 import { entries, append, indexes, openLog } from '../support/logs.js'
 import { SimClock } from '../support/world.js'
 
-/** A flusher over a log that notes its records, and completes a write when it is told to. */
+/** A flusher over a log that records its writes and completes them on demand. */
 function flusherOf() {
   const records: LogRecord[] = []
   const durable: number[] = []
@@ -157,7 +157,7 @@ describe('flusher', () => {
     takesMs = 0
     writes(20)
     expect(writes(20)).toBe(20)
-    // One that is slow for once does not matter for long.
+    // A single slow write has no lasting effect.
     takesMs = 40
     writes(1)
     takesMs = 0

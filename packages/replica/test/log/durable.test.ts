@@ -103,7 +103,7 @@ describe('what a log reads at its start', () => {
           try {
             openLog(disk)
           } catch {
-            // Killed, or told that the disk failed.
+            // Killed, or stopped by a disk error.
           }
           disk.kill()
           disk.failSync = 0

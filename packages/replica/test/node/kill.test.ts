@@ -21,7 +21,7 @@ const submit = (replica: Replica, command: Command) =>
   new Promise<Result>((resolve) => replica.submit(command, resolve))
 const stop = (replica: Replica) => new Promise<void>((resolve) => replica.stop(resolve))
 
-/** Runs a member in a process of its own, kills it after `lines` acknowledgements, and returns what it said. */
+/** Runs a member in a separate process, kills it after `lines` acknowledgements, and returns its output. */
 async function runAndKill(from: number, lines: number): Promise<string[]> {
   const child = spawn(process.execPath, [SCRIPT, dir, String(from)], { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
@@ -93,7 +93,7 @@ describe.skipIf(!canMount())('a disk that is really full (needs root on Linux, f
   })
 
   it('refuses grants, accepts releases, loses nothing, and serves again when there is room', async () => {
-    // Room for the log, its two spares and the reserve, and for nothing more once the log has rolled.
+    // Room for the log, its two spare files and the reserve, and for nothing more after the log has rolled.
     await onDisk(3.5 * MIB, async (folder) => {
       const options = { dir: folder, segmentBytes: MIB, reserveBytes: 64 * 1024 }
       const replica = await openNodeReplica(options)

@@ -25,7 +25,7 @@ class Service extends Cluster {
     return leader
   }
 
-  /** Takes `count` locks, and returns the last token. */
+  /** Acquires `count` locks and returns the last token. */
   take(leader: Site, count = 1): number {
     let token = 0
     for (let i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ class Service extends Cluster {
     this.until(() => new Set(sites.map(({ replica }) => replica?.status.appliedIndex)).size === 1)
   }
 
-  /** The power of a member goes, and `disk` is in its place afterwards. */
+  /** Cuts a member's power and replaces its disk with `disk`. */
   setBack(site: Site, disk: SimDisk): void {
     this.crash(site)
     Object.assign(site, { disk })
@@ -85,7 +85,7 @@ describe('a member whose disk was set back', () => {
     cluster.take(leader, 3)
     cluster.settle()
     const copy = victim.disk.clone()
-    // The lagging member is told what the victim acknowledges, but gets none of it: its disk is stuck.
+    // The lagging member learns what the victim acknowledges, but stores none of it: its disk is stuck.
     cluster.stalled.add(lagging)
     cluster.take(leader, 3)
     cluster.advance(1000)
@@ -114,7 +114,7 @@ describe('a member whose disk was set back', () => {
     cluster.settle()
     const copy = victim.disk.clone()
     cluster.take(leader, 3)
-    // Written down every 10 s.
+    // Saved every 10 s.
     cluster.advance(25_000)
     for (const site of cluster.sites) expect(site.disk.list()).toContain(ACKNOWLEDGED_FILE)
     cluster.crash(leader)
@@ -137,7 +137,7 @@ describe('a member whose disk was set back', () => {
     cluster.settle()
     const copy = leader.disk.clone()
     cluster.take(leader, 3)
-    // The others hear of it with the next heartbeat.
+    // The others learn it with the next heartbeat.
     cluster.advance(100)
     cluster.setBack(leader, copy)
     cluster.start(leader)
@@ -390,7 +390,7 @@ describe('two histories', () => {
     cluster.frames = 0
     cluster.advance(10_000)
     expect(cluster.leader).toBeUndefined()
-    // They ask each other at every tick at most.
+    // They send at most one request per tick.
     expect(cluster.frames).toBeLessThan(2000)
     cluster.start(third)
     cluster.until(() => failureOf(old) !== undefined, LONG_ENOUGH_MS)

@@ -222,13 +222,13 @@ describe('a snapshot of the leader', () => {
 
 const indexOf = (outcome: ReceiveOutcome): unknown => (typeof outcome === 'object' ? outcome.received.index : outcome)
 
-/** As it arrives from the leader. */
+/** A snapshot as received from the leader. */
 function receivedOf(state: Uint8Array, meta: Parameters<typeof encodeMeta>[0]): ReceivedSnapshot {
   const content = { index: 500, term: 1, meta: encodeMeta(meta), state, checksum: crc32(state) }
   return { ...content, from: 2, transfer: 1, leaderTerm: 1 }
 }
 
-/** A member that has begun a snapshot which needs many slices. */
+/** A member that has started a snapshot of many slices. */
 function underWay(options: { reserveBytes?: number } = {}) {
   const world = new World()
   const replica = world.open({ ...SLICED, snapshotSliceBytes: 1, ...options })
@@ -249,7 +249,7 @@ function apply(applier: Applier, command: Command): void {
   applier.index = (applier.index + 1) as Index
 }
 
-/** What of a member makes snapshots, with some holds. */
+/** The snapshot parts of a member, with some holds. */
 function parts(reserveBytes = 4096) {
   const disk = new SimDisk()
   const clock = new SimClock()

@@ -91,7 +91,7 @@ describe('snapshots', () => {
     const again = open(disk)
     expect(again.loaded?.index).toBe(12)
     expect(again.compactableIndex).toBe(5)
-    // And now the newest: the one at 5 is still there to stand in for it.
+    // Now damage the newest: the one at 5 can still replace it.
     rots(files(disk).at(-1) as string)
     expect(open(disk).loaded?.index).toBe(5)
     save(disk, open(disk), snapshot(15, 100))

@@ -44,7 +44,7 @@ function overWire(chunk: Chunk): Chunk {
   return readChunk(new Reader(writer.take()))
 }
 
-/** A lossy, doubling, swapping way in both directions. Returns what arrived, and how the sender took it. */
+/** A link that loses, duplicates and reorders in both directions. Returns what arrived, and the sender's outcome. */
 function transfer(seed: number, bytes: number, lossPercent: number) {
   const choose = seeded(seed)
   const receiver = new SnapshotReceiver()
@@ -115,7 +115,7 @@ describe('transfer of a snapshot', () => {
     expect(receiver.receive(3, second[1] as Chunk, false).ack).toBeUndefined()
     receiver.receive(3, second[0] as Chunk, false)
     expect(receiver.receive(1, first[1] as Chunk, false)).toEqual({ ack: undefined })
-    // The older leader's transfer does not push the newer one aside.
+    // The older leader's transfer does not replace the newer one.
     expect(receiver.receive(1, first[0] as Chunk, false)).toEqual({ ack: undefined })
     receiver.receive(3, second[1] as Chunk, false)
     expect(receiver.receive(3, second[2] as Chunk, false).received?.index).toBe(2)

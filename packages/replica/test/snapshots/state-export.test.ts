@@ -4,7 +4,7 @@ import type { ReplicaOptions } from '../../src/replica-options.js'
 import type { ExportResult, StateExport } from '../../src/snapshots/state-export.js'
 import { World } from '../support/world.js'
 
-/** A member with some holds, and a way to take copies of its state. */
+/** A member with some holds, and a function that exports its state. */
 function memberOf(snapshotSliceBytes: number, options: Partial<ReplicaOptions> = {}) {
   const world = new World()
   const replica = world.open({ ...options, snapshotSliceBytes })

@@ -8,7 +8,7 @@ import { acquire, SimClock } from '../support/world.js'
 const configuration = { voters: [1], votersOutgoing: [], learners: [], learnersNext: [], autoLeave: false }
 const meta = { cluster: 'ab'.repeat(16), configuration, members: [] }
 
-/** A writer over a state of some holds; as it is, each slice writes one element. */
+/** An exporter of a state with some holds. By default, each slice encodes one element. */
 function writerOf(holds: number, sliceBytes = 1) {
   const clock = new SimClock()
   const applier = new Applier(LockState.create({ epoch: 1 }), 0, 1, { events: 100, bytes: 100_000 })
@@ -71,7 +71,7 @@ describe('an exported state', () => {
     while (first.got.length === 0) expect(clock.runOne(clock.now + 100)).toBe(true)
     expect(Buffer.compare(bytesOf(first.got[0]), atFirst)).toBe(0)
     expect(first.got[0]).toMatchObject({ index, hash, epoch: 1, meta })
-    // The next one began as soon as the first was done, and what comes now is not in it.
+    // The next export started when the first was complete: later changes are not in it.
     const atSecond = state.snapshot()
     hold()
     while (clock.runOne(clock.now + 100));

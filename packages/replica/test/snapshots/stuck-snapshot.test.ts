@@ -41,7 +41,7 @@ const opening = (i: number): Command => {
   return { kind: 'openSession', nonce, secret: nonce, ttlMs: 600_000 as Millis, client: 'c'.repeat(100), local: false }
 }
 
-/** `behind` needs a snapshot of `old`, and is still writing it when `old` is cut off and `next` leads. */
+/** `behind` needs a snapshot from `old`, and is still writing it when `old` is partitioned and `next` leads. */
 function replacedLeader(options: { seed?: number } = {}) {
   const cluster = new Cluster(3, options.seed ?? 1, { blockingWrites: false, snapshotBytes: 4096 })
   const old = cluster.elect()

@@ -5,7 +5,7 @@ import type { FolderState } from '../../src/platform.js'
 class Bench {
   now = 0
   readonly said: string[] = []
-  /** Answers that have not been given yet. */
+  /** Checks that have not returned yet. */
   readonly open: ((state: FolderState) => void)[] = []
   stopped: (Error & { hint?: string }) | undefined
   readonly watch: FolderWatch
@@ -78,7 +78,7 @@ describe('the watch over the data folder', () => {
     bench.run(2000, OWN)
     expect(bench.watch.problem).toBeUndefined()
     bench.run(2500, FAILING)
-    // What cannot be checked says nothing, neither good nor bad.
+    // A failed check changes nothing.
     bench.run(1000, UNKNOWN)
     expect(bench.stopped).toBeUndefined()
     bench.run(1000, FAILING)
@@ -88,7 +88,7 @@ describe('the watch over the data folder', () => {
   it('warns once when the check itself fails', () => {
     const bench = new Bench()
     bench.run(10_000, UNKNOWN)
-    // A fault that comes and goes does not fill the log either.
+    // An intermittent fault does not flood the log either.
     for (let i = 0; i < 10; i++) {
       bench.run(1000, OWN)
       bench.run(1000, UNKNOWN)

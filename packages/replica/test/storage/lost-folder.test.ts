@@ -5,7 +5,7 @@ import { FolderLostError } from '../../src/storage/storage-errors.js'
 import { append, entries, openLog, segments } from '../support/logs.js'
 import { SimDisk } from '../support/sim-disk.js'
 
-/** A disk that answers checks of its folder, and notes for which files. */
+/** A disk with folder checks that records the checked files. */
 class CheckedDisk extends SimDisk {
   state: FolderState = { kind: 'own' }
   readonly checked: (string | undefined)[] = []

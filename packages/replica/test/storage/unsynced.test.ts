@@ -73,7 +73,7 @@ const META = encodeMeta({
 })
 const snapshot = (index: number) => ({ index, term: 1, meta: META, state: new Uint8Array(700).fill(index + 1) })
 
-/** Runs `work` until the process is killed. Returns whether it came to its end before. */
+/** Runs `work` until the process is killed. Returns whether it completed before. */
 function until(disk: SimDisk, work: (done: (error: Error | undefined) => void) => void): boolean {
   let ended = false
   try {

@@ -9,7 +9,7 @@ import { PEER_KINDS } from '../../src/wire/peer-frames.js'
 import { SimDisk, seeded } from './sim-disk.js'
 import { SimClock } from './world.js'
 
-/** More events than this without time passing: something runs in circles. */
+/** Most events without time passing. More mean an endless loop. */
 const STEPS_AT_ONCE_MAX = 20_000
 const CLUSTER = 'c0'.repeat(16)
 
@@ -18,12 +18,12 @@ export interface Site {
   readonly disk: SimDisk
   readonly clock: SimClock
   replica: Replica | undefined
-  /** Raised at every start: what was under way to an earlier life is lost. */
+  /** Increases at every start: frames to earlier starts are lost. */
   life: number
   handler: ((from: number, frame: Uint8Array) => void) | undefined
 }
 
-/** Several members on simulated machines with one time, and a network that delays, loses and cuts. */
+/** Members on simulated machines with one clock, and a network that delays, loses and partitions. */
 export class Cluster {
   readonly sites: Site[]
   /** The founders of the cluster. Members that join later get the same list. */
@@ -35,13 +35,13 @@ export class Cluster {
   delayMaxMs = 5
   /** Directed links that are cut, as `from>to`. */
   readonly cut = new Set<string>()
-  /** Members of a version that knows nothing of statements. */
+  /** Members of a version without statements. */
   readonly older = new Set<Site>()
-  /** Members whose disks complete nothing for now. */
+  /** Members whose disks are stuck. */
   readonly stalled = new Set<Site>()
   private readonly clock = new SimClock()
   private readonly options: Partial<ReplicaOptions>
-  /** Feature level and floor of the founding record. */
+  /** Feature level and floor of the bootstrap record. */
   private readonly record: { readonly level?: number; readonly floor?: number }
   private lastNow = 0
   private stepsAtOnce = 0
@@ -111,7 +111,7 @@ export class Cluster {
     site.disk.crash(this.choose)
   }
 
-  /** Only the process ends: what it wrote can be read, and is as unsynced as before. */
+  /** Kills the process only: its writes remain readable and unsynced. */
   kill(site: Site): void {
     site.life++
     site.replica = undefined
@@ -135,7 +135,7 @@ export class Cluster {
     return leaders.sort((a, b) => (b.replica as Replica).status.term - (a.replica as Replica).status.term)[0]
   }
 
-  /** A leader that may serve: its first entry is applied. */
+  /** Returns a ready leader: its first entry is applied. */
   elect(): Site {
     this.until(() => {
       const { leader } = this

@@ -25,7 +25,7 @@ const machine = createRequire(import.meta.url)('node:fs') as Record<string, Chan
 
 /**
  * Lets `work` make `allowed` changes of the disk; every later one fails, as if the process had been killed there: nothing
- * can be cleaned up either. Returns whether it came to its end, and throws nothing.
+ * can be cleaned up either. Returns whether it completed. Throws nothing.
  */
 export async function dyingAfter(allowed: number, work: () => Promise<unknown>): Promise<boolean> {
   const real = new Map(CHANGES.map((name) => [name, machine[name] as Changing]))

@@ -1,4 +1,4 @@
-// Claims a data folder, says how it went, and keeps it until it is told to release it, or is killed.
+// Claims a data folder, prints the outcome, and keeps the folder until it receives a release request or is killed.
 import { claimFolder } from '../../dist/node/ownership/claim-folder.js'
 
 const [dir, takeOver] = process.argv.slice(2)

@@ -23,7 +23,7 @@ interface Inode {
 
 type Task = () => void
 
-/** Thrown by whatever would change the disk when the process is dead. */
+/** Thrown by changes of the disk after the process has died. */
 export class KilledError extends Error {}
 
 /**
@@ -69,7 +69,7 @@ export class SimDisk implements Disk {
     return task !== undefined
   }
 
-  /** Only the process ends: pending completions never come, and nothing more is synced; everything written can be read. */
+  /** Kills the process only: pending completions never run, nothing more is synced, and all writes remain readable. */
   kill(): void {
     this.generation++
     this.tasks = []
@@ -77,12 +77,12 @@ export class SimDisk implements Disk {
     this.dieAt = 0
   }
 
-  /** Whether a power cut could take anything away. */
+  /** Whether a power failure could lose anything. */
   get unsynced(): boolean {
     return this.folderChanges.length > 0 || [...this.folder.values()].some((inode) => inode.dirty.size > 0)
   }
 
-  /** Power loss: pending completions never come; unsynced sectors and folder changes survive as `choose` says. */
+  /** Power failure: pending completions never run. `choose` decides which unsynced sectors and folder changes survive. */
   crash(choose: (limit: number) => number): void {
     this.kill()
     const inOrder = choose(2) === 0
@@ -102,12 +102,12 @@ export class SimDisk implements Disk {
     this.failWrite = 0
   }
 
-  /** Everything as it is, synced: what a test may then damage. */
+  /** The current content of a file, as readable. */
   bytes(name: string): Uint8Array {
     return this.inode(name).current
   }
 
-  /** Replaces content, on the medium itself. */
+  /** Replaces content on the medium itself. */
   overwrite(name: string, bytes: Uint8Array): void {
     const inode = this.inode(name)
     inode.current = bytes.slice()
@@ -238,7 +238,7 @@ export class SimDisk implements Disk {
     }
   }
 
-  /** Counts a change. True: the process is dead. */
+  /** Counts a change. Returns whether the process is dead. */
   private dies(): boolean {
     if (this.dieAt > 0 && --this.dieAt === 0) this.dead = true
     return this.dead

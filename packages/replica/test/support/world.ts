@@ -12,7 +12,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Time that moves only when the test says so. */
+/** A clock that only the test advances. */
 export class SimClock implements Clock {
   now = 5_000
   private timers: Timer[] = []
@@ -116,7 +116,7 @@ export class World {
     this.clock.now = end
   }
 
-  /** The machine stands still: no timer runs, but time passes. */
+  /** Suspends the machine: time passes, but no timer runs. */
   pause(ms: number): void {
     this.clock.now += ms
   }

@@ -117,7 +117,7 @@ const a7: Scenario = {
   id: 'A7',
   title: 'A resource that cannot check, and a lock delay that is long enough',
   reference: `${ARTICLE}; lock delays are those of Chubby (Burrows 2006, 2.4)`,
-  text: 'C1 crashes with a message on its way. Nobody gets the lock for 15 s after the end of its session, so the effect comes before C2.',
+  text: 'C1 crashes with a message on its way. The lock is not granted for 15 s after the end of its session, so the effect comes before C2.',
   system: { kind: 'leasehold' },
   resources: { X: { kind: 'X' } },
   clients: {

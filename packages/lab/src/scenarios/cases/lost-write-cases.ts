@@ -125,7 +125,7 @@ export const LOST_WRITE_CASES: readonly Scenario[] = [
     id: 'D20f',
     title: 'A member is started on an older copy of its disk, and no running member remembers',
     reference: 'outside the fault model of Raft: a member forgets votes and acknowledgements',
-    text: 'N3 is down while N1 and N2 commit a grant that N2 forgets; then N1 is down. N2 and N3 cannot know, and give the lock to another client: promises are broken, as they must be. When N1 returns it stops and says what stands against what; N2 and N3 go on.',
+    text: 'N3 is down while N1 and N2 commit a grant that N2 forgets; then N1 is down. N2 and N3 cannot know, and give the lock to another client: guarantees are violated, as they must be. When N1 returns it stops and reports the contradiction; N2 and N3 continue.',
     system: cluster(),
     clients: {
       C1: [

@@ -199,7 +199,7 @@ export const TICKET_CASES: readonly Scenario[] = [
     ...q10r,
     id: 'Q10g',
     title: 'The same queue with the number of the grant as token, control',
-    text: 'Whoever is served next gets the next token.',
+    text: 'Each grant gets the next token.',
     system: { kind: 'queue', token: 'grant', order: 'newest' },
     expect: { ...NO_VIOLATIONS, ...DONE },
   },

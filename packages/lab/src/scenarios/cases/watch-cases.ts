@@ -87,7 +87,7 @@ export const WATCH_CASES: readonly Scenario[] = [
   },
   {
     id: 'W2e',
-    title: 'Whoever holds a lock when a backup is restored is told of the new epoch, also of a persistent hold',
+    title: 'A holder learns of the new epoch when a backup is restored, also with a persistent hold',
     text: 'A persistent hold is still there after the restore, under another id and with a greater token: the old one is no longer valid.',
     reference: 'a raised epoch ends every session and hold',
     system: cluster({ ttl: 20, margin: 2 }),

@@ -91,7 +91,7 @@ export class Streams {
     const listener = this.#listeners.get(`${to.machine}:${to.port}`)
     if (listener === undefined) {
       const back = this.link(to.machine, end.process.machine.name)
-      this.backwards(back, () => end.broken(`nobody listens at ${to.machine}:${to.port}`))
+      this.backwards(back, () => end.broken(`nothing listens at ${to.machine}:${to.port}`))
       return
     }
     const other = new End(this, listener.process, end.process.machine.name, undefined)

@@ -127,7 +127,7 @@ describe('restore', () => {
       const rest = existsSync(dir) ? readdirSync(dir).filter((name) => !/^owner[.-]/.test(name)) : []
       const standing = standingOf(dir)
       if (standing === 'founded') expect((await verifyFolder({ dir })).identity.epoch).toBe(4)
-      // What looks empty is empty: a service that begins there says so by its first epoch.
+      // A folder that looks empty is empty: a service that is bootstrapped there has the first epoch.
       else if (standing === 'empty') expect([allowed, rest]).toEqual([allowed, []])
       else {
         expect(standing).toMatch(/was interrupted/)
