@@ -203,6 +203,6 @@ describe.each([
       expect(() => make(guard, route, 7)).toThrow(/handler/)
     }
     expect(() => new FencingInterceptor(guard, route as never)).toThrow(/HttpException/)
-    expect(() => fencedTx({})).toThrow(/no guarded transaction/)
+    expect(() => fencedTx({})).toThrow(/does not run in a guarded/)
   })
 })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,6 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { configSchema, environmentName, SETTINGS } from '../../packages/cli/src/serve/settings.js'
 import { healthRoutes } from '../../packages/server/src/http/routes/health.js'
-import { Authority } from '../../packages/server/test/support/certificates.js'
 import { serve } from '../../packages/server/test/support/harness.js'
 
 /* What cannot run here (Docker, Kubernetes) is checked as far as a script can. */
@@ -15,28 +14,29 @@ import { serve } from '../../packages/server/test/support/harness.js'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string): string => readFileSync(join(root, file), 'utf8')
 const folder = mkdtempSync(join(tmpdir(), 'leasehold-deploy-'))
-const authority = new Authority()
-afterAll(() => {
-  rmSync(folder, { recursive: true })
-  authority.remove()
-})
+afterAll(() => rmSync(folder, { recursive: true }))
 
 function leasehold(args: readonly string[], env: NodeJS.ProcessEnv = {}) {
   const bin = join(root, 'packages/leasehold/bin/leasehold.js')
   return spawnSync(process.execPath, [bin, ...args], { encoding: 'utf8', env: { ...process.env, ...env } })
 }
 
-/** Files that a deployment names, made here so that `--check-config` can read them. */
+/** Files that a deployment names, made here as its comments say, so that `--check-config` can read them. */
 function secrets() {
-  const { cert, key } = authority.issue('member')
+  const peers = join(folder, 'peers')
+  const members = 'member=leasehold-0.leasehold,leasehold-1.leasehold,leasehold-2.leasehold'
+  const { status, stderr } = spawnSync(
+    join(root, 'deploy/peer-certificates.sh'),
+    [peers, members, 'n1', 'n2', 'n3', '10.0.0.2'],
+    { encoding: 'utf8' },
+  )
+  expect([status, stderr]).toEqual([0, ''])
   const keys = join(folder, 'keys.json')
   const made = leasehold(['key', 'create', '--keys', keys, '--rule', '*:read'])
   expect([made.status, made.stderr]).toEqual([0, ''])
   return new Map([
     ['keys.json', keys],
-    ['member.pem', cert],
-    ['member.key', key],
-    ['ca.pem', authority.ca],
+    ...readdirSync(peers).map((name): [string, string] => [name, join(peers, name)]),
   ])
 }
 
@@ -113,7 +113,7 @@ describe('the compose file', () => {
       expect(environment.LEASEHOLD_CLUSTER).toContain(`${name}=${name}:4200`)
       expect(Object.keys(volumes)).toContain(service.volumes[0]?.split(':')[0])
       expect(service.init).toBe(true)
-      checkConfig(environment)
+      checkConfig(Object.fromEntries(Object.entries(environment).map(([variable, value]) => [variable, local(value)])))
     }
   })
 })

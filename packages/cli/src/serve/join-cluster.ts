@@ -56,14 +56,17 @@ export function checkCluster(options: ClusterOptions) {
   }
 }
 
-/** Without TLS, everyone who reaches the peer port is a member: it can read, change and stop everything. */
+/** Without TLS, every program that reaches the peer port is a member: it can read, change and stop everything. */
 function checkInsecurePeers({ allowInsecurePeers, acceptRepair }: ClusterOptions, host: string): void {
   if (isLoopback(host)) return
   if (allowInsecurePeers !== true) {
-    throw new AccessError(`refusing to listen for members on ${host} without TLS: everyone who reaches it could join`, {
-      code: 'forbidden',
-      hint: 'set --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure-peers on a network of the members alone',
-    })
+    throw new AccessError(
+      `refusing to listen for members on ${host} without TLS: every program that reaches it could join`,
+      {
+        code: 'forbidden',
+        hint: 'set --peer-tls-cert, --peer-tls-key and --peer-tls-ca, or --allow-insecure-peers on a network of the members alone',
+      },
+    )
   }
   if (acceptRepair === true) {
     throw new AccessError(
@@ -76,6 +79,17 @@ function checkInsecurePeers({ allowInsecurePeers, acceptRepair }: ClusterOptions
   }
 }
 
+async function listenForPeers(options: ClusterOptions, log: Logger) {
+  const { name, peerListen, list, tls, allowed } = checkCluster(options)
+  const dialer = tls === undefined ? plainDialer : tlsDialer(tls, log)
+  const peers = await TcpTransport.listen(peerListen, {
+    dialer,
+    identity: new PeerIdentity(list.values(), allowed),
+    log,
+  })
+  return { name, list, peers }
+}
+
 /** Listens for the peers, and waits until this member may start. */
 export async function joinCluster(
   options: ClusterOptions & { readonly data: string; readonly epoch?: number; readonly tokenStart?: number },
@@ -83,12 +97,7 @@ export async function joinCluster(
   log: Logger,
   signal: AbortSignal,
 ): Promise<JoinedCluster> {
-  const { name, peerListen, list, tls, allowed } = checkCluster(options)
-  const peers = await TcpTransport.listen(peerListen, {
-    dialer: tls === undefined ? plainDialer : tlsDialer(tls, log),
-    identity: new PeerIdentity(list.values(), allowed),
-    log,
-  })
+  const { name, list, peers } = await listenForPeers(options, log)
   try {
     const { epoch, ...founding } = await bootstrap({
       dir: options.data,

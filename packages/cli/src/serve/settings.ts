@@ -77,11 +77,11 @@ export const SETTINGS: readonly Setting[] = [
   },
   {
     flags: '--allow-insecure-peers',
-    text: 'listen for members beyond this machine without TLS: everyone who reaches that port can read and change everything',
+    text: 'listen for members beyond this machine without TLS: every program that reaches that port can read and change everything',
   },
   {
     flags: '--accept-repair',
-    text: 'let a member that lost its data rejoin (its --repair): whoever holds a certificate of that member gets the whole state and a vote',
+    text: 'let a member that lost its data rejoin (its --repair): the holder of its certificate gets the whole state and a vote',
   },
   { flags: '--limit-requests <n>', text: 'requests per second of one client', read: rate('the limit') },
   {

@@ -18,6 +18,7 @@ import {
   writeChunk,
   writeChunkAck,
 } from '../wire/snapshot-chunks.js'
+import { TermGuard } from './term-guard.js'
 import type { ExportRequest, StateExporter } from '../snapshots/state-exporter.js'
 
 /** Every n-th rejected frame is logged. */
@@ -58,6 +59,7 @@ export class Peers {
   readonly memory = new AcknowledgedMemory()
   readonly #file: AcknowledgedFile
   readonly #rollbackGuard: RollbackGuard
+  readonly #termGuard = new TermGuard()
   #saveAt: number
   #installing: ReceivedSnapshot | undefined
   #refusedFrames = 0
@@ -105,6 +107,7 @@ export class Peers {
   setMembers(members: readonly MemberInfo[]): void {
     const { identity, settings } = this.#options
     this.#rollbackGuard.setMembers(members)
+    this.#termGuard.setMembers(members.map(({ node }) => node))
     const others = members.filter((member) => member.node !== identity.node && member.peer !== '')
     settings.platform.network.setPeers(new Map(others.map((member) => [member.node, member.peer])))
     for (const to of [...this.#senders.keys(), ...this.#requests.keys()]) {
@@ -189,7 +192,9 @@ export class Peers {
     try {
       if (kind === 'consensus') {
         const message = readMessage(body, from, this.#options.identity.node)
-        if (this.#rollbackGuard.admits(message)) this.#options.step(message)
+        const problem = this.#termGuard.problemOf(message, this.#options.raft.term)
+        if (problem !== undefined) this.#logRefused(`${message.kind} of node ${from}: ${problem}`)
+        else if (this.#rollbackGuard.admits(message)) this.#options.step(message)
       } else if (kind === 'statement') this.#rollbackGuard.receive(from, readStatement(body))
       else if (kind === 'snapshotChunk') this.#receiveChunk(from, readChunk(body))
       else if (kind === 'snapshotAck') {

@@ -1,7 +1,7 @@
 import { assert } from '@leasehold/core'
 import { allZero } from './all-zero.js'
 import { type Disk, type DiskFile, DiskFullError } from '../platform.js'
-import { writeFailed } from '../storage/storage-errors.js'
+import { FolderLostError, writeFailed } from '../storage/storage-errors.js'
 
 const SPARE = /^spare-(\d{1,15})$/
 const CHECK_PIECE_BYTES = 1024 * 1024
@@ -71,23 +71,37 @@ export class SegmentPool {
     if (this.#isCreating || this.#isClosed || this.failure || this.#ready.length >= this.#options.count) return
     this.#isCreating = true
     const name = `spare-${this.#nextNumber++}`
-    this.#disk.create(`${name}.tmp`, this.#options.segmentBytes, (error, file) => {
-      this.#isCreating = false
-      if (this.#isClosed) {
-        file?.close()
-        // No segment is ready: the waiting append fails.
-        this.#waiting?.()
-        return this.#changed()
-      }
-      this.isFull = error instanceof DiskFullError
-      if (error && !this.isFull) this.failure = writeFailed(`${this.#disk.path}/${name}.tmp`, error)
-      if (file) this.#add(name, file)
-      const waiting = this.#waiting
-      this.#waiting = undefined
-      waiting?.()
-      this.#changed()
-      if (!error) this.prepare()
+    const create = (): void =>
+      this.#disk.create(`${name}.tmp`, this.#options.segmentBytes, (error, file) => {
+        if (error && !(error instanceof DiskFullError)) this.#end(writeFailed(`${this.#disk.path}/${name}.tmp`, error))
+        else this.#end(error, file && { name, file })
+      })
+    // Another folder may be at the path by now: it is left as it is.
+    if (this.#disk.check === undefined) return create()
+    this.#disk.check(undefined, (state) => {
+      if (state.kind === 'lost') this.#end(new FolderLostError(state))
+      else if (this.#isClosed) this.#end(undefined)
+      else create()
     })
+  }
+
+  /** Ends the creation of a segment. */
+  #end(error: Error | undefined, created?: { readonly name: string; readonly file: DiskFile }): void {
+    this.#isCreating = false
+    if (this.#isClosed) {
+      created?.file.close()
+      // No segment is ready: the waiting append fails.
+      this.#waiting?.()
+      return this.#changed()
+    }
+    this.isFull = error instanceof DiskFullError
+    if (error && !this.isFull) this.failure = error
+    if (created) this.#add(created.name, created.file)
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.()
+    this.#changed()
+    if (!error) this.prepare()
   }
 
   close(): void {

@@ -3,6 +3,8 @@ import { type Entry, type Message, MESSAGE_KINDS, message, type NodeId, type Sna
 import { readConfiguration, writeConfiguration } from '../cluster-meta.js'
 import { readContent, writeContent } from '../log/entry-codec.js'
 
+/** Terms and indexes above this are damage or an attack: they would leave the range of exact numbers. */
+const NUMBER_MAX = 2 ** 52
 const REJECT = 1
 const HAS_SNAPSHOT = 2
 const NUMBERS: ReadonlyMap<Message['kind'], number> = new Map(MESSAGE_KINDS.map((kind, number) => [kind, number]))
@@ -48,20 +50,24 @@ export function readMessage(reader: Reader, from: NodeId, to: NodeId): Message {
   const kind = MESSAGE_KINDS[reader.u8()]
   if (kind === undefined) throw reader.wrong('a kind of message', reader.offset - 1)
   const flags = reader.flags(REJECT | HAS_SNAPSHOT)
-  const term = reader.varuint()
-  const logTerm = reader.varuint()
-  const index = reader.varuint()
-  const commit = reader.varuint()
-  const hint = reader.varuint()
+  const term = reader.varuint(NUMBER_MAX)
+  const logTerm = reader.varuint(NUMBER_MAX)
+  const index = reader.varuint(NUMBER_MAX)
+  const commit = reader.varuint(NUMBER_MAX)
+  const hint = reader.varuint(NUMBER_MAX)
   const context = reader.varuint()
   const entries: Entry[] = []
   for (let left = reader.count(4); left > 0; left--) {
-    const at = reader.varuint()
-    entries.push(readContent(reader, at, reader.varuint()))
+    const at = reader.varuint(NUMBER_MAX)
+    entries.push(readContent(reader, at, reader.varuint(NUMBER_MAX)))
   }
   const snapshot =
     flags & HAS_SNAPSHOT
-      ? { index: reader.varuint(), term: reader.varuint(), configuration: readConfiguration(reader) }
+      ? {
+          index: reader.varuint(NUMBER_MAX),
+          term: reader.varuint(NUMBER_MAX),
+          configuration: readConfiguration(reader),
+        }
       : undefined
   reader.finish()
   const reject = (flags & REJECT) !== 0

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { DiskFile, FolderState } from '../../src/platform.js'
+import { SegmentPool } from '../../src/log/segment-pool.js'
 import { SnapshotStore } from '../../src/snapshots/snapshot-store.js'
 import { FolderLostError } from '../../src/storage/storage-errors.js'
 import { append, entries, openLog, segments } from '../support/logs.js'
@@ -48,6 +49,18 @@ describe('a folder that is lost', () => {
     expect(
       disk.checked.filter((name) => name?.startsWith('spare-') || name?.startsWith('log-')).length,
     ).toBeGreaterThan(1)
+  })
+
+  it('gets no spare log file: what is at the path may belong to another member', () => {
+    const disk = new CheckedDisk()
+    disk.state = LOST
+    const before = disk.list()
+    const pool = new SegmentPool(disk, { segmentBytes: 4096, count: 2 }, () => {})
+    pool.prepare()
+    while (disk.runOne());
+    expect(disk.list()).toEqual(before)
+    expect(pool.failure).toBeInstanceOf(FolderLostError)
+    expect(pool.isIdle).toBe(true)
   })
 
   it('blocks the write while its check hangs, and the log can still be closed', () => {

@@ -7,7 +7,8 @@ import { PeerFrames } from '../../src/wire/peer-frames.js'
 import { readStatement, writeStatement } from '../../src/wire/statements.js'
 
 const CLUSTER = 'c1'.repeat(16)
-const nat = fc.maxSafeNat()
+/** Terms and indexes have 52 bits. */
+const nat = fc.nat({ max: 2 ** 52 })
 const nodes = fc.array(nat, { maxLength: 3 })
 const configuration = fc.record({
   voters: nodes,

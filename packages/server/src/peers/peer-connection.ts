@@ -22,8 +22,8 @@ export interface PeerConnectionOptions {
   readonly host: string
   readonly port: number
   readonly queueBytesMax: number
-  /** Introduces this member at the start of every connection. */
-  readonly sender: (Sender & { readonly instance: string }) | undefined
+  /** This member, as every connection introduces it at its start: a connection may be made before it is known. */
+  readonly sender: () => (Sender & { readonly instance: string }) | undefined
   /** Called when the peer rejects this process, with the address of the instance that it accepts. */
   readonly onRefused: (other: string) => void
   /** Called when the connection ended and the peer no longer listens: its process has ended. */
@@ -79,7 +79,7 @@ export class PeerConnection {
   }
 
   #open(): void {
-    const { dialer, host, port, sender, onRefused } = this.#options
+    const { dialer, host, port, onRefused } = this.#options
     const socket = dialer.dial(host, port)
     this.#socket = socket
     socket.setTimeout(CONNECT_TIMEOUT_MS, () => {
@@ -90,6 +90,7 @@ export class PeerConnection {
       this.#connected = true
       this.#connectedAt = performance.now()
       const frames = this.#clearQueue()
+      const sender = this.#options.sender()
       if (sender !== undefined) {
         this.#write(encodeSender(sender), FRAME_SENDER)
         this.#write(encodeInstance(sender.node, sender.instance), FRAME_SENDER)

@@ -37,7 +37,7 @@ const REJECTION_LOG_MS = 1_000
 
 export interface TransportOptions {
   readonly dialer?: Dialer
-  /** Who is a member, with TLS. */
+  /** Decides which callers are members, with TLS. */
   readonly identity?: PeerIdentity
   readonly log?: Logger
 }
@@ -304,7 +304,7 @@ export class TcpTransport implements Network {
         this.#refusal ??= other
         this.#onRefusal?.(other)
       }
-      const common = { ...parseAddress(address), dialer: this.dialer, sender: this.#self, onRefused }
+      const common = { ...parseAddress(address), dialer: this.dialer, sender: () => this.#self, onRefused }
       return {
         address,
         control: new PeerConnection({ ...common, queueBytesMax: CONTROL_QUEUE_BYTES, onEnded }),
