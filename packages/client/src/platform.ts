@@ -45,6 +45,7 @@ const globalPerformance = globalThis.performance
 const globalPerformanceNow = globalPerformance.now
 const globalDate = globalThis.Date
 const globalDateNow = globalDate.now
+const globalDateParse = globalDate.parse
 const globalRandom = Math.random
 const globalCrypto = globalThis.crypto
 const globalAbortController = globalThis.AbortController
@@ -52,6 +53,11 @@ const globalConsole = globalThis.console
 
 /** What all copies of this package in one process share, by `Symbol.for`. */
 export const processWide = globalThis as unknown as Record<symbol, unknown>
+
+/** Milliseconds of an ISO 8601 time; NaN: it is none. Reads no clock. */
+export const parseIsoTime = (text: string): number => globalDateParse.call(globalDate, text)
+/** `toISOString` of a calendar time. Reads no clock. */
+export const isoTime = (wallMs: number): string => new globalDate(wallMs).toISOString()
 
 /** Waits that keep the process alive, and the one timer that they share. */
 let waits = 0

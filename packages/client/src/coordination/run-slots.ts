@@ -1,3 +1,5 @@
+import { isoTime, parseIsoTime } from '../platform.js'
+
 /**
  * The slots of a `once` that have run. Two kinds:
  *
@@ -33,7 +35,7 @@ const UTC_INSTANT = /^(?:\d{4}|[+-]\d{6})-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3
 /** The one spelling of a slot: `'2026-11-29T03:00Z'` and the Date of that instant are the same slot. */
 export function normalizeSlot(slot: string): string {
   const ms = timeOf(slot)
-  return ms === undefined ? slot : new Date(ms).toISOString()
+  return ms === undefined ? slot : isoTime(ms)
 }
 
 /** The slots in a register. Registers of earlier versions have no `at`, and may have forgotten names, which says nothing. */
@@ -92,9 +94,9 @@ export function removeRun(slots: Slots, slot: string): Slots {
 /** Milliseconds of a slot that is a time. */
 function timeOf(slot: string): number | undefined {
   if (!UTC_INSTANT.test(slot)) return undefined
-  const ms = Date.parse(slot)
+  const ms = parseIsoTime(slot)
   // The 30th of February, and other spellings of the same instant, are names.
-  if (!Number.isFinite(ms) || !new Date(ms).toISOString().startsWith(slot.slice(0, -1))) return undefined
+  if (!Number.isFinite(ms) || !isoTime(ms).startsWith(slot.slice(0, -1))) return undefined
   return ms
 }
 

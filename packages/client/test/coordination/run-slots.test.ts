@@ -15,7 +15,7 @@ import {
 const EMPTY = parseSlots(undefined)
 const REGISTER_BYTES = 65_536
 const NOW_S = 1_700_000_000
-const hex = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: 40, maxLength: 40 })
+const hex = fc.string({ unit: fc.constantFrom(...'0123456789abcdef'.split('')), minLength: 40, maxLength: 40 })
 const time = fc.integer({ min: 0, max: 400 }).map((n) => new Date(Date.UTC(2026, 5, 1) + n * 60_000).toISOString())
 const localDate = fc.integer({ min: 0, max: 400 }).map((n) => `${(n % 12) + 1}/${(n % 28) + 1}/20${20 + (n % 9)}`)
 const slot = fc.oneof(fc.uuid(), hex, localDate, time, time, fc.string({ minLength: 1, maxLength: 60 }))
