@@ -102,11 +102,7 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
             onAgain={() => go(scene, seed)}
             onCopy={() => void copy()}
           />
-          {problem !== undefined && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
+          <Problem text={problem} />
           {simulation !== undefined && view !== undefined && (
             <>
               <div class="frame">
@@ -125,11 +121,24 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
         <aside>
           {!single && verdict}
           {!single && panel}
-          {simulation !== undefined && <Log entries={simulation.journal.entries} />}
-          {simulation !== undefined && <Announcer entries={simulation.journal.entries} />}
+          {simulation !== undefined && (
+            <>
+              <Log entries={simulation.journal.entries} />
+              <Announcer entries={simulation.journal.entries} />
+            </>
+          )}
         </aside>
       </main>
     </>
+  )
+}
+
+function Problem({ text }: { readonly text: string | undefined }): JSX.Element | null {
+  if (text === undefined) return null
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
   )
 }
 
