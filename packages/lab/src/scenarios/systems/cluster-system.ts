@@ -38,6 +38,10 @@ function memberNamed({ leader, list }: Cluster, name: string): string {
   return follower ? (list.filter((member) => !member.leads)[Number(follower[1]) - 1]?.name ?? 'N1') : name
 }
 
+function isReady({ leader, list }: Cluster): boolean {
+  return leader !== undefined && list.every((member) => member.applied > 0)
+}
+
 /** The production cluster with all its faults, and facts from its log. */
 export function cluster(world: World, spec: Spec): LockSystem {
   const { ttl = 10, margin = 1, drift = {}, drops = {}, urls = {} } = spec
@@ -58,10 +62,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     },
     overlapViolates: false,
     cluster: one,
-    ready: () =>
-      [one, ...(second ? [second] : [])].every(
-        ({ leader, list }) => leader !== undefined && list.every((member) => member.applied > 0),
-      ),
+    ready: () => isReady(one) && (second === undefined || isReady(second)),
     client: (process) => {
       startUs ||= world.nowUs
       const { name, machine } = process
