@@ -79,9 +79,8 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   })
 
   const { scene, seed, problem = driver.problem } = address
-  const verdict = simulation?.result !== undefined && (
-    <Verdict result={simulation.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
-  )
+  const inCatalog = scenarioOf(scene.scenario.id) !== undefined
+  const verdict = simulation?.result !== undefined && <Verdict result={simulation.result} inCatalog={inCatalog} />
   const panel = simulation !== undefined && view !== undefined && (
     <Panel
       {...{ view, selected, onLink, links: linksAt(simulation, view, selected) }}
@@ -121,14 +120,20 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
         <aside>
           {!single && verdict}
           {!single && panel}
-          {simulation !== undefined && (
-            <>
-              <Log entries={simulation.journal.entries} />
-              <Announcer entries={simulation.journal.entries} />
-            </>
-          )}
+          <Journal simulation={simulation} />
         </aside>
       </main>
+    </>
+  )
+}
+
+function Journal({ simulation }: { readonly simulation: Driver['simulation'] }): JSX.Element | null {
+  if (simulation === undefined) return null
+  const { entries } = simulation.journal
+  return (
+    <>
+      <Log entries={entries} />
+      <Announcer entries={entries} />
     </>
   )
 }
