@@ -243,12 +243,7 @@ export class Database {
   /** Limits the time of a statement. A timeout is the loss of the connection. */
   async #limited<T>(statement: Promise<T>, limitMs?: number, bytes = 0): Promise<T> {
     try {
-      return await this.#limit.run(
-        this.#client,
-        statement,
-        limitMs ?? Math.min(this.#limit.ms, this.#openingMs),
-        bytes,
-      )
+      return await this.#limit.run(this.#client, statement, limitMs ?? Math.min(this.#limit.ms, this.#openingMs), bytes)
     } catch (error) {
       if (error instanceof StatementTimeout) this.#lost(error)
       throw error
