@@ -3,6 +3,8 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 /** A door to a server on 127.0.0.1, which a test can shut, or through which answers no longer come back. */
 export class Proxy implements AsyncDisposable {
   readonly #pairs = new Set<readonly [Socket, Socket]>()
+  readonly #frozen = new Set<readonly [Socket, Socket]>()
+  #accepted = 0
   readonly #server: Server
   #state: 'open' | 'mute' | 'shut' = 'open'
   #target: number
@@ -39,6 +41,16 @@ export class Proxy implements AsyncDisposable {
     this.#state = 'mute'
   }
 
+  /** Connections accepted so far. */
+  get accepted(): number {
+    return this.#accepted
+  }
+
+  /** The present connections stay open, and nothing passes over them any more; new ones work. */
+  freeze(): void {
+    for (const pair of this.#pairs) this.#frozen.add(pair)
+  }
+
   /** Breaks all connections, and takes no new ones until `open`. */
   shut(): void {
     this.#state = 'shut'
@@ -64,6 +76,7 @@ export class Proxy implements AsyncDisposable {
 
   #connected(inside: Socket): void {
     if (this.#state === 'shut') return void inside.destroy()
+    this.#accepted++
     const outside = connect(this.#target, '127.0.0.1')
     const pair = [inside, outside] as const
     this.#pairs.add(pair)
@@ -71,15 +84,18 @@ export class Proxy implements AsyncDisposable {
       inside.destroy()
       outside.destroy()
       this.#pairs.delete(pair)
+      this.#frozen.delete(pair)
     }
     for (const socket of pair) {
       socket.setNoDelay(true)
       socket.on('error', end)
       socket.on('close', end)
     }
-    inside.on('data', (data) => void outside.write(data))
+    inside.on('data', (data) => {
+      if (!this.#frozen.has(pair)) outside.write(data)
+    })
     outside.on('data', (data) => {
-      if (this.#state === 'open') inside.write(data)
+      if (this.#state === 'open' && !this.#frozen.has(pair)) inside.write(data)
     })
   }
 }

@@ -14,6 +14,7 @@ import { CallError, Database, type Loaded, type Place } from './database.js'
 import { errorOfPg, isRaised, type PgDriver } from './driver.js'
 import { Listener } from './listener.js'
 import { PostgresMember } from './member.js'
+import { StatementLimit } from './statement-limit.js'
 import type { PostgresUrl } from './url.js'
 import { Warnings } from './server-warnings.js'
 
@@ -37,15 +38,18 @@ export class PostgresConnector implements Connector {
   /** The highest epoch that was applied here, on any server. */
   #seenEpoch = 0
   readonly #warnings: Warnings
+  readonly #limit: StatementLimit
 
   constructor(options: PostgresConnectorOptions) {
     this.#options = options
+    this.#limit = new StatementLimit(options.platform)
     this.#warnings = new Warnings(options.platform, options.place.name)
   }
 
   connect(_url: string, events: ChannelEvents): Channel {
     const connection = new Connection(
       this.#options,
+      this.#limit,
       events,
       (log) => this.#start(log),
       (log, cause) => this.#ended(log, cause),
@@ -115,6 +119,7 @@ class Connection implements Channel {
   readonly buffered = 0
   readonly #events: ChannelEvents
   readonly #database: Database
+  readonly #limit: StatementLimit
   readonly #watches = new Set<number>()
   #member: PostgresMember | undefined
   #hub: StreamHub<LockState> | undefined
@@ -125,15 +130,18 @@ class Connection implements Channel {
 
   constructor(
     options: PostgresConnectorOptions,
+    limit: StatementLimit,
     events: ChannelEvents,
     start: (database: Database) => Promise<AppliedLog>,
     keep: (log: AppliedLog, cause: unknown) => void,
   ) {
     this.#events = events
     this.#keep = keep
+    this.#limit = limit
     this.#database = new Database(options.driver, options.place, {
       timeoutMs: options.timeoutMs,
       ssl: options.ssl,
+      limit,
       lost: (error) => this.#ended(new UnavailableError(`PostgreSQL: ${error.message}`, { cause: error }), error),
     })
     void this.#open(options, start)
@@ -187,8 +195,18 @@ class Connection implements Channel {
         if (now && place.listenString === place.connectionString) this.#database.direct = true
         member.listening(now)
       }
-      const probe = (payload: string) => this.#database.notify(payload)
-      this.#listener = new Listener({ platform, driver, place, timeoutMs, ssl, probe, notified, works })
+      this.#listener = new Listener({
+        platform,
+        driver,
+        place,
+        timeoutMs,
+        ssl,
+        limit: this.#limit,
+        probe: (payload) => this.#database.notify(payload),
+        isNeeded: () => member.isActive,
+        notified,
+        works,
+      })
     }
     // The welcome carries the present epoch, so the existing log is applied first.
     member.read(() => this.#over || this.#events.opened())
@@ -200,6 +218,9 @@ class Connection implements Channel {
     for (const message of messages) {
       if (message.kind === 'watch') this.#watches.add(message.correlation)
       else if (message.kind === 'unwatch') this.#watches.delete(message.correlation)
+      else if (message.kind === 'command' && message.command.kind === 'openSession') {
+        this.#limit.sessionOpened(message.command.ttlMs)
+      }
     }
     this.#receive(messages)
     this.#member?.look()

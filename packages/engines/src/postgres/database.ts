@@ -2,6 +2,7 @@ import { AccessError, InvalidError, type Serial, StorageError } from '@leasehold
 import { cut, errorOfPg, isMissing, isRetryable, type PgClient, type PgDriver, type PgRow } from './driver.js'
 import { PAGE_ENTRIES, postgresSql, SCHEMA_VERSION, schemaIdentifier } from './sql/schema.js'
 import { movedSql, SERVER_FUNCTIONS } from './sql/server-identity.js'
+import { LIMIT_MAX_MS, type StatementLimit, StatementTimeout } from './statement-limit.js'
 import type { PostgresUrl } from './url.js'
 
 /** The position of an entry in the log. Logs that agree on one agree on everything before it. */
@@ -61,6 +62,10 @@ export interface AppendOptions {
 const RETRIES_MAX = 100
 /** The advisory lock of migrations, so that two clients do not create the tables at the same time. */
 const MIGRATION_LOCK = 4_861_203_877_101
+/** For creating the tables, which may wait for other clients. */
+const MIGRATION_LIMIT_MS = 10_000
+/** For the orderly end of a connection. */
+const END_LIMIT_MS = LIMIT_MAX_MS
 
 /**
  * The calls of the schema's functions over one connection. Each is one statement and one transaction, without prepared
@@ -73,14 +78,21 @@ export class Database {
   readonly #client: PgClient
   readonly #place: PostgresUrl
   readonly #schema: string
+  readonly #limit: StatementLimit
+  readonly #lost: (error: Error) => void
+  /** The longest limit while the connection is being opened. */
+  #openingMs: number
   #turn: Promise<void> = Promise.resolve()
 
   constructor(
     driver: PgDriver,
     place: PostgresUrl,
-    options: { timeoutMs: number; ssl?: unknown; lost: (error: Error) => void },
+    options: { timeoutMs: number; ssl?: unknown; limit: StatementLimit; lost: (error: Error) => void },
   ) {
     this.#place = place
+    this.#limit = options.limit
+    this.#lost = options.lost
+    this.#openingMs = options.timeoutMs
     this.#schema = schemaIdentifier(place.schema)
     this.channel = place.schema
     this.#client = new driver.Client(clientOptions(place.connectionString, options))
@@ -122,6 +134,7 @@ export class Database {
        LEFT JOIN (SELECT * FROM ${S}.snapshot ORDER BY index DESC LIMIT 1) s ON true`,
       [],
     )
+    this.#openingMs = Number.POSITIVE_INFINITY
     const row = rows[0]
     if (row === undefined) throw new StorageError(`the schema ${this.#place.schema} has no head`)
     const { service, first_epoch, first_level, first_floor, epoch, index, nonce, state } = row
@@ -164,9 +177,9 @@ export class Database {
     await this.#query('the epoch cannot be raised', text, [epoch, nonce, this.channel])
   }
 
-  /** Closes the connection in an orderly way, which may take long. */
+  /** Closes the connection after the statement in flight, or cuts it when the server stays silent. */
   async end(): Promise<void> {
-    await this.#client.end()
+    await this.#limit.run(this.#client, this.#client.end(), END_LIMIT_MS)
   }
 
   cut(): void {
@@ -175,7 +188,8 @@ export class Database {
 
   async #version(): Promise<number | undefined> {
     try {
-      const { rows } = await this.#client.query(`SELECT version FROM ${this.#schema}.head`)
+      const text = `SELECT version FROM ${this.#schema}.head`
+      const { rows } = await this.#limited(this.#client.query(text))
       return rows[0] === undefined ? undefined : Number(rows[0].version)
     } catch (error) {
       if (isMissing(error)) return undefined
@@ -190,9 +204,11 @@ export class Database {
     if (!migrate) throw new InvalidError(`${name} has no schema ${schema}, and the URL says migrate=never`, { hint })
     try {
       // One text without parameters is one transaction of the simple protocol.
-      await this.#client.query(`BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${sql}; COMMIT;`)
+      const text = `BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${sql}; COMMIT;`
+      await this.#limited(this.#client.query(text), MIGRATION_LIMIT_MS)
     } catch (error) {
-      await this.#client.query('ROLLBACK').catch(() => {})
+      if (error instanceof StatementTimeout) throw errorOfPg(error, `cannot create the schema ${schema}`)
+      await this.#limited(this.#client.query('ROLLBACK')).catch(() => {})
       if ((error as { code?: unknown }).code !== '42501') throw errorOfPg(error, `cannot create the schema ${schema}`)
       throw new AccessError(`${name} has no schema ${schema}, and this user may not create it`, {
         code: 'forbidden',
@@ -216,11 +232,21 @@ export class Database {
     const statement = this.direct ? { name: nameOf(what), text, values } : { text, values }
     for (let attempt = 1; ; attempt++) {
       try {
-        return (await this.#client.query(statement)).rows
+        return (await this.#limited(this.#client.query(statement), undefined, sizeOf(values))).rows
       } catch (error) {
         if (isRetryable(error) && attempt < RETRIES_MAX) continue
         throw new CallError(what, error)
       }
+    }
+  }
+
+  /** Limits the time of a statement. A timeout is the loss of the connection. */
+  async #limited<T>(statement: Promise<T>, limitMs?: number, bytes = 0): Promise<T> {
+    try {
+      return await this.#limit.run(this.#client, statement, limitMs ?? Math.min(this.#limit.ms, this.#openingMs), bytes)
+    } catch (error) {
+      if (error instanceof StatementTimeout) this.#lost(error)
+      throw error
     }
   }
 }
@@ -246,6 +272,11 @@ export function clientOptions(
     application_name: 'leasehold',
     ...(options.ssl === undefined ? {} : { ssl: options.ssl }),
   }
+}
+
+/** Bytes of the binary parameters: commands and snapshots. */
+function sizeOf(values: readonly unknown[]): number {
+  return values.reduce<number>((sum, value) => sum + (value instanceof Uint8Array ? value.length : 0), 0)
 }
 
 /** The name of a prepared statement: one per kind of call. */

@@ -15,7 +15,7 @@ export interface PgClient {
   on(event: 'end', listener: () => void): unknown
   on(event: 'notification', listener: (message: { channel: string; payload?: string }) => void): unknown
   /** The socket, to cut a connection that does not answer. */
-  readonly connection?: { readonly stream?: { destroy(): void } }
+  readonly connection?: { readonly stream?: { destroy(): void; readonly bytesRead?: number } }
 }
 
 export type PgRow = Readonly<Record<string, unknown>>

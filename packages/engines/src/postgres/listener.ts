@@ -1,6 +1,7 @@
 import type { ClientPlatform } from '@leasehold/client'
 import { clientOptions } from './database.js'
 import { cut, type PgClient, type PgDriver } from './driver.js'
+import type { StatementLimit } from './statement-limit.js'
 import type { PostgresUrl } from './url.js'
 
 /** Pauses between attempts to listen, doubling. */
@@ -8,6 +9,8 @@ const AGAIN_FIRST_MS = 100
 const AGAIN_MAX_MS = 5_000
 /** A notification to this client must arrive within this: a pooler in transaction mode accepts LISTEN without effect. */
 const PROBE_MS = 2_000
+/** A connection that was silent for this long is checked, because a lost one may look open for minutes. */
+const CHECK_MS = 3_000
 
 export interface ListenerOptions {
   readonly platform: ClientPlatform
@@ -15,6 +18,9 @@ export interface ListenerOptions {
   readonly place: PostgresUrl
   readonly timeoutMs: number
   readonly ssl?: unknown
+  readonly limit: StatementLimit
+  /** Whether this client would notice a missed notification. */
+  readonly isNeeded: () => boolean
   /** Sends a notification over the other connection. */
   readonly probe: (payload: string) => Promise<void>
   readonly notified: (index: number) => void
@@ -34,6 +40,7 @@ export class Listener {
   #works = false
   #closed = false
   #failures = 0
+  #heard = false
   #cancelTimer: () => void = () => {}
 
   constructor(options: ListenerOptions) {
@@ -58,12 +65,13 @@ export class Listener {
     client.on('end', failed)
     const probe = `probe ${Array.from(platform.randomBytes(8)).join('.')}`
     client.on('notification', ({ payload = '' }) => {
+      this.#heard = true
       if (payload === probe) this.#arrived(client)
       else notified(Number(payload))
     })
     try {
       await client.connect()
-      await client.query(`LISTEN "${place.schema}"`)
+      await this.#limited(client, `LISTEN "${place.schema}"`)
       if (this.#client !== client) return
       this.#cancelTimer = platform.after(PROBE_MS, failed)
       // Over the other connection: a pooler's connection would receive notifications of its own statements.
@@ -78,7 +86,26 @@ export class Listener {
     this.#cancelTimer()
     this.#failures = 0
     this.#works = true
+    this.#checkLater(client)
     this.#options.works(true)
+  }
+
+  /** Checks the connection from time to time, with a statement that reaches no other client. */
+  #checkLater(client: PgClient): void {
+    this.#heard = false
+    this.#cancelTimer = this.#options.platform.after(CHECK_MS, async () => {
+      try {
+        if (!this.#heard && this.#options.isNeeded()) await this.#limited(client, 'SELECT 1')
+        if (this.#client === client) this.#checkLater(client)
+      } catch {
+        this.#failed(client)
+      }
+    })
+  }
+
+  async #limited(client: PgClient, text: string): Promise<void> {
+    const { limit } = this.#options
+    await limit.run(client, client.query(text), Math.min(PROBE_MS, limit.ms))
   }
 
   /** Not an error of a call: the member polls, and the connection is retried. */

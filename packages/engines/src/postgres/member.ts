@@ -331,6 +331,11 @@ export class PostgresMember implements Member<LockState> {
 
   // --- Time ---
 
+  /** Whether this client has sessions or watches, and so learns from entries of other clients. */
+  get isActive(): boolean {
+    return this.#own.size > 0 || this.#options.watched()
+  }
+
   /** Whether this client waits for something that only the passing of time causes. */
   get #isInterested(): boolean {
     const { state } = this.#log
@@ -359,7 +364,7 @@ export class PostgresMember implements Member<LockState> {
     const interested = this.#isInterested
     const poll = this.#notified ? POLL_MS : POLL_ALONE_MS
     // Without a session of this client there is nothing to report.
-    if (!interested && this.#own.size === 0 && !this.#options.watched()) return
+    if (!interested && !this.isActive) return
     const jitter = 1 + 0.1 * platform.random()
     const delayMs = Math.min(poll * jitter, interested ? Math.max(1, this.#untilTime) : poll)
     this.#cancelTimer = platform.after(delayMs, () => {

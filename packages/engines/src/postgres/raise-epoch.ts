@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { InvalidError } from '@leasehold/core'
 import { CallError, Database } from './database.js'
 import { errorOfPg, isRaised, loadPg, type PgDriver } from './driver.js'
+import { StatementLimit } from './statement-limit.js'
 import { parsePostgresUrl } from './url.js'
 
 const TIMEOUT_MS = 10_000
@@ -14,7 +15,11 @@ const TIMEOUT_MS = 10_000
  */
 export async function raiseEpoch(url: string, epoch: number, driver?: PgDriver): Promise<{ readonly before: number }> {
   const place = parsePostgresUrl(url)
-  const database = new Database(driver ?? (await loadPg()), place, { timeoutMs: TIMEOUT_MS, lost: () => {} })
+  const database = new Database(driver ?? (await loadPg()), place, {
+    timeoutMs: TIMEOUT_MS,
+    limit: new StatementLimit(),
+    lost: () => {},
+  })
   try {
     await database.open()
     const { epoch: before } = await database.load()

@@ -1,7 +1,8 @@
 import { RateClock, STANDS_STILL_PPM } from './clocks.js'
 import { Process, type ProcessOptions } from './process.js'
 import { hashText } from './random.js'
-import { cancel, type PlannedEvent, type World } from './world.js'
+import { cancel, type PlannedEvent } from './planned-event.js'
+import type { World } from './world.js'
 
 export type ClockName = 'monotonic' | 'boot' | 'wall'
 

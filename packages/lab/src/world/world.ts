@@ -2,6 +2,7 @@ import { Heap } from '@leasehold/core'
 import { hop } from './hop.js'
 import { Machine, type MachineOptions } from './machine.js'
 import { Network } from './network/network.js'
+import { cancel, type PlannedEvent } from './planned-event.js'
 import type { Process } from './process.js'
 import { hashText, RandomStream } from './random.js'
 import { Timeline } from './timeline.js'
@@ -10,43 +11,22 @@ import { TraceHash } from './trace.js'
 export interface WorldOptions {
   /** 32 bits; decides every draw. */
   readonly seed: number
-  /** Told of every event before it runs, for a readable trace. */
+  /** Called with every event before it runs, for a readable trace. */
   readonly onEvent?: (event: PlannedEvent) => void
 }
 
-/** What will happen, and can still be taken back by `cancelled`. */
-export interface PlannedEvent {
-  readonly atUs: number
-  /** The order in which events of the same time were planned. */
-  readonly sequence: number
-  /** Whom it is about, and what it is, as 32-bit hashes for the trace. */
-  readonly who: number
-  readonly kind: number
-  readonly detail: number
-  action: () => void
-  cancelled: boolean
-}
-
-/** An error that no code has caught. It ends the process, as it would anywhere. */
+/** An uncaught error. It ends its process. */
 export interface Uncaught {
   readonly atUs: number
   readonly process: string
   readonly error: unknown
 }
 
-/** @internal Takes it back. It stays in the heap until its time, but holds nothing alive any more. */
-export function cancel(event: PlannedEvent): void {
-  event.cancelled = true
-  event.action = nothing
-}
-
-function nothing(): void {}
-
 function isSooner(a: PlannedEvent, b: PlannedEvent): boolean {
   return a.atUs < b.atUs || (a.atUs === b.atUs && a.sequence < b.sequence)
 }
 
-/** Events without time passing: something runs in circles. */
+/** Most events without time passing. More mean an endless loop. */
 const EVENTS_AT_ONCE_MAX = 2_000_000
 
 /**
@@ -88,14 +68,14 @@ export class World {
     return this.#nowUs
   }
 
-  /** Events that are still to come. */
+  /** How many events are planned. */
   get pending(): number {
     return this.#heap.size
   }
 
-  // --- What is in it ---
+  // --- Machines and random streams ---
 
-  /** Makes a machine; its name is unique. */
+  /** Creates a machine; its name is unique. */
   machine(name: string, options: MachineOptions = {}): Machine {
     if (this.#machines.has(name)) throw new Error(`there is a machine ${name} already`)
     const machine = new Machine(this, name, options)
@@ -126,7 +106,7 @@ export class World {
 
   // --- Scripts and checks ---
 
-  /** Runs `action` at a time, for schedules of faults. Returns a function that takes it back. */
+  /** Runs `action` at a time, for schedules of faults. Returns a function that cancels it. */
   at(atUs: number, what: string, action: () => void): () => void {
     if (!Number.isSafeInteger(atUs)) throw new RangeError(`${what} at ${atUs} µs`)
     const event = this.plan(Math.max(atUs, this.#nowUs), 0, hashText(what), 0, action)
@@ -147,9 +127,9 @@ export class World {
 
   // --- Running ---
 
-  /** Lets everything happen up to and including `untilUs`, or until `stop` says so after an event. */
+  /** Runs all events up to and including `untilUs`, or until `stop` returns true after an event. */
   async run(untilUs: number, stop?: () => boolean): Promise<void> {
-    // From here on every step is the code of a promise, as `hop` wants it.
+    // From here on every step runs inside a promise, as `hop` requires.
     await Promise.resolve()
     while (this.#step(untilUs)) {
       if (this.#needsHop) await hop()
@@ -159,7 +139,7 @@ export class World {
     this.#nowUs = Math.max(this.#nowUs, untilUs)
   }
 
-  /** The same for a world without promises: faster, and at once. Throws when a process that uses promises has its turn. */
+  /** The same for a world without promises: faster, and synchronous. Throws when a process that uses promises runs. */
   runSync(untilUs: number, stop?: () => boolean): void {
     while (this.#step(untilUs)) {
       if (this.#needsHop) throw new Error('a process of this world uses promises: run it with run()')
@@ -169,7 +149,7 @@ export class World {
     this.#nowUs = Math.max(this.#nowUs, untilUs)
   }
 
-  // --- For its parts ---
+  // --- For machines, processes and the network ---
 
   /** @internal */
   plan(atUs: number, who: number, kind: number, detail: number, action: () => void): PlannedEvent {
@@ -179,7 +159,7 @@ export class World {
     return event
   }
 
-  /** @internal The process has its turn. */
+  /** @internal A process starts to run. */
   enter(process: Process): void {
     if (process.promises) this.#needsHop = true
   }

@@ -16,7 +16,7 @@ export interface Flush {
   readonly hardState?: HardState | undefined
   readonly entries: readonly Entry[]
   readonly base?: { readonly index: Index; readonly term: Term } | undefined
-  /** False: losing it is harmless, so it waits for the next flush that must be synced. */
+  /** False: losing it is harmless (a moved commit index), so it is written only together with another change. */
   readonly mustSync: boolean
 }
 

@@ -79,9 +79,8 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
   })
 
   const { scene, seed, problem = driver.problem } = address
-  const verdict = simulation?.result !== undefined && (
-    <Verdict result={simulation.result} inCatalog={scenarioOf(scene.scenario.id) !== undefined} />
-  )
+  const inCatalog = scenarioOf(scene.scenario.id) !== undefined
+  const verdict = simulation?.result !== undefined && <Verdict result={simulation.result} inCatalog={inCatalog} />
   const panel = simulation !== undefined && view !== undefined && (
     <Panel
       {...{ view, selected, onLink, links: linksAt(simulation, view, selected) }}
@@ -102,11 +101,7 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
             onAgain={() => go(scene, seed)}
             onCopy={() => void copy()}
           />
-          {problem !== undefined && (
-            <p class="problem" role="alert">
-              {problem}
-            </p>
-          )}
+          <Problem text={problem} />
           {simulation !== undefined && view !== undefined && (
             <>
               <div class="frame">
@@ -125,11 +120,30 @@ export function App({ onDriver }: { readonly onDriver: (driver: Driver) => void 
         <aside>
           {!single && verdict}
           {!single && panel}
-          {simulation !== undefined && <Log entries={simulation.journal.entries} />}
-          {simulation !== undefined && <Announcer entries={simulation.journal.entries} />}
+          <Journal simulation={simulation} />
         </aside>
       </main>
     </>
+  )
+}
+
+function Journal({ simulation }: { readonly simulation: Driver['simulation'] }): JSX.Element | null {
+  if (simulation === undefined) return null
+  const { entries } = simulation.journal
+  return (
+    <>
+      <Log entries={entries} />
+      <Announcer entries={entries} />
+    </>
+  )
+}
+
+function Problem({ text }: { readonly text: string | undefined }): JSX.Element | null {
+  if (text === undefined) return null
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
   )
 }
 

@@ -215,7 +215,7 @@ export const TICKET_CASES: readonly Scenario[] = [
     ...q10r,
     id: 'Q10p',
     title: 'The same clients at the production service, control',
-    text: 'The token is the number of the log entry that grants.',
+    text: 'The token is drawn from a counter when the lock is granted.',
     system: cluster(),
     expect: { ...NO_VIOLATIONS, ...DONE, order: { L: ['C1', 'C2', 'C3'] } },
   },

@@ -31,7 +31,18 @@ interface Spec {
   readonly successor?: { readonly epoch: number; readonly clients: readonly string[] }
 }
 
-/** The production cluster with everything that can happen to it, and facts from its log. */
+/** The member that a scenario calls `leader`, `follower1`, …, or by its name. */
+function memberNamed({ leader, list }: Cluster, name: string): string {
+  if (name === 'leader') return leader?.name ?? 'N1'
+  const follower = /^follower(\d)$/.exec(name)
+  return follower ? (list.filter((member) => !member.leads)[Number(follower[1]) - 1]?.name ?? 'N1') : name
+}
+
+function isReady({ leader, list }: Cluster): boolean {
+  return leader !== undefined && list.every((member) => member.applied > 0)
+}
+
+/** The production cluster with all its faults, and facts from its log. */
 export function cluster(world: World, spec: Spec): LockSystem {
   const { ttl = 10, margin = 1, drift = {}, drops = {}, urls = {} } = spec
   const names = Array.from({ length: spec.members ?? 3 }, (_, i) => `N${i + 1}`)
@@ -43,11 +54,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
   const clients = new Map<string, ClusterClient>()
   const batons = new Map<string, string>()
   let startUs = 0
-  const resolve = (who: string): string => {
-    if (who === 'leader') return one.leader?.name ?? 'N1'
-    const follower = /^follower(\d)$/.exec(who)
-    return follower ? (one.list.filter((member) => !member.leads)[Number(follower[1]) - 1]?.name ?? 'N1') : who
-  }
+  const resolve = (who: string): string => memberNamed(one, who)
   return {
     // Some are added on the way.
     get members() {
@@ -55,10 +62,7 @@ export function cluster(world: World, spec: Spec): LockSystem {
     },
     overlapViolates: false,
     cluster: one,
-    ready: () =>
-      [one, ...(second ? [second] : [])].every(
-        ({ leader, list }) => leader !== undefined && list.every((member) => member.applied > 0),
-      ),
+    ready: () => isReady(one) && (second === undefined || isReady(second)),
     client: (process) => {
       startUs ||= world.nowUs
       const { name, machine } = process
