@@ -22,6 +22,7 @@ const OPEN_FILES = 256
 /** What must stay free for log files and members. */
 const FREE_FILES_MIN = 32
 const IDLE_MS = 5_000
+const IDLE_HELD_MIN = 20
 
 const workshop = new Workshop()
 const attackers: ReturnType<typeof spawn>[] = []
@@ -99,10 +100,13 @@ describe.runIf(process.platform === 'linux')('300 idle connections to each port 
     const [first, second, third] = (await members()) as [Member, Member, Member]
     const [attacked, other, gone] = [first.start(), second.start(), third.start()]
     await Promise.all([attacked, other, gone].map((cli) => cli.printed('"url"')))
+    const files = () => readdirSync(`/proc/${attacked.process.pid}/fd`).length
+    const unattacked = files()
     await attack(String(first.port), 'idle')
     await attack(String(first.peer), 'idle')
+    await until(() => files() > unattacked + IDLE_HELD_MIN, 'the member holds some of the connections')
     await sleep(IDLE_MS)
-    const files = () => readdirSync(`/proc/${attacked.process.pid}/fd`).length
+    process.stdout.write(`files: ${unattacked}, under attack ${files()}\n`)
     expect(files()).toBeLessThan(OPEN_FILES - FREE_FILES_MIN)
     // The two that remain have no connection to each other, and need one.
     for (const cli of [other, gone]) {

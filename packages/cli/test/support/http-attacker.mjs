@@ -27,4 +27,6 @@ function open() {
 }
 
 for (let i = 0; i < (deed === 'idle' ? IDLE_CONNECTIONS : CONNECTIONS); i++) open()
+// Paused sockets do not keep a process alive.
+setInterval(() => {}, IDLE_RECONNECT_MS)
 process.stdout.write('attacking\n')
