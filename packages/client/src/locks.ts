@@ -19,6 +19,7 @@ import { Emitter } from './async/emitter.js'
 import type { Engine, EngineStatus } from './engine.js'
 import { type LiveStateContext, RESYNC_PAUSE_MS } from './coordination/live-state.js'
 import type { Hold, HoldWarning } from './hold/hold.js'
+import { jsonable } from './json.js'
 import { type OnceOptions, runOnce } from './coordination/once.js'
 import {
   type AcquireOptions,
@@ -234,7 +235,7 @@ export class Locks implements AsyncDisposable {
       const events = this.#engine.watch({ prefix, signal: controller.signal, ...(from === undefined ? {} : { from }) })
       for await (const { cursor, event } of events) {
         waitEnds()
-        yield { cursor: formatCursor(cursor), ...this.#view.event(event, cursor.epoch) } as WatchEvent
+        yield jsonable({ cursor: formatCursor(cursor), ...this.#view.event(event, cursor.epoch) }) as WatchEvent
         waitEnds = keepAlive(this.#platform)
       }
     } finally {

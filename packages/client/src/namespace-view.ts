@@ -17,6 +17,7 @@ import {
   type WaiterView,
 } from '@leasehold/core'
 import type { HeldLock } from './hold/hold.js'
+import { type Jsonable, jsonable } from './json.js'
 import { checkKeys, describe } from './options.js'
 
 /** A hold, as other clients see it. */
@@ -57,7 +58,7 @@ export interface DelayRow {
 }
 
 /** The result of `locks.query`: one consistent picture. */
-export interface LocksView {
+export interface LocksView extends Jsonable {
   readonly held: readonly HeldRow[]
   readonly pending: readonly PendingRow[]
   readonly delays: readonly DelayRow[]
@@ -74,35 +75,35 @@ export type QueryOptions = Query & {
 }
 
 /** An event of a watch. `cursor` continues the watch after this event. */
-export type WatchEvent = { readonly cursor: string } & (
-  | {
-      readonly kind: 'held'
-      readonly id: bigint
-      readonly locks: readonly HeldLock[]
-      readonly session: bigint
-      readonly client: string
-    }
-  | {
-      readonly kind: 'freed'
-      readonly id: bigint
-      readonly locks: readonly HeldLock[]
-      readonly reason: EndReason
-      readonly actor: string
-      readonly text: string
-    }
-  | { readonly kind: 'queued'; readonly session: bigint; readonly request: number; readonly names: readonly string[] }
-  | {
-      readonly kind: 'unqueued'
-      readonly session: bigint
-      readonly request: number
-      readonly names: readonly string[]
-      readonly reason: 'timeout' | 'cancelled' | 'session-ended'
-    }
-  | { readonly kind: 'sessionOpened'; readonly session: bigint; readonly client: string }
-  | { readonly kind: 'sessionEnded'; readonly session: bigint; readonly reason: EndReason }
-  | { readonly kind: 'put'; readonly key: string; readonly version: bigint }
-  | { readonly kind: 'deleted'; readonly key: string; readonly version: bigint }
-)
+export type WatchEvent = Jsonable & { readonly cursor: string } & (
+    | {
+        readonly kind: 'held'
+        readonly id: bigint
+        readonly locks: readonly HeldLock[]
+        readonly session: bigint
+        readonly client: string
+      }
+    | {
+        readonly kind: 'freed'
+        readonly id: bigint
+        readonly locks: readonly HeldLock[]
+        readonly reason: EndReason
+        readonly actor: string
+        readonly text: string
+      }
+    | { readonly kind: 'queued'; readonly session: bigint; readonly request: number; readonly names: readonly string[] }
+    | {
+        readonly kind: 'unqueued'
+        readonly session: bigint
+        readonly request: number
+        readonly names: readonly string[]
+        readonly reason: 'timeout' | 'cancelled' | 'session-ended'
+      }
+    | { readonly kind: 'sessionOpened'; readonly session: bigint; readonly client: string }
+    | { readonly kind: 'sessionEnded'; readonly session: bigint; readonly reason: EndReason }
+    | { readonly kind: 'put'; readonly key: string; readonly version: bigint }
+    | { readonly kind: 'deleted'; readonly key: string; readonly version: bigint }
+  )
 
 /** @throws InvalidError */
 export function checkQuery(options: QueryOptions): void {
@@ -148,17 +149,17 @@ export class NamespaceView {
 
   answer(answer: QueryResult & { epoch: number }): LocksView {
     const { epoch } = answer
-    return {
+    return jsonable({
       held: answer.held.map((row) => this.#held(row, epoch)),
       pending: answer.pending.map((row) => this.#pending(row, epoch)),
       delays: answer.delays.map((row) => ({ ...row, name: this.name(row.name) })),
       sessions: answer.sessions.map((row) => sessionRow(row, epoch)),
       next: answer.next,
       at: formatCursor(answer.at),
-    }
+    })
   }
 
-  event(event: Event, epoch: number): DistributiveOmit<WatchEvent, 'cursor'> {
+  event(event: Event, epoch: number): DistributiveOmit<WatchEvent, 'cursor' | 'toJSON'> {
     const id = (serial: Serial) => tokenOf(epoch, serial)
     switch (event.kind) {
       case 'held': {

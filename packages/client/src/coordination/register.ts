@@ -3,12 +3,13 @@ import { requireAbility } from '../capabilities.js'
 import type { Engine, EngineRegister, EngineSession } from '../engine.js'
 import { liveState, type LiveStateContext } from './live-state.js'
 import { type Hold, holdInternals } from '../hold/hold.js'
+import { base64Of, type Jsonable, jsonable } from '../json.js'
 import { LeaseKeeper } from '../lease/lease-keeper.js'
 import { checkFlag, checkKeys, describe, signalOf } from '../options.js'
 import type { WatchEvent } from '../namespace-view.js'
 
 /** One version of a register. */
-export interface RegisterEntry {
+export interface RegisterEntry extends Jsonable {
   readonly version: bigint
   readonly bytes: Uint8Array
   /** The lock that fences the register, if any. */
@@ -177,7 +178,7 @@ function bytesOf(value: unknown): Uint8Array {
 }
 
 function entryOf(key: string, found: EngineRegister, shortName: (full: string) => string): RegisterEntry {
-  return {
+  const entry = {
     version: found.version,
     bytes: found.value,
     lock: found.lock === undefined ? undefined : shortName(found.lock),
@@ -191,5 +192,18 @@ function entryOf(key: string, found: EngineRegister, shortName: (full: string) =
         })
       }
     },
+  }
+  return jsonable(entry, () => {
+    const { version, lock } = entry
+    return { version: version.toString(), lock, ...contentOf(entry) }
+  })
+}
+
+/** The value, or the bytes as base64 if they are no JSON. */
+function contentOf(entry: { readonly bytes: Uint8Array; readonly value: unknown }): Record<string, unknown> {
+  try {
+    return { value: entry.value }
+  } catch {
+    return { bytes: base64Of(entry.bytes) }
   }
 }

@@ -1,4 +1,5 @@
 import { InvalidError, splitToken } from '@leasehold/core'
+import { base64Of } from '../json.js'
 
 /*
  * The texts by which the service's HTTP interface names a hold and proves the right to it: flags, epoch, id, then the
@@ -36,18 +37,12 @@ export function secretOf(handle: string): string | undefined {
   return Array.from(bytes.subarray(-SECRET_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-export function base64(bytes: Uint8Array): string {
-  let text = ''
-  for (const byte of bytes) text += String.fromCharCode(byte)
-  return btoa(text)
-}
-
 export function fromBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (unit) => unit.charCodeAt(0))
 }
 
 function base64url(bytes: Uint8Array): string {
-  return base64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  return base64Of(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
 }
 
 function fromBase64url(text: string): Uint8Array {

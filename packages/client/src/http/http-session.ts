@@ -23,7 +23,8 @@ import type { ClientPlatform } from '../platform.js'
 import { isBeforehand, unknownOutcomeError, windowFullError } from '../protocol/refusals.js'
 import { abortedError } from '../async/bounded-wait.js'
 import type { HttpCall, HttpAnswer, HttpExchange, Json } from './exchange.js'
-import { base64, holdHandle, secretOf } from './hold-handle.js'
+import { base64Of } from '../json.js'
+import { holdHandle, secretOf } from './hold-handle.js'
 import { RequestNumbers } from './request-numbers.js'
 
 export interface HttpSessionOptions {
@@ -180,7 +181,7 @@ export class HttpSession implements EngineSession {
   async put(options: Parameters<EngineSession['put']>[0]): Promise<bigint> {
     const { key, value, timeoutMs } = options
     const terms = this.#terms(options)
-    const body = { ...terms, value: base64(value), encoding: 'base64' }
+    const body = { ...terms, value: base64Of(value), encoding: 'base64' }
     const path = `/v1/registers?key=${encodeURIComponent(key)}`
     const { json } = await this.#write({ what: 'put', method: 'PUT', path, body, timeoutMs }, terms.request)
     return BigInt(json.version as string)
