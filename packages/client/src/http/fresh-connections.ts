@@ -1,3 +1,5 @@
+import { processWide } from '../platform.js'
+
 /** A connection pool of `fetch` in Node. */
 export interface Dispatcher {
   dispatch(...args: readonly unknown[]): unknown
@@ -14,7 +16,7 @@ const GLOBAL_DISPATCHER = Symbol.for('undici.globalDispatcher.1')
  * Undefined where this is not possible: in other runtimes, or when the application has replaced the pool by another kind.
  */
 export function freshConnections(): Dispatcher | undefined {
-  const present = (globalThis as unknown as Record<symbol, unknown>)[GLOBAL_DISPATCHER] as Dispatcher | undefined
+  const present = processWide[GLOBAL_DISPATCHER] as Dispatcher | undefined
   const type = present?.constructor as (AgentClass & { readonly name: string }) | undefined
   if (present === undefined || type?.name !== 'Agent') return undefined
   // A pool with interceptors would lose them.

@@ -5,7 +5,10 @@ import { HttpEngine } from '../../src/http/http-engine.js'
 type Member = 'leads' | 'silent' | 'gone' | { readonly redirects: string }
 
 /** Members by their host. */
-function fetchFrom(members: Readonly<Record<string, () => Member>>): { readonly fetch: Fetch; readonly asked: string[] } {
+function fetchFrom(members: Readonly<Record<string, () => Member>>): {
+  readonly fetch: Fetch
+  readonly asked: string[]
+} {
   const asked: string[] = []
   const fetch: Fetch = async (url, { signal }) => {
     const { hostname } = new URL(url)

@@ -10,7 +10,7 @@ describeWith('etcd', 'a wedged connection to etcd', () => {
   it('is left in time for a renewal over the next one', async () => {
     const server = await startEtcd()
     const proxy = await Proxy.start(server.port)
-    const locks = createLocksOn(await etcdEngine(`etcd://127.0.0.1:${proxy.port}`), { ttl: '4s' })
+    const locks = createLocksOn(etcdEngine(`etcd://127.0.0.1:${proxy.port}`), { ttl: '4s' })
     try {
       const hold = await locks.acquire('kept')
       await sleep(300)
