@@ -158,10 +158,14 @@ function peerStream(random: SeededRandom): void {
       socket.destroyed = true
     },
   })
-  readFrames(socket as unknown as Socket, SERVER_FRAMES, (kind, content) => {
-    if (kind === 3) decodeSender(content)
-    else decodeRejoinRequest(content)
-  })
+  readFrames(
+    socket as unknown as Socket,
+    () => SERVER_FRAMES,
+    (kind, content) => {
+      if (kind === 3) decodeSender(content)
+      else decodeRejoinRequest(content)
+    },
+  )
   socket.emit('data', Buffer.from(mutate(random, framed)))
 }
 

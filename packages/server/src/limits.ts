@@ -17,7 +17,32 @@ export const EVENT_BYTES_MAX = 1024 * 1024
 
 export const EVENT_STREAMS_MAX = 1_000
 
-export const CONNECTIONS_MAX = 10_000
+/** Established connections of clients, if the limit of open files permits as many. */
+export const CLIENTS_MAX = 10_000
+
+/** Connections of clients that have not sent a complete request or hello. The oldest one beyond is closed. */
+export const NEW_CLIENTS_MAX = 1_024
+
+/** Established connections on the peer port: each member has a few. */
+export const PEERS_MAX = 256
+
+/** Connections on the peer port that have not sent a complete frame. The oldest one beyond is closed. */
+export const NEW_PEERS_MAX = 64
+
+/** A connection on the peer port without a TLS handshake, or then without a complete frame, within this time is closed. */
+export const FIRST_FRAME_TIMEOUT_MS = 10_000
+
+/** File descriptors for log files, snapshots, and connections to other members. */
+export const DESCRIPTORS_RESERVED = 96
+
+/** The limit of open files where the system does not report it. */
+export const DESCRIPTORS_DEFAULT = 1_024
+
+/** Requests of one HTTP connection that were started and whose responses are not completely sent. */
+export const REQUESTS_IN_WORK_MAX = 16
+
+/** Parsed requests of one HTTP connection that wait behind those in work. A connection with more is closed. */
+export const PIPELINED_MAX = 256
 
 /** Acquires over HTTP that wait at the same time. */
 export const WAITING_MAX = 10_000
@@ -65,6 +90,9 @@ export const HEADERS_BYTES_MAX = 16_384
 export const HEADERS_TIMEOUT_MS = 10_000
 export const REQUEST_TIMEOUT_MS = 30_000
 export const KEEP_ALIVE_MS = 65_000
+
+/** A connection whose client has not read any of its unsent response for this long is closed. */
+export const STALLED_TIMEOUT_MS = 30_000
 
 /** Interval of comment lines in an event stream, so that proxies keep it open. */
 export const EVENT_HEARTBEAT_MS = 15_000

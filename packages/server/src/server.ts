@@ -54,7 +54,7 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   const audit = options.audit === undefined ? undefined : new AuditLog(options.audit, log)
   const { keys, jwt, clientLimits: limits = {}, authorize } = options
   const access = new AccessControl({ keys, jwt, limits, authorize, audit, log })
-  const { http, stopWatching } = createHttpListener(tls, log)
+  const { http, stopWatching, gate } = createHttpListener(tls, log)
   const port = await listenOn(http, checked)
   warnOfDangers(options, checked, port, log)
   const url =
@@ -65,9 +65,9 @@ export async function createServer(options: ServerOptions): Promise<LeaseholdSer
   let streams = (): number => 0
   const services = createServices(options, { log, audit, access, quotas, url }, () => streams())
   const origins = originRules(options, checked)
-  const webSockets = new WebSocketUpgrade(services, origins)
+  const webSockets = new WebSocketUpgrade(services, origins, gate)
   streams = () => webSockets.size
-  serveHttp(http, services, origins, (request, socket, head) => webSockets.upgrade(request, socket, head))
+  serveHttp({ http, gate }, services, origins, (request, socket, head) => webSockets.upgrade(request, socket, head))
   let closing: Promise<void> | undefined
   const close = async (): Promise<void> => {
     await stop(http, services, webSockets)
@@ -104,15 +104,13 @@ function createServices(
   }
 }
 
-function originRules(
-  { cluster, allowedOrigins = [] }: ServerOptions,
-  { host, advertised }: CheckedOptions,
-): OriginRules {
+function originRules(options: ServerOptions, { host, advertised }: CheckedOptions): OriginRules {
+  const { cluster, allowedOrigins = [] } = options
   return {
-    loopback: isLoopback(host),
+    hosts: isLoopback(host) ? 'loopback' : requiresCredentials(options) ? 'any' : 'anonymous',
     allowed: allowedOrigins,
     members: () => originsOf(cluster?.members.map((member) => member.url) ?? []),
-    advertisedHost: advertised?.host.toLowerCase() ?? '',
+    advertisedHost: (advertised?.host ?? hostText(host)).toLowerCase(),
   }
 }
 

@@ -26,6 +26,14 @@ export interface Finished {
   readonly stderr: string
 }
 
+export interface CliOptions {
+  readonly env?: NodeJS.ProcessEnv
+  readonly input?: string
+  readonly cwd?: string
+  /** The limit of open files; default: that of the test. */
+  readonly openFiles?: number
+}
+
 /** A running command line with what it has printed so far. */
 export class Cli {
   readonly process: ChildProcess
@@ -33,10 +41,13 @@ export class Cli {
   stdout = ''
   stderr = ''
 
-  constructor(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string } = {}) {
+  constructor(args: readonly string[], options: CliOptions = {}) {
     const env: NodeJS.ProcessEnv = {}
     for (const [name, value] of Object.entries(process.env)) if (!name.startsWith('LEASEHOLD_')) env[name] = value
-    this.process = spawn(process.execPath, [BIN, ...args], {
+    const command = [process.execPath, BIN, ...args]
+    const limited = ['sh', '-c', `ulimit -n ${options.openFiles} && exec "$0" "$@"`, ...command]
+    const [program, ...rest] = options.openFiles === undefined ? command : limited
+    this.process = spawn(program as string, rest, {
       stdio: [options.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       env: { ...env, NO_COLOR: '1', ...options.env },
       cwd: options.cwd,
@@ -114,16 +125,13 @@ export class Workshop {
     return folder
   }
 
-  start(args: readonly string[], options: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string } = {}): Cli {
+  start(args: readonly string[], options: CliOptions = {}): Cli {
     const cli = new Cli(args, options)
     this.#clis.push(cli)
     return cli
   }
 
-  async run(
-    args: readonly string[],
-    options: { env?: NodeJS.ProcessEnv; input?: string; cwd?: string } = {},
-  ): Promise<Finished> {
+  async run(args: readonly string[], options: CliOptions = {}): Promise<Finished> {
     return await this.start(args, options).finished
   }
 

@@ -304,7 +304,9 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.#options.onWarning(hold, warning)
   }
 
+  /** The service reports the end of a hold. After the deadline it comes too late: the hold was lost by the deadline. */
   holdEnded(id: bigint, reason: EndReason, text: string): void {
+    this.check()
     const hold = this.#holds.get(id)
     const releasing = this.#releasing.get(id)
     if (hold) hold.lose(lostEnd(reason, text))
@@ -314,6 +316,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   }
 
   sessionEnded(reason: SessionEndReason): void {
+    this.check()
     this.#end(lostEnd(reason))
   }
 

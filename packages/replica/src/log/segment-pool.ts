@@ -71,17 +71,22 @@ export class SegmentPool {
     if (this.#isCreating || this.#isClosed || this.failure || this.#ready.length >= this.#options.count) return
     this.#isCreating = true
     const name = `spare-${this.#nextNumber++}`
-    const create = (): void =>
+    this.#ifOwned(() =>
       this.#disk.create(`${name}.tmp`, this.#options.segmentBytes, (error, file) => {
-        if (error && !(error instanceof DiskFullError)) this.#end(writeFailed(`${this.#disk.path}/${name}.tmp`, error))
-        else this.#end(error, file && { name, file })
-      })
-    // Another folder may be at the path by now: it is left as it is.
-    if (this.#disk.check === undefined) return create()
+        if (!error || error instanceof DiskFullError) this.#end(error, file && { name, file })
+        // A folder that was deleted meanwhile is the better reason.
+        else this.#ifOwned(() => this.#end(writeFailed(`${this.#disk.path}/${name}.tmp`, error)))
+      }),
+    )
+  }
+
+  /** Runs `then` unless another folder, or none, is at the path by now: that one is left as it is. */
+  #ifOwned(then: () => void): void {
+    if (this.#disk.check === undefined) return then()
     this.#disk.check(undefined, (state) => {
       if (state.kind === 'lost') this.#end(new FolderLostError(state))
       else if (this.#isClosed) this.#end(undefined)
-      else create()
+      else then()
     })
   }
 

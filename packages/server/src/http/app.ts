@@ -66,14 +66,11 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
       context,
     )
   })
-  addUnversionedRoutes(app, services)
+  addUnversionedRoutes(app, services, origins)
   app.use('/v1/*', async (context, next) => {
     const { req } = context
     const origin = req.header('origin')
-    const headers = { host: req.header('host'), origin, fetchSite: req.header('sec-fetch-site') }
-    const problem = originProblem(headers, origins)
-    if (problem !== undefined)
-      throw new AccessError(problem, { code: 'forbidden', hint: 'allow other origins with --allow-origins' })
+    checkOrigin(context, origins)
     const isForeign = origin !== undefined && isAllowed(origin, origins)
     if (isForeign && req.method === 'OPTIONS') return new Response(null, { status: 204, headers: corsHeaders(origin) })
     if (services.stopping) throw new UnavailableError('the server is stopping', { hint: 'retry the request' })
@@ -84,6 +81,15 @@ export function createApp(services: Services, origins: OriginRules): Hono<{ Bind
   for (const route of ROUTES) app.on(route.method, route.path, (context) => serve(services, route, context))
   rejectOtherMethods(app, [...ROUTES, ...healthRoutes])
   return app
+}
+
+/** @throws AccessError for a request from a page of another site */
+function checkOrigin({ req }: HttpContext, origins: OriginRules): void {
+  const headers = { host: req.header('host'), origin: req.header('origin'), fetchSite: req.header('sec-fetch-site') }
+  const problem = originProblem(headers, origins)
+  if (problem === undefined) return
+  const hint = 'allow other origins with --allow-origins; name this service with --advertise-url'
+  throw new AccessError(problem, { code: 'forbidden', hint })
 }
 
 /** CORS headers for pages of allowed origins. */
@@ -98,11 +104,12 @@ function corsHeaders(origin: string): Record<string, string> {
   }
 }
 
-function addUnversionedRoutes(app: Hono<{ Bindings: HttpBindings }>, services: Services): void {
+function addUnversionedRoutes(app: Hono<{ Bindings: HttpBindings }>, services: Services, origins: OriginRules): void {
   for (const route of healthRoutes) app.get(route.path, () => route.handle(services))
   app.get('/', ({ req }) => consoleResponse(services, req.raw.headers))
   app.get('/openapi.json', () => Response.json(openApiDocument()))
   app.get('/metrics', async (context) => {
+    checkOrigin(context, origins)
     const { caller, denied } = await authenticate(services, undefined, credentialsOf(services, context))
     if (caller === undefined) throw denied
     services.access.authorize(caller, { verb: 'read', names: [''] }, 'free')

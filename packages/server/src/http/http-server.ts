@@ -1,19 +1,33 @@
-import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type Server as HttpServer,
+  type ServerResponse,
+} from 'node:http'
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https'
 import { type AddressInfo, createServer as createProbe, type Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import type { Logger } from '@leasehold/replica'
-import { CONNECTIONS_MAX, HEADERS_BYTES_MAX, HEADERS_TIMEOUT_MS, KEEP_ALIVE_MS, REQUEST_TIMEOUT_MS } from '../limits.js'
+import { ConnectionGate, connectionLimits, descriptorLimit } from '../connection-gate.js'
+import {
+  HEADERS_BYTES_MAX,
+  HEADERS_TIMEOUT_MS,
+  KEEP_ALIVE_MS,
+  REQUEST_TIMEOUT_MS,
+  STALLED_TIMEOUT_MS,
+} from '../limits.js'
 import { followTls, type OriginRules, readTls, type TlsFiles } from '../security/index.js'
 import { createApp } from './app.js'
 import { HttpError, problemOf, rawResponse } from './problems.js'
+import { RequestPipelines } from './request-pipeline.js'
 import type { Services } from './services.js'
 
 /** An HTTP or HTTPS server that is not listening yet, and what stops the watch on its TLS files. */
 export interface HttpListener {
   readonly http: HttpServer
   readonly stopWatching: () => void
+  readonly gate: ConnectionGate
 }
 
 /** Creates the server with its limits, and reloads its TLS files when they change. @throws InvalidError */
@@ -23,8 +37,10 @@ export function createHttpListener(tls: TlsFiles | undefined, log: Logger): Http
     tls === undefined ? () => {} : followTls(tls, log, (context) => (http as HttpsServer).setSecureContext(context))
   http.requestTimeout = REQUEST_TIMEOUT_MS
   http.keepAliveTimeout = KEEP_ALIVE_MS
-  http.maxConnections = CONNECTIONS_MAX
-  return { http, stopWatching }
+  http.timeout = STALLED_TIMEOUT_MS
+  const gate = new ConnectionGate(connectionLimits(descriptorLimit()).clients)
+  http.on('connection', (socket: Socket) => gate.accept(socket))
+  return { http, stopWatching, gate }
 }
 
 const SERVER_OPTIONS = { maxHeaderSize: HEADERS_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS }
@@ -42,7 +58,7 @@ function httpsServer(tls: TlsFiles): HttpsServer {
 
 /** Passes requests to the HTTP application, and WebSocket upgrades to `upgrade`. */
 export function serveHttp(
-  http: HttpServer,
+  { http, gate }: Pick<HttpListener, 'http' | 'gate'>,
   services: Services,
   origins: OriginRules,
   upgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void,
@@ -52,15 +68,32 @@ export function serveHttp(
     overrideGlobalObjects: false,
     errorHandler: () => closingResponse(new HttpError(400, 'The request is wrong', 'not a valid HTTP request')),
   })
-  http.on('request', (incoming, outgoing) => {
-    outgoing.on('error', () => {})
+  const pipelines = new RequestPipelines((incoming, outgoing) => {
     listener(incoming, outgoing).catch((error: unknown) => {
       services.log.error('cannot send a response', { error: String(error) })
       outgoing.destroy()
     })
   })
+  http.on('request', (incoming, outgoing) => {
+    outgoing.on('error', () => {})
+    establishWhenComplete(gate, incoming, outgoing)
+    pipelines.add(incoming, outgoing)
+  })
+  http.on('timeout', (socket) => {
+    // A waiting acquire sends nothing for a long time. An idle connection, and one whose client does not read, is closed.
+    if (pipelines.size(socket) === 0 || socket.writableLength > 0) socket.destroy()
+  })
   http.on('upgrade', upgrade)
   http.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => rejectMalformed(error, socket))
+}
+
+/** A request without a body is complete with its headers; others once they were read or rejected. */
+function establishWhenComplete(gate: ConnectionGate, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const { socket, headers } = incoming
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+  if (!hasBody) return gate.establish(socket)
+  incoming.once('end', () => gate.establish(socket))
+  outgoing.once('finish', () => gate.establish(socket))
 }
 
 /** Sends one error response for input that is not HTTP, and closes the connection. */

@@ -1,6 +1,7 @@
 import { connect as connectPlain, createServer as createPlainServer, type Server, type Socket } from 'node:net'
 import { connect as connectTls, createServer as createTlsServer, type Server as TlsServer } from 'node:tls'
 import type { Logger } from '@leasehold/replica'
+import { FIRST_FRAME_TIMEOUT_MS } from '../limits.js'
 import { followTls, readTls, type TlsFiles } from '../security/index.js'
 
 /** How members connect to each other. */
@@ -40,7 +41,8 @@ export function tlsDialer(files: TlsFiles & { readonly ca: string }, log: Logger
     },
     ready: 'secureConnect',
     server(connected) {
-      const server = createTlsServer({ ...SOCKET, ...options, requestCert: true, rejectUnauthorized: true }, connected)
+      const mutual = { requestCert: true, rejectUnauthorized: true, handshakeTimeout: FIRST_FRAME_TIMEOUT_MS }
+      const server = createTlsServer({ ...SOCKET, ...options, ...mutual }, connected)
       server.on('tlsClientError', (error, socket) => {
         log.warn('rejected a connection to the peer port', {
           remote: socket.remoteAddress,

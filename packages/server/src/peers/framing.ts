@@ -34,6 +34,12 @@ const QUESTION_BYTES_MAX = 64 * 1024
 /** The maximal length per kind of frame that one side accepts; any other kind closes the connection. */
 export type FrameLimits = Readonly<Record<number, number>>
 
+/** The frames that a member accepts before the caller has introduced itself: all are small. */
+export const FIRST_FRAMES: FrameLimits = {
+  [FRAME_REQUEST]: QUESTION_BYTES_MAX,
+  [FRAME_SENDER]: SENDER_BYTES_MAX,
+}
+
 /** The frames that a member accepts on incoming connections. */
 export const SERVER_FRAMES: FrameLimits = {
   [FRAME_REPLICA]: REPLICA_FRAME_BYTES_MAX,
@@ -88,10 +94,13 @@ export function instanceOf({ address }: Sender): string | undefined {
   return INSTANCE.exec(address)?.[1]
 }
 
-/** Splits received bytes into frames; a frame that is too long or of an unexpected kind closes the connection. */
+/**
+ * Splits received bytes into frames; a frame that is too long or of an unexpected kind closes the connection. `limits` is
+ * called for every frame, before its content is buffered.
+ */
 export function readFrames(
   socket: Socket,
-  limits: FrameLimits,
+  limits: () => FrameLimits,
   onFrame: (kind: number, content: Uint8Array) => void,
 ): void {
   let chunks: Buffer[] = []
@@ -111,7 +120,7 @@ export function readFrames(
       if (head === undefined) {
         const bytes = take(HEAD_BYTES)
         head = { length: bytes.readUInt32LE(), kind: bytes.readUInt8(4) }
-        if (head.length > (limits[head.kind] ?? -1)) {
+        if (head.length > (limits()[head.kind] ?? -1)) {
           socket.destroy(new Error(`unexpected frame of kind ${head.kind} and ${head.length} bytes`))
           return
         }

@@ -98,7 +98,11 @@ export class PeerConnection {
       for (const frame of frames) this.#write(frame)
     })
     // The only frame that a peer sends here is a rejection; reading also detects the end of the connection.
-    readFrames(socket, SENDER_FRAMES, (_kind, content) => onRefused(Buffer.from(content).toString('utf8')))
+    readFrames(
+      socket,
+      () => SENDER_FRAMES,
+      (_kind, content) => onRefused(Buffer.from(content).toString('utf8')),
+    )
     let refused = false
     socket.once('error', (error: NodeJS.ErrnoException) => {
       refused = error.code === 'ECONNREFUSED'

@@ -28,10 +28,14 @@ export async function requestPeer(
       socket.write(frameHead(FRAME_REQUEST, request.length))
       socket.write(request)
     })
-    readFrames(socket, ANSWER_FRAMES, (_kind, content) => {
-      clearTimeout(timer)
-      resolve(content)
-      socket.destroy()
-    })
+    readFrames(
+      socket,
+      () => ANSWER_FRAMES,
+      (_kind, content) => {
+        clearTimeout(timer)
+        resolve(content)
+        socket.destroy()
+      },
+    )
   })
 }

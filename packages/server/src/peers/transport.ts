@@ -2,12 +2,14 @@ import { randomBytes } from 'node:crypto'
 import type { Server, Socket } from 'node:net'
 import { InvalidError, UnavailableError } from '@leasehold/core'
 import { frameSender, type Logger, type Network } from '@leasehold/replica'
+import { ConnectionGate, connectionLimits, descriptorLimit } from '../connection-gate.js'
 import { type Address, parseAddress } from './address.js'
 import { fetchBootstrapStatus } from './bootstrap-status.js'
 import { type Dialer, plainDialer } from './dialer.js'
 import { FrameGate } from './frame-gate.js'
 import {
   decodeSender,
+  FIRST_FRAMES,
   FRAME_ANSWER,
   FRAME_REQUEST,
   FRAME_REFUSED,
@@ -19,6 +21,7 @@ import {
   type Sender,
   SERVER_FRAMES,
 } from './framing.js'
+import { FIRST_FRAME_TIMEOUT_MS } from '../limits.js'
 import { type Instance, Instances } from './instances.js'
 import { PeerConnection } from './peer-connection.js'
 import { PeerIdentity } from './peer-identity.js'
@@ -26,9 +29,6 @@ import { PeerIdentity } from './peer-identity.js'
 /** Small, because only heartbeats and votes use this connection. */
 const CONTROL_QUEUE_BYTES = 1024 * 1024
 const BULK_QUEUE_BYTES = 96 * 1024 * 1024
-const CONNECTIONS_MAX = 256
-/** A connection without a complete frame within this time is closed. */
-export const FIRST_FRAME_TIMEOUT_MS = 10_000
 /** Senders that are not known as peers but get answers. */
 const UNKNOWN_SENDERS_MAX = 16
 
@@ -66,6 +66,7 @@ export class TcpTransport implements Network {
   readonly instance = randomBytes(8).toString('hex')
   readonly #server: Server
   readonly #instances: Instances
+  readonly #connections = new ConnectionGate(connectionLimits(descriptorLimit()).peers)
   readonly #sockets = new Set<Socket>()
   readonly #peers = new Map<number, PeerConnections>()
   /** Connections to senders that are not known as peers; the newest last. */
@@ -91,7 +92,7 @@ export class TcpTransport implements Network {
     this.#identity = identity
     this.#log = log
     this.#server = dialer.server((socket) => this.#accept(socket))
-    this.#server.maxConnections = CONNECTIONS_MAX
+    this.#server.on('connection', (socket: Socket) => this.#connections.accept(socket))
     this.#instances = new Instances((address) => fetchBootstrapStatus(dialer, address))
   }
 
@@ -186,15 +187,18 @@ export class TcpTransport implements Network {
     if (problem !== undefined) return this.#reject(socket, problem)
     const gate = new FrameGate((frame) => this.#onFrame?.(sender?.node ?? 0, frame))
     let sender: Sender | undefined
-    readFrames(socket, SERVER_FRAMES, (kind, content) => {
+    let isAnswering = false
+    // A caller that has not introduced itself cannot make this process buffer a large frame.
+    const limits = () => (sender === undefined ? FIRST_FRAMES : SERVER_FRAMES)
+    readFrames(socket, limits, (kind, content) => {
       clearTimeout(timeout)
+      this.#connections.establish(socket)
       if (kind === FRAME_REPLICA) {
-        if (sender === undefined) this.#reject(socket, 'it sent a frame before it introduced itself')
-        else if (frameSender(content) !== sender.node)
-          this.#reject(socket, `it sent a frame of a node that is not ${sender.node}`)
-        else gate.pass(content)
+        if (frameSender(content) === sender?.node) gate.pass(content)
+        else this.#reject(socket, `it sent a frame of a node that is not ${sender?.node}`)
       } else if (kind === FRAME_SENDER) sender = this.#introduced(socket, gate, sender, decodeSender(content))
-      else if (kind === FRAME_REQUEST && this.#onRequest !== undefined) {
+      else if (kind === FRAME_REQUEST && this.#onRequest !== undefined && !isAnswering) {
+        isAnswering = true
         this.#onRequest(content).then(
           (answer) => {
             socket.write(frameHead(FRAME_ANSWER, answer.length))

@@ -48,7 +48,7 @@ export class AccessControl {
   readonly #options: AccessOptions
   readonly #jwt: JwtVerifier | undefined
   readonly #rateLimiter: RateLimiter
-  readonly #stopWatching: () => void
+  readonly #stopWatching: readonly (() => void)[]
   /** Without limits and without an `authorize` option: anonymous callers need no further check. */
   readonly #isUnrestricted: boolean
   #ring: KeyRing | undefined
@@ -63,7 +63,11 @@ export class AccessControl {
     this.#rateLimiter = new RateLimiter(options.limits ?? {})
     this.#isUnrestricted =
       options.authorize === undefined && Object.values(options.limits ?? {}).every((one) => one === undefined)
-    this.#stopWatching = keys === undefined ? () => {} : watchFiles([keys], () => this.#reload(keys))
+    const keySet = this.#jwt?.file
+    this.#stopWatching = [
+      ...(keys === undefined ? [] : [watchFiles([keys], () => this.#reload(keys))]),
+      ...(keySet === undefined ? [] : [watchFiles([keySet], () => this.#reloadKeySet(keySet))]),
+    ]
   }
 
   get requiresCredentials(): boolean {
@@ -71,7 +75,7 @@ export class AccessControl {
   }
 
   close(): void {
-    this.#stopWatching()
+    for (const stop of this.#stopWatching) stop()
   }
 
   /** @throws AccessError, UnavailableError */
@@ -186,6 +190,19 @@ export class AccessControl {
     } catch (error) {
       if (!(error instanceof InvalidError)) throw error
       this.#options.log.error('cannot load the changed keys: the previous ones stay in force', {
+        file,
+        why: error.message,
+      })
+    }
+  }
+
+  #reloadKeySet(file: string): void {
+    try {
+      this.#jwt?.reload()
+      this.#options.log.info('reloaded the key set of web tokens', { file })
+    } catch (error) {
+      if (!(error instanceof InvalidError)) throw error
+      this.#options.log.error('cannot load the changed key set: the previous one stays in force', {
         file,
         why: error.message,
       })

@@ -22,12 +22,22 @@ const RULES_MAX = 64
 /** Verifies JSON Web Tokens whose claim `leasehold` lists access rules. A token without `exp` is rejected. */
 export class JwtVerifier {
   readonly #options: JwtOptions
-  readonly #keys: ReturnType<typeof createLocalJWKSet> | ReturnType<typeof createRemoteJWKSet>
+  #keys: ReturnType<typeof createLocalJWKSet> | ReturnType<typeof createRemoteJWKSet>
 
   /** @throws InvalidError for a key set that cannot be read */
   constructor(options: JwtOptions) {
     this.#options = options
     this.#keys = keysOf(options.jwks)
+  }
+
+  /** The file of the key set; undefined for a URL, whose set is fetched again when it has no key of a token. */
+  get file(): string | undefined {
+    return isUrl(this.#options.jwks) ? undefined : this.#options.jwks
+  }
+
+  /** Reads the file of the key set again. @throws InvalidError, and keeps the previous set */
+  reload(): void {
+    this.#keys = keysOf(this.#options.jwks)
   }
 
   /** @throws AccessError, UnavailableError when the key set cannot be fetched */
@@ -70,8 +80,12 @@ function principalOf({ sub, exp, [RULES_CLAIM]: rules }: JWTPayload): Principal 
   }
 }
 
+function isUrl(place: string): boolean {
+  return /^https?:\/\//.test(place)
+}
+
 function keysOf(place: string): ReturnType<typeof createLocalJWKSet> | ReturnType<typeof createRemoteJWKSet> {
-  if (/^https?:\/\//.test(place)) return createRemoteJWKSet(new URL(place), { timeoutDuration: FETCH_TIMEOUT_MS })
+  if (isUrl(place)) return createRemoteJWKSet(new URL(place), { timeoutDuration: FETCH_TIMEOUT_MS })
   try {
     return createLocalJWKSet(JSON.parse(readFileSync(place, 'utf8')) as JSONWebKeySet)
   } catch (cause) {

@@ -1,19 +1,22 @@
 import { isIP } from 'node:net'
 
 /*
- * Browsers let any page send requests to 127.0.0.1. A page of another site must not be able to acquire or steal locks of
+ * Browsers let any page send requests to any address. A page of another site must not be able to acquire or steal locks of
  * its visitor, so its requests are rejected by their Origin, by Sec-Fetch-Site, and by their Host, which reveals a page
- * under a foreign name that resolves to this machine (DNS rebinding).
+ * under a foreign name that resolves to this service (DNS rebinding). With credentials, such a page has no key.
  */
 
 export interface OriginRules {
-  /** Bound to loopback: the Host must be a name that can only mean this machine. */
-  readonly loopback: boolean
+  /**
+   * Which names the Host may have besides IP addresses, localhost and those that the service advertises: `loopback` none,
+   * `anonymous` names without a dot, which no foreign domain can have, `any` all (credentials are required).
+   */
+  readonly hosts: 'loopback' | 'anonymous' | 'any'
   /** Origins (`https://app.example:8443`) whose pages may use the service. */
   readonly allowed: readonly string[]
   /** Current origins of the cluster members: the console of one member also sends requests to the others. */
   readonly members?: () => readonly string[]
-  /** Host of the advertised URL; '' without one. */
+  /** Host of the advertised URL, with its port; '' without one. */
   readonly advertisedHost: string
 }
 
@@ -27,8 +30,8 @@ export interface OriginHeaders {
 export function originProblem(headers: OriginHeaders, rules: OriginRules): string | undefined {
   const { host, origin, fetchSite } = headers
   if (host === undefined || host === '') return 'the request has no Host header'
-  if (rules.loopback && !isOwnHost(host, rules)) {
-    return `the service listens on loopback only, and ${JSON.stringify(host.slice(0, 80))} is not one of its names`
+  if (rules.hosts !== 'any' && !isOwnHost(host, rules)) {
+    return `the Host ${JSON.stringify(host.slice(0, 80))} is not a name of this service`
   }
   if (origin !== undefined) {
     if (isAllowed(origin, rules)) return undefined
@@ -59,11 +62,18 @@ function originHost(origin: string): string | undefined {
   }
 }
 
-function isOwnHost(host: string, rules: OriginRules): boolean {
+function isOwnHost(host: string, { hosts, advertisedHost, members }: OriginRules): boolean {
+  const name = hostName(host)
+  if (isIP(name) !== 0 || name === 'localhost' || name.endsWith('.localhost')) return true
+  if (hosts === 'anonymous' && name !== '' && !name.includes('.')) return true
+  if (advertisedHost !== '' && name === hostName(advertisedHost)) return true
+  return members?.().some((origin) => hostName(new URL(origin).host) === name) ?? false
+}
+
+/** The name in a Host header, in lower case, without port and brackets. */
+function hostName(host: string): string {
   const lower = host.toLowerCase()
-  if (lower === rules.advertisedHost) return true
-  const name = lower.startsWith('[') ? lower.slice(1, lower.indexOf(']')) : (lower.split(':', 1)[0] as string)
-  return name === 'localhost' || name.endsWith('.localhost') || isIP(name) !== 0
+  return lower.startsWith('[') ? lower.slice(1, lower.indexOf(']')) : (lower.split(':', 1)[0] as string)
 }
 
 /** Whether only this machine can reach an address to listen on. */

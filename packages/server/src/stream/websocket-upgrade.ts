@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import { AccessError, type LockState, UnavailableError } from '@leasehold/core'
 import { lockViews, StreamHub } from '@leasehold/replica'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { ConnectionGate } from '../connection-gate.js'
 import { PREAUTH_BYTES_MAX, FRAME_BYTES_MAX, STREAM_CLOSE_MS } from '../limits.js'
 import { PreauthBuffer } from './preauth-buffer.js'
 import { originProblem, type OriginRules, problemOfCertificate } from '../security/index.js'
@@ -18,6 +19,7 @@ const GOING_AWAY = 1001
 export class WebSocketUpgrade {
   readonly #services: Services
   readonly #origins: OriginRules
+  readonly #gate: ConnectionGate
   readonly #hub: StreamHub<LockState>
   readonly #open = new Set<StreamConnection>()
   readonly #preauth = new PreauthBuffer(PREAUTH_BYTES_MAX)
@@ -28,9 +30,10 @@ export class WebSocketUpgrade {
     clientTracking: false,
   })
 
-  constructor(services: Services, origins: OriginRules) {
+  constructor(services: Services, origins: OriginRules, gate: ConnectionGate) {
     this.#services = services
     this.#origins = origins
+    this.#gate = gate
     this.#hub = new StreamHub({
       member: services.replica.member,
       views: lockViews,
@@ -96,6 +99,7 @@ export class WebSocketUpgrade {
     const welcomed = (): void => {
       request.socket.off('data', count)
       share.end()
+      this.#gate.establish(request.socket)
     }
     const closed = (): boolean => this.#open.delete(stream)
     const stream = new StreamConnection(webSocket, this.#services, this.#hub, from, { welcomed, closed })

@@ -10,7 +10,7 @@ import {
   FRAME_SENDER,
   frameHead,
 } from '../../src/peers/framing.js'
-import { FIRST_FRAME_TIMEOUT_MS } from '../../src/peers/transport.js'
+import { FIRST_FRAME_TIMEOUT_MS } from '../../src/limits.js'
 import { frameOf, openPeer } from '../support/peers.js'
 import { until } from '../support/until.js'
 
@@ -79,7 +79,7 @@ describe('incoming connections', () => {
       [FRAME_REQUEST, 64 * 1024 + 1],
       [FRAME_ANSWER, 0],
       [FRAME_ANSWER, 1000 * 1024 * 1024],
-      [FRAME_REPLICA, 64 * 1024 * 1024 + 1],
+      [FRAME_REPLICA, 64 * 1024 * 1024],
       [FRAME_SENDER, 513],
       [4, 0],
       [255, 2 ** 32 - 1],
@@ -90,6 +90,15 @@ describe('incoming connections', () => {
       await closed
     }
     expect(received).toEqual([])
+  })
+
+  test('are closed after a frame that is too long, also when they have introduced themselves', async () => {
+    const { peers } = await openPeer(1)
+    const { socket, closed } = await connected(peers.port)
+    const sender = encodeSender({ node: 2, address: '127.0.0.1:1' })
+    socket.write(Buffer.concat([frameHead(FRAME_SENDER, sender.length), sender]))
+    socket.write(frameHead(FRAME_REPLICA, 64 * 1024 * 1024 + 1))
+    await closed
   })
 
   test('are closed when they send nothing', async () => {

@@ -2,10 +2,14 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, test, vi } from 'vitest'
 import { serve } from '../support/harness.js'
 import { bearer, useKeyFile } from '../support/keys.js'
 import { createIssuer } from '../support/web-tokens.js'
+
+/** Above the interval in which files are checked. */
+const POLL_MS = 1_500
 
 const keys = useKeyFile()
 
@@ -32,6 +36,23 @@ describe('web tokens', () => {
     ]) {
       expect((await ask(bad, 'billing/1')).status).toBe(401)
     }
+  })
+
+  test('are verified by a key set file that was replaced, and by the previous one while it is malformed', async () => {
+    const [former, latter] = [await createIssuer(), await createIssuer()]
+    const jwks = join(keys.folder, 'rotated.json')
+    writeFileSync(jwks, former.keySet)
+    const { call } = await serve({ jwt: former.optionsFor(jwks) })
+    const statusOf = async (issuer: typeof former) => {
+      const token = await issuer.sign({ leasehold: ['*:read'] })
+      return (await call('GET', '/v1/locks', undefined, bearer(token))).status
+    }
+    expect([await statusOf(former), await statusOf(latter)]).toEqual([200, 401])
+    writeFileSync(jwks, '{"keys":')
+    await sleep(POLL_MS)
+    expect([await statusOf(former), await statusOf(latter)]).toEqual([200, 401])
+    writeFileSync(jwks, latter.keySet)
+    await vi.waitFor(async () => expect([await statusOf(former), await statusOf(latter)]).toEqual([401, 200]), 10_000)
   })
 
   test('fail with unreachable, not unauthenticated, when the key set cannot be fetched', async () => {

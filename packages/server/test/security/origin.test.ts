@@ -39,6 +39,16 @@ describe('requests of browsers', () => {
     expect(await send(server.port, 'host: [::1]:4100')).toMatch(/ 200 /)
   })
 
+  it('under a foreign name are rejected on every address without credentials, also for metrics', async () => {
+    const { server } = await serve({ listen: { host: '0.0.0.0', port: 0 }, allowAnonymous: true })
+    for (const path of ['/v1/locks', '/metrics']) {
+      expect(await send(server.port, `host: evil.example:${server.port}`, path)).toMatch(/ 403 /)
+      expect(await send(server.port, 'host: 127.0.0.1\r\norigin: https://evil.example', path)).toMatch(/ 403 /)
+      expect(await send(server.port, 'host: 10.1.2.3:4100', path)).toMatch(/ 200 /)
+      expect(await send(server.port, 'host: leasehold:4100', path)).toMatch(/ 200 /)
+    }
+  })
+
   it('from other origins cannot open a stream', async () => {
     const { server } = await serve()
     const upgrade = 'upgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA=='
@@ -66,7 +76,7 @@ describe('requests of browsers', () => {
 
 it('originProblem accepts pages of current members', () => {
   let urls = ['http://10.0.0.1:4100', 'https://n2.example/', '']
-  const rules = { loopback: false, allowed: [], advertisedHost: '', members: () => originsOf(urls) }
+  const rules = { hosts: 'any' as const, allowed: [], advertisedHost: '', members: () => originsOf(urls) }
   const ask = (origin: string) => originProblem({ host: 'n3.example', origin, fetchSite: 'cross-site' }, rules)
   expect(ask('http://10.0.0.1:4100')).toBeUndefined()
   expect(ask('https://n2.example')).toBeUndefined()
@@ -77,8 +87,18 @@ it('originProblem accepts pages of current members', () => {
   expect(ask('https://n2.example')).toBeDefined()
 })
 
+it('originProblem accepts the names of an anonymous service, and no foreign one', () => {
+  const members = () => originsOf(['http://n2.example:4100'])
+  const rules = { hosts: 'anonymous' as const, allowed: [], advertisedHost: 'locks.test:4100', members }
+  const ask = (host: string) => originProblem({ host, origin: undefined, fetchSite: undefined }, rules)
+  for (const host of ['locks.test:80', 'N2.example:4100', 'n3', '10.0.0.1', '[fe80::1]:4100', 'localhost'])
+    expect(ask(host)).toBeUndefined()
+  for (const host of ['evil.example', 'n2.example.evil.example', 'evil.', '[evil.example]', ':4100'])
+    expect(ask(host)).toBeDefined()
+})
+
 it('originProblem checks host, origin and fetch site', () => {
-  const rules = { loopback: true, allowed: [], advertisedHost: 'locks.test:4100' }
+  const rules = { hosts: 'loopback' as const, allowed: [], advertisedHost: 'locks.test:4100' }
   const ask = (host: string | undefined, origin?: string, fetchSite?: string) =>
     originProblem({ host, origin, fetchSite }, rules)
   expect(ask('localhost:4100')).toBeUndefined()
