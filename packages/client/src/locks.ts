@@ -38,6 +38,7 @@ import {
 import { type ClientPlatform, defaultPlatform } from './platform.js'
 import { closedError, SessionPool } from './lease/session-pool.js'
 import { bounded, delay, linkedController, settled } from './async/bounded-wait.js'
+import { keepAlive } from './async/timers.js'
 import { Register } from './coordination/register.js'
 import { runWithHold } from './hold/run-with-hold.js'
 import { deserializeHold } from './hold/serialized-hold.js'
@@ -60,6 +61,9 @@ export interface WatchOptions {
   /** Ends the iteration. */
   readonly signal?: AbortSignal
 }
+
+/** How long `close` waits for a service that does not answer. */
+const CLOSE_LIMIT_MS = 5_000
 
 /** A warning of any hold of the client. */
 export type LocksWarning = HoldWarning & { readonly hold: Hold }
@@ -225,12 +229,16 @@ export class Locks implements AsyncDisposable {
     const { controller, unlink } = linkedController(this.#platform.abortController(), signal)
     this.#watches.add(controller)
     const prefix = this.#view.full(options.prefix ?? '')
+    let waitEnds = keepAlive(this.#platform)
     try {
       const events = this.#engine.watch({ prefix, signal: controller.signal, ...(from === undefined ? {} : { from }) })
       for await (const { cursor, event } of events) {
+        waitEnds()
         yield { cursor: formatCursor(cursor), ...this.#view.event(event, cursor.epoch) } as WatchEvent
+        waitEnds = keepAlive(this.#platform)
       }
     } finally {
+      waitEnds()
       this.#watches.delete(controller)
       unlink()
       controller.abort()
@@ -312,29 +320,43 @@ export class Locks implements AsyncDisposable {
     }
   }
 
-  /** Runs `run` once per slot over all instances; `{ ran: false }` if this slot has run, or is older than the remembered ones. */
+  /**
+   * Runs `run` once per slot over all instances; `{ ran: false }` if this slot was claimed before, or is a time that 100 later ones
+   * have passed.
+   */
   once<T>(name: string, options: OnceOptions, run: Body<Hold, T>): Promise<{ ran: false } | { ran: true; value: T }> {
     const context = {
       request: <R>(lock: string, acquire: AcquireOptions, body: (hold: Hold) => Promise<R>) =>
         this.request(lock, { ...acquire, ifAvailable: false }, body),
       register: (key: string) => this.register(key),
+      wallMs: () => this.#platform.wallMs(),
     }
     return runOnce(context, name, options, run)
   }
 
   /**
    * Rejects new requests, waits up to `drain` until all holds are released, then ends the sessions cleanly (remaining
-   * holds are lost, `closed`) and the connection. Persistent holds stay.
+   * holds are lost, `closed`) and the connection. Persistent holds stay. Without an answer of the service it gives up
+   * after 5 s (after `connectTimeout`, if that is shorter), and the sessions end by their TTL.
    */
   async close(options: { drain?: Duration } = {}): Promise<void> {
     checkKeys(options, ['drain'], 'close')
     const drainMs = options.drain === undefined ? 0 : parseDuration(options.drain, 'drain', { infinite: true })
-    this.#closing ??= this.#close(drainMs)
+    this.#closing ??= this.#closeAlive(drainMs)
     return this.#closing
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
+  }
+
+  async #closeAlive(drainMs: number): Promise<void> {
+    const waitEnds = keepAlive(this.#platform)
+    try {
+      await this.#close(drainMs)
+    } finally {
+      waitEnds()
+    }
   }
 
   async #close(drainMs: number): Promise<void> {
@@ -349,7 +371,7 @@ export class Locks implements AsyncDisposable {
       if (open.length === 0 || remainingMs <= 0) break
       await settled(this.#platform, Promise.allSettled(open), remainingMs)
     }
-    await this.#pool.close(this.#timeoutMs)
+    await this.#pool.close(Math.min(this.#timeoutMs, CLOSE_LIMIT_MS))
     await this.#engine.close()
     this.#warnings.clear()
   }

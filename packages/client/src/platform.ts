@@ -13,6 +13,11 @@ export interface ClientPlatform {
    * with `keepAlive`: for timers on which a caller waits. Returns a function that cancels it.
    */
   after(delayMs: number, callback: () => void, keepAlive?: boolean): () => void
+  /**
+   * Keeps the process alive until the returned function is called (further calls have no effect): for waits that have no timer of
+   * their own. Absent on platforms without a process.
+   */
+  keepAlive?(): () => void
   /** Runs `callback` at the end of this turn of the event loop, so that the messages of one turn are sent together. */
   soon(callback: () => void): void
   /** Unpredictable random bytes. */
@@ -31,6 +36,8 @@ export const TIMER_MAX_MS = 2 ** 31 - 1
 
 const globalSetTimeout = globalThis.setTimeout
 const globalClearTimeout = globalThis.clearTimeout
+const globalSetInterval = globalThis.setInterval
+const globalClearInterval = globalThis.clearInterval
 const globalQueueMicrotask = globalThis.queueMicrotask
 /** Node runs it when all microtasks of this turn are done: one frame for a whole burst. Elsewhere a microtask has to do. */
 const globalSetImmediate = (globalThis as { setImmediate?: (callback: () => void) => unknown }).setImmediate
@@ -38,6 +45,7 @@ const globalPerformance = globalThis.performance
 const globalPerformanceNow = globalPerformance.now
 const globalDate = globalThis.Date
 const globalDateNow = globalDate.now
+const globalDateParse = globalDate.parse
 const globalRandom = Math.random
 const globalCrypto = globalThis.crypto
 const globalAbortController = globalThis.AbortController
@@ -45,6 +53,15 @@ const globalConsole = globalThis.console
 
 /** What all copies of this package in one process share, by `Symbol.for`. */
 export const processWide = globalThis as unknown as Record<symbol, unknown>
+
+/** Milliseconds of an ISO 8601 time; NaN: it is none. Reads no clock. */
+export const parseIsoTime = (text: string): number => globalDateParse.call(globalDate, text)
+/** `toISOString` of a calendar time. Reads no clock. */
+export const isoTime = (wallMs: number): string => new globalDate(wallMs).toISOString()
+
+/** Waits that keep the process alive, and the one timer that they share. */
+let waits = 0
+let waitTimer: ReturnType<typeof setInterval> | undefined
 
 export const defaultPlatform: ClientPlatform = {
   monotonicMs: () => globalPerformanceNow.call(globalPerformance),
@@ -55,6 +72,15 @@ export const defaultPlatform: ClientPlatform = {
       if (typeof timer.unref === 'function') timer.unref()
     }
     return () => globalClearTimeout(timer as ReturnType<typeof setTimeout>)
+  },
+  keepAlive() {
+    if (waits++ === 0) waitTimer = globalSetInterval(() => {}, TIMER_MAX_MS)
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      if (--waits === 0) globalClearInterval(waitTimer)
+    }
   },
   soon(callback) {
     if (globalSetImmediate === undefined) globalQueueMicrotask(callback)

@@ -86,6 +86,18 @@ describe('close', () => {
     expect(service.platform.mono - start).toBeLessThan(2_500)
   })
 
+  it('is bounded, whatever is open and however long a connection may take', async () => {
+    const locks = service.client({ connectTimeout: '60s' })
+    await service.during(locks.acquire('a'))
+    service.network.down.add(service.url)
+    service.network.cutAll()
+    const opening = locks.acquire('b', { ttl: '30s' }).catch((error: unknown) => error)
+    const start = service.platform.mono
+    await service.during(locks.close())
+    expect(service.platform.mono - start).toBeLessThan(5_100)
+    expect(await opening).toBeInstanceOf(AbortedError)
+  })
+
   it('leaves no session behind that was being opened', async () => {
     const locks = service.client()
     const waiting = locks.acquire('a').catch((error: unknown) => error)

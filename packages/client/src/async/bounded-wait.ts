@@ -40,10 +40,11 @@ export function bounded<T>(platform: ClientPlatform, promise: Promise<T>, bounds
       finish()
       reject(abortedError(bounds.what, signal as AbortSignal))
     }
-    const cancel = after(platform, timeoutMs, () => {
+    const timedOut = () => {
       finish()
       reject(timeoutError?.() ?? new AbortedError(`${bounds.what} took longer than ${timeoutMs} ms`))
-    })
+    }
+    const cancel = after(platform, timeoutMs, timedOut, true)
     promise.then(
       (value) => {
         finish()
@@ -62,7 +63,7 @@ export function bounded<T>(platform: ClientPlatform, promise: Promise<T>, bounds
 /** Waits until `promise` has settled, or `timeoutMs` have passed; never rejects. */
 export function settled(platform: ClientPlatform, promise: Promise<unknown>, timeoutMs: number): Promise<void> {
   return new Promise((resolve) => {
-    const cancel = after(platform, timeoutMs, resolve)
+    const cancel = after(platform, timeoutMs, resolve, true)
     const done = () => {
       cancel()
       resolve()

@@ -1,5 +1,12 @@
 import { type ClientPlatform, TIMER_MAX_MS } from '../platform.js'
 
+const NOTHING = (): void => {}
+
+/** Keeps the process alive, where there is one, until the returned function is called. */
+export function keepAlive(platform: ClientPlatform): () => void {
+  return platform.keepAlive?.() ?? NOTHING
+}
+
 /**
  * Runs `callback` once after `delayMs`, chaining timers where one cannot wait that long. Infinity: never.
  * `keepAlive` is for timers on which a caller waits.

@@ -4,6 +4,7 @@ import type { LostEnd } from '../end-reasons.js'
 import type { EngineGrant } from '../engine.js'
 import type { ClientPlatform } from '../platform.js'
 import { settled } from '../async/bounded-wait.js'
+import { keepAlive } from '../async/timers.js'
 import { serializeHold } from './serialized-hold.js'
 
 export type HoldState = 'held' | 'released' | 'lost'
@@ -188,7 +189,10 @@ export class Hold implements AsyncDisposable {
     throw new NotHolderError(`the hold of ${quoted(this.names)} is ${state}: it was released by its owner`)
   }
 
-  /** Resolves when the hold has ended: with the error if it was lost, with null if it was released. Never rejects. */
+  /**
+   * Resolves when the hold has ended: with the error if it was lost, with null if it was released. Never rejects. From its first use
+   * to the end of the hold it keeps the process alive.
+   */
   get lost(): Promise<HoldLostError | null> {
     const state = this.state
     if (!this.#over) {
@@ -196,8 +200,17 @@ export class Hold implements AsyncDisposable {
       const promise = new Promise<HoldLostError | null>((done) => {
         resolve = done
       })
-      this.#over = { promise, resolve }
-      if (state !== 'held') resolve(this.#lost ?? null)
+      if (state !== 'held') {
+        this.#over = { promise, resolve }
+        resolve(this.#lost ?? null)
+        return promise
+      }
+      const waitEnds = keepAlive(this.#host.platform)
+      const end = (error: HoldLostError | null) => {
+        waitEnds()
+        resolve(error)
+      }
+      this.#over = { promise, resolve: end }
     }
     return this.#over.promise
   }

@@ -1,12 +1,22 @@
 import { HoldLostError } from '@leasehold/core'
-import type { Hold } from './hold.js'
+import { keepAlive } from '../async/timers.js'
+import { type Hold, holdInternals } from './hold.js'
 
 /**
  * Runs `body` under `hold` and releases the hold in any case. The outcome:
  * the body threw → its error; it returned and the hold was lost → `HoldLostError` with the value in `.result`;
- * it returned and only the release failed → the value, and a warning.
+ * it returned and only the release failed → the value, and a warning. The process stays alive meanwhile.
  */
 export async function runWithHold<T>(hold: Hold, body: (hold: Hold) => T | Promise<T>): Promise<T> {
+  const waitEnds = keepAlive(hold[holdInternals].host.platform)
+  try {
+    return await runAndRelease(hold, body)
+  } finally {
+    waitEnds()
+  }
+}
+
+async function runAndRelease<T>(hold: Hold, body: (hold: Hold) => T | Promise<T>): Promise<T> {
   let result: T
   try {
     result = await body(hold)

@@ -5,7 +5,7 @@ import type { EngineGrant, EngineSession, EngineSessionListener } from '../engin
 import { Hold, type HoldHost, type HoldWarning, NOT_RELEASED, RELEASED, type Released } from '../hold/hold.js'
 import { begin, type End, isObserved, observed } from '../observers.js'
 import type { ClientPlatform } from '../platform.js'
-import { after } from '../async/timers.js'
+import { after, keepAlive } from '../async/timers.js'
 
 export interface LeaseKeeperOptions {
   readonly platform: ClientPlatform
@@ -61,6 +61,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   /** For observers: how to report the end of a hold. Made when something observes. */
   #observations: Map<bigint, End> | undefined
   #acquiring = 0
+  #acquiresDone: () => void = () => {}
   #ackedSentAt: number
   #nextAttemptAt: number
   #limitAt = Number.POSITIVE_INFINITY
@@ -191,12 +192,16 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
 
   /** An acquire is sent on this session: followed by `granted` or `notGranted`. */
   acquireBegins(): void {
-    this.#acquiring++
+    // Waits without a limit have no timer.
+    if (this.#acquiring++ === 0) this.#acquiresDone = keepAlive(this.platform)
   }
 
   notGranted(): void {
     this.#acquiring--
-    if (this.#acquiring === 0 && this.#earlyEnds.size > 0) this.#earlyEnds.clear()
+    if (this.#acquiring === 0) {
+      this.#acquiresDone()
+      if (this.#earlyEnds.size > 0) this.#earlyEnds.clear()
+    }
     if (this.dedicated) this.#closeIfUnused()
   }
 
@@ -211,11 +216,14 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   async renewNow(): Promise<boolean> {
     if (!this.check()) return false
     const sentAt = this.#elapsed.now()
+    const waitEnds = keepAlive(this.platform)
     try {
       await this.session.renew(this.remaining())
     } catch (error) {
       this.#failed(error)
       return false
+    } finally {
+      waitEnds()
     }
     this.#acknowledged(sentAt)
     return this.check()
@@ -304,7 +312,9 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
     this.#options.onWarning(hold, warning)
   }
 
+  /** The service reports the end of a hold. After the deadline it comes too late: the hold was lost by the deadline. */
   holdEnded(id: bigint, reason: EndReason, text: string): void {
+    this.check()
     const hold = this.#holds.get(id)
     const releasing = this.#releasing.get(id)
     if (hold) hold.lose(lostEnd(reason, text))
@@ -314,6 +324,7 @@ export class LeaseKeeper implements EngineSessionListener, HoldHost {
   }
 
   sessionEnded(reason: SessionEndReason): void {
+    this.check()
     this.#end(lostEnd(reason))
   }
 

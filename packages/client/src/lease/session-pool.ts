@@ -3,6 +3,7 @@ import type { Elapsed } from './elapsed.js'
 import type { Engine, EngineStatus } from '../engine.js'
 import type { Hold, HoldWarning } from '../hold/hold.js'
 import { LeaseKeeper } from './lease-keeper.js'
+import { settled } from '../async/bounded-wait.js'
 import type { ClientPlatform } from '../platform.js'
 
 export interface SessionPoolOptions {
@@ -98,11 +99,15 @@ export class SessionPool {
     for (const keeper of this.#all) keeper.session.cancelAcquires('the client was closed')
   }
 
-  /** Ends all sessions cleanly. */
+  /** Ends all sessions cleanly, as far as the service answers within `timeoutMs`. */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true
-    await Promise.allSettled([...this.#openings])
-    await Promise.all([...this.#all].map((keeper) => keeper.close(timeoutMs)))
+    const { elapsed, platform } = this.#options
+    const endAt = elapsed.now() + timeoutMs
+    if (this.#openings.size > 0) await settled(platform, Promise.allSettled([...this.#openings]), timeoutMs)
+    // Whole milliseconds, and at least one: holds must be lost here in any case.
+    const leftMs = Math.max(1, Math.round(endAt - elapsed.now()))
+    await Promise.all([...this.#all].map((keeper) => keeper.close(leftMs)))
   }
 
   #open(ttlMs: number, marginMs: number, lane: TtlSessions | undefined): Promise<LeaseKeeper> {

@@ -1,4 +1,5 @@
 import { AbortedError, type Cursor, LimitError, type Query, type QueryResult, UnavailableError } from '@leasehold/core'
+import { settled } from '../async/bounded-wait.js'
 import { Emitter } from '../async/emitter.js'
 import type {
   Capabilities,
@@ -46,6 +47,8 @@ interface PendingCall {
   readonly reject: (error: Error) => void
 }
 
+/** How long the other thread may take to close its engine before it is ended. */
+const CLOSE_LIMIT_MS = 2_000
 /** Calls that may be open at once. */
 const CALLS_MAX = 50_000
 
@@ -138,7 +141,7 @@ export class RemoteEngine implements Engine, RemoteSessionHost {
   async close(): Promise<void> {
     if (this.#status.state === 'closed') return
     const port = this.#port
-    if (port) await this.#callEngine('close', []).catch(() => {})
+    if (port) await settled(this.platform, this.#callEngine('close', []), CLOSE_LIMIT_MS)
     this.#port = undefined
     this.#fail(new AbortedError('the client is closed'))
     this.#become({ state: 'closed' })

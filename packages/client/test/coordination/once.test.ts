@@ -1,4 +1,4 @@
-import { AcquireTimeoutError, InvalidError } from '@leasehold/core'
+import { AcquireTimeoutError, InvalidError, LimitError } from '@leasehold/core'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { TestService } from '../support/service.js'
 import { suite } from '../support/suite.js'
@@ -61,14 +61,55 @@ describe('slots of once', () => {
     expect(await run('1970-01-01T00:00:00.000Z')).toEqual({ ran: false })
   })
 
-  it('old ones are forgotten, and count as run; the register does not grow', async () => {
+  it('old times are forgotten, and count as run; the register does not grow', async () => {
     const locks = service.client()
     const run = (slot: string) => service.during(locks.once('many', { slot }, () => slot))
-    for (let n = 1; n <= 130; n++) expect(await run(`tick-${n}`)).toMatchObject({ ran: true })
-    expect(await run('tick-9')).toEqual({ ran: false })
-    expect(await run('tick-0')).toEqual({ ran: false })
-    expect(await run('tick-131')).toMatchObject({ ran: true })
+    const minute = (n: number) => new Date(Date.UTC(2026, 5, 1) + n * 60_000).toISOString()
+    for (let n = 1; n <= 130; n++) expect(await run(minute(n))).toMatchObject({ ran: true })
+    expect(await run(minute(9))).toEqual({ ran: false })
+    expect(await run(minute(0))).toEqual({ ran: false })
+    expect(await run(minute(131))).toMatchObject({ ran: true })
     const kept = (await service.during(locks.register('once/many').get()))?.value as { ran: string[] }
     expect(kept.ran).toHaveLength(100)
+  })
+
+  it('a slot without an order runs, whatever ran before', async () => {
+    const locks = service.client()
+    const run = (slot: string) => service.during(locks.once('names', { slot }, () => slot))
+    for (let n = 130; n > 0; n--) expect(await run(`tick-${n}`)).toMatchObject({ ran: true })
+    for (let n = 130; n > 0; n--) expect(await run(`tick-${n}`)).toEqual({ ran: false })
+    expect(await run('2026-11-29T03:00Z')).toMatchObject({ ran: true })
+    expect(await run('11/28/2026')).toMatchObject({ ran: true })
+    expect(await run('tick-0')).toMatchObject({ ran: true })
+  })
+
+  it('one that cannot be remembered is rejected, until the oldest is a day old', async () => {
+    const locks = service.client()
+    const run = (slot: string) => service.during(locks.once('full', { slot }, () => slot))
+    for (let n = 0; n < 300; n++) expect(await run(`${n}`.padEnd(180, '-'))).toMatchObject({ ran: true })
+    const next = async (): Promise<void> => {
+      for (let n = 300; n < 1_000; n++) await run(`${n}`.padEnd(180, '-'))
+    }
+    const error = await next().catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(LimitError)
+    expect(await run('0'.padEnd(180, '-'))).toEqual({ ran: false })
+    expect(await run('2026-11-29T03:00Z')).toMatchObject({ ran: true })
+    service.platform.wall += 24 * 3_600_000
+    expect(await run('next')).toMatchObject({ ran: true })
+  })
+
+  it('slots of an earlier version count as run, and what it forgot counts only for times', async () => {
+    const locks = service.client()
+    await service.during(
+      locks.request('once/old', async (hold) => {
+        const value = { ran: ['b', '2026-11-29T03:00Z'], forgotten: 'week-9' }
+        await locks.register('once/old').put(value, { fence: hold, ifVersion: 0n })
+      }),
+    )
+    const run = (slot: string) => service.during(locks.once('old', { slot }, () => slot))
+    expect(await run('b')).toEqual({ ran: false })
+    expect(await run('2026-11-29T03:00:00.000Z')).toEqual({ ran: false })
+    expect(await run('a')).toMatchObject({ ran: true })
+    expect(await run('b')).toEqual({ ran: false })
   })
 })

@@ -83,7 +83,7 @@ const ROWS: readonly Row[] = [
     'hold/hold.ts',
     "if (this.#state === 'held' && !this.persistent && !this.#host.check())",
     'if (false)',
-    'hold/hold',
+    'hold/deadline',
     'after a blocked event loop',
   ],
   [
@@ -91,7 +91,7 @@ const ROWS: readonly Row[] = [
     'lease/elapsed.ts',
     'Math.max(byMonotonic, byWall, 0)',
     'Math.max(byMonotonic, 0)',
-    'hold/hold',
+    'hold/deadline',
     'in which the monotonic clock stood still',
   ],
   [
@@ -99,7 +99,7 @@ const ROWS: readonly Row[] = [
     'lease/elapsed.ts',
     'Math.max(byMonotonic, byWall, 0)',
     'Math.max(byWall, 0)',
-    'hold/hold',
+    'hold/deadline',
     'set back does not prolong',
   ],
   [
@@ -107,7 +107,7 @@ const ROWS: readonly Row[] = [
     'lease/lease-keeper.ts',
     'if (!this.check() || sentAt <= this.#ackedSentAt) return',
     'this.#ended = undefined',
-    'hold/hold',
+    'hold/deadline',
     'does not revive the hold',
   ],
   [
