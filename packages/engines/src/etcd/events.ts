@@ -38,7 +38,6 @@ export interface Item {
 }
 
 /** Events that wait for the reader of a watch. */
-/** Events of one watch that wait for their reader. */
 export class EventBuffer {
   readonly #prefix: string
   readonly #from: Cursor
