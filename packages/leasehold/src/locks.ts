@@ -207,7 +207,7 @@ function httpEngine(urls: readonly string[], { tls, apiKey, keepAlive }: LocksOp
       hint: "write transport: 'stream'",
     })
   }
-  const fetch: Fetch = (url, init) => globalFetch(url, init)
+  const fetch: Fetch = (url, init) => globalFetch(url, init as RequestInit)
   return new HttpEngine({ urls, fetch, ...(apiKey === undefined ? {} : { apiKey }) })
 }
 

@@ -91,7 +91,10 @@ export const HEADERS_TIMEOUT_MS = 10_000
 export const REQUEST_TIMEOUT_MS = 30_000
 export const KEEP_ALIVE_MS = 65_000
 
-/** A connection whose client has not read any of its unsent response for this long is closed. */
+/** Interval in which the server looks for requests and headers that are too late. */
+export const LATE_CHECK_MS = 2_000
+
+/** A connection whose client has not read any of its unsent response for this long, or at most twice as long, is closed. */
 export const STALLED_TIMEOUT_MS = 30_000
 
 /** Interval of comment lines in an event stream, so that proxies keep it open. */

@@ -12,6 +12,7 @@ import { backoffMs } from '../protocol/backoff.js'
 import { abortedError, delay } from '../async/bounded-wait.js'
 import { after } from '../async/timers.js'
 import type { Fetch, FetchAnswer } from './fetch.js'
+import { closeConnections, type Dispatcher, freshConnections } from './fresh-connections.js'
 
 export type Json = Record<string, unknown>
 
@@ -32,8 +33,8 @@ export interface HttpCall {
   readonly body?: Json
   /** For all attempts together. */
   readonly timeoutMs: number
-  /** For one attempt: for requests that wait at the service. Default: 10 s, less while other members are untried. */
-  readonly attemptMs?: number
+  /** How long the service may wait before it answers. Default: it answers at once. */
+  readonly waitMs?: number
   readonly signal?: AbortSignal | undefined
   /** Called when an attempt may have reached the service without an answer. */
   readonly onUnanswered?: () => void
@@ -49,8 +50,17 @@ export interface HttpAnswer {
 }
 
 const ATTEMPT_MS = 10_000
-/** How long an attempt may take in the first round over several members; later rounds take longer. */
-const ATTEMPT_FIRST_MS = 1_000
+/** How long an attempt may take in the first round; later rounds take longer. */
+const ATTEMPT_FIRST_MS = 2_000
+/** The same with several members. */
+const ATTEMPT_FIRST_OF_SEVERAL_MS = 1_000
+/** How long a request that waits at the service stays on one connection, which may have gone silent: first, and later. */
+const SLICE_FIRST_MS = 2_000
+const SLICE_MS = 3_500
+/** For the check whether a member still answers while a request waits there. */
+const CHECK_MS = 1_000
+/** A redirect to a member that was unreachable within this time is not followed. */
+const UNREACHABLE_MS = 2_000
 const REDIRECT = 307
 export const NOT_FOUND = 404
 const REDIRECTS_MAX = 3
@@ -69,6 +79,10 @@ export class HttpExchange {
   #epoch = 0
   #status: EngineStatus = { state: 'idle' }
   #closed = false
+  /** The connections of this client after a failure; undefined: those of `fetch`. */
+  #connections: Dispatcher | undefined
+  /** By the URL that a redirect named: when it was last unreachable. */
+  readonly #unreachableAt = new Map<string, number>()
 
   constructor(options: ExchangeOptions) {
     this.#options = options
@@ -86,21 +100,24 @@ export class HttpExchange {
   close(): void {
     this.#closed = true
     this.#become({ state: 'closed' })
+    closeConnections(this.#connections)
   }
 
   /** Sends a repeatable request until it is answered. @throws the typed error of a refusal */
   async call(call: HttpCall): Promise<HttpAnswer> {
     const { platform, urls } = this.#options
-    const endAt = platform.monotonicMs() + call.timeoutMs
+    const now = platform.monotonicMs()
+    const until = { endAt: now + call.timeoutMs, waitEndAt: now + (call.waitMs ?? 0) }
+    const { endAt } = until
     let last: LeaseholdError | undefined
     for (let attempt = 1; ; attempt++) {
-      const attemptMs = call.attemptMs ?? this.#patienceMs(attempt)
+      const patienceMs = this.#patienceMs(attempt)
       for (let i = 0; i < urls.length; i++) {
         const leftMs = endAt - platform.monotonicMs()
         if (call.signal?.aborted) throw abortedError(call.what, call.signal)
         if (this.#closed || (leftMs <= 0 && attempt > 1)) break
         try {
-          return await this.#followRedirects(this.#preferred, call, Math.max(1, Math.min(leftMs, attemptMs)))
+          return await this.#inSlices(call, { ...until, patienceMs, isRepeat: last !== undefined })
         } catch (error) {
           if (!isRetryableElsewhere(error)) throw error
           last = error
@@ -115,32 +132,109 @@ export class HttpExchange {
     }
   }
 
-  /** Limits an attempt, so that a silent member does not use up the time in which another could answer. */
+  /** Limits an attempt, so that a silent member or connection does not use up the time in which another could answer. */
   #patienceMs(round: number): number {
-    if (this.#options.urls.length === 1) return ATTEMPT_MS
-    return Math.min(ATTEMPT_MS, ATTEMPT_FIRST_MS * 2 ** (round - 1))
+    const firstMs = this.#options.urls.length === 1 ? ATTEMPT_FIRST_MS : ATTEMPT_FIRST_OF_SEVERAL_MS
+    return Math.min(ATTEMPT_MS, firstMs * 2 ** Math.min(round - 1, 16))
   }
 
-  async #followRedirects(url: string, call: HttpCall, leftMs: number): Promise<HttpAnswer> {
+  /**
+   * One attempt. A request that waits at the service is repeated over a new connection from time to time: a wait cannot be told
+   * from a silent connection. It keeps its place in the queue by its number.
+   */
+  async #inSlices(
+    call: HttpCall,
+    terms: { endAt: number; waitEndAt: number; patienceMs: number; isRepeat: boolean },
+  ): Promise<HttpAnswer> {
+    const { platform } = this.#options
+    let { isRepeat } = terms
+    let own: Dispatcher | undefined
+    for (;;) {
+      const now = platform.monotonicMs()
+      const waitLeftMs = Math.max(0, terms.waitEndAt - now)
+      const limitMs = Math.max(1, Math.min(terms.endAt - now, waitLeftMs + terms.patienceMs))
+      const sliceMs = isRepeat ? SLICE_MS : SLICE_FIRST_MS
+      const isSlice = waitLeftMs > 0 && limitMs > sliceMs
+      const attempt = { limitMs: isSlice ? sliceMs : limitMs, isRepeat, connections: own ?? this.#connections }
+      try {
+        return await this.#followRedirects(this.#preferred, call, attempt)
+      } catch (error) {
+        if (!isSlice || !(error instanceof SilentMember) || this.#closed) {
+          if (isRetryableElsewhere(error) && !own) this.#leaveConnections(attempt.connections)
+          throw error
+        }
+        call.onUnanswered?.()
+        if (!(await this.#stillAnswers(error.base))) throw error
+      } finally {
+        closeConnections(own)
+      }
+      isRepeat = true
+      own = freshConnections()
+    }
+  }
+
+  /** Uses no connection of this pool again: others of it may be silent too, or lead to the same member. */
+  #leaveConnections(used: Dispatcher | undefined): void {
+    if (this.#closed || this.#connections !== used) return
+    closeConnections(used)
+    this.#connections = freshConnections()
+  }
+
+  /** Whether a request that waits at this member should be repeated there. */
+  async #stillAnswers(base: string): Promise<boolean> {
+    const { urls } = this.#options
+    if (urls.length === 1 && urls[0] === base) return true
+    const check: HttpCall = { what: 'check', method: 'GET', path: '/readyz', timeoutMs: CHECK_MS, raw: true }
+    const connections = freshConnections()
+    try {
+      await this.#attempt(base, check, { limitMs: CHECK_MS, isRepeat: true, connections })
+      return true
+    } catch {
+      return false
+    } finally {
+      closeConnections(connections)
+    }
+  }
+
+  async #followRedirects(url: string, call: HttpCall, terms: AttemptTerms): Promise<HttpAnswer> {
+    const { platform } = this.#options
     let base = url
     for (let hop = 0; hop <= REDIRECTS_MAX; hop++) {
-      const answer = await this.#attempt(base, call, leftMs)
+      const answer = await this.#attempt(base, call, terms).catch((error: unknown) => {
+        if (hop > 0 && isRetryableElsewhere(error)) this.#unreachableAt.set(base, platform.monotonicMs())
+        throw error
+      })
       if ('got' in answer) {
         this.#preferred = base
+        this.#unreachableAt.clear()
         this.#become({ state: 'connected', url: base, epoch: this.#epoch })
         return answer.got
       }
+      const from = base
       base = new URL(answer.location, base).origin
+      const unreachableAt = this.#unreachableAt.get(base) ?? Number.NEGATIVE_INFINITY
+      if (platform.monotonicMs() - unreachableAt < UNREACHABLE_MS) {
+        throw new UnavailableError(`${from} redirects to ${base}, which does not answer`, { code: 'no-quorum' })
+      }
     }
     throw new UnavailableError('members redirect to each other as the leader', { code: 'no-quorum' })
   }
 
-  async #attempt(base: string, call: HttpCall, leftMs: number): Promise<{ got: HttpAnswer } | { location: string }> {
+  async #attempt(
+    base: string,
+    call: HttpCall,
+    { limitMs, isRepeat, connections }: AttemptTerms,
+  ): Promise<{ got: HttpAnswer } | { location: string }> {
     const { platform, fetch, apiKey } = this.#options
     const controller = platform.abortController()
     const abort = () => controller.abort()
     call.signal?.addEventListener('abort', abort)
-    const cancel = after(platform, leftMs, abort, true)
+    let isLate = false
+    const late = () => {
+      isLate = true
+      abort()
+    }
+    const cancel = after(platform, limitMs, late, true)
     try {
       const answer = await fetch(base.replace(/\/+$/, '') + call.path, {
         method: call.method,
@@ -148,10 +242,13 @@ export class HttpExchange {
         signal: controller.signal,
         headers: {
           ...(call.body === undefined ? {} : { 'content-type': 'application/json' }),
+          // Where the connections cannot be chosen, this at least ends the one that is used.
+          ...(isRepeat && connections === undefined ? { connection: 'close' } : {}),
           ...(call.raw ? { accept: 'application/octet-stream' } : {}),
           ...(apiKey === '' ? {} : { authorization: `Bearer ${apiKey}` }),
         },
         ...(call.body === undefined ? {} : { body: JSON.stringify(call.body) }),
+        ...(connections === undefined ? {} : { dispatcher: connections }),
       })
       const location = answer.headers.get('location')
       if (answer.status === REDIRECT && location !== null) {
@@ -162,6 +259,7 @@ export class HttpExchange {
     } catch (error) {
       if (call.signal?.aborted) throw abortedError(call.what, call.signal)
       if (isTyped(error)) throw error
+      if (isLate) throw new SilentMember(base, limitMs, error)
       throw new UnavailableError(`${base} does not answer: ${(error as Error)?.message}`, { cause: error })
     } finally {
       cancel()
@@ -214,6 +312,24 @@ export class HttpExchange {
     const same = status.state === this.#status.state && status.state === 'connected'
     this.#status = status
     if (!same) this.#options.onStatus(status)
+  }
+}
+
+interface AttemptTerms {
+  readonly limitMs: number
+  /** An earlier attempt may have failed because of its connection. */
+  readonly isRepeat: boolean
+  readonly connections: Dispatcher | undefined
+}
+
+/** A member did not answer in time. */
+class SilentMember extends UnavailableError {
+  constructor(
+    readonly base: string,
+    limitMs: number,
+    cause: unknown,
+  ) {
+    super(`${base} did not answer within ${Math.round(limitMs)} ms`, { cause })
   }
 }
 

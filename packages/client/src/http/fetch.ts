@@ -1,3 +1,5 @@
+import type { Dispatcher } from './fresh-connections.js'
+
 /** The part of `fetch` that is used. It is passed in, so that it can be the runtime's own or a wrapped one. */
 export type Fetch = (
   url: string,
@@ -7,6 +9,8 @@ export type Fetch = (
     readonly body?: string
     readonly redirect: 'manual'
     readonly signal: AbortSignal
+    /** In Node: the connections to use. Other runtimes ignore it. */
+    readonly dispatcher?: Dispatcher
   },
 ) => Promise<FetchAnswer>
 

@@ -114,10 +114,16 @@ export class HttpEngine implements Engine {
   async steal(hold: bigint, options: { actor: string; reason: string; timeoutMs: number }): Promise<void> {
     const { actor, reason, timeoutMs } = options
     const body = { hold: String(hold), actor, reason }
+    let mayHaveArrived = false
+    const onUnanswered = () => {
+      mayHaveArrived = true
+    }
     try {
-      await this.#call({ what: 'steal', method: 'POST', path: '/v1/steal', body, timeoutMs })
+      await this.#call({ what: 'steal', method: 'POST', path: '/v1/steal', body, timeoutMs, onUnanswered })
     } catch (error) {
       if (!(error instanceof NotHolderError)) throw error
+      // After a lost answer the hold is gone because the first sending has stolen it.
+      if (mayHaveArrived) return
       throw new NotHolderError(`hold ${hold} does not exist`, { cause: error })
     }
   }

@@ -43,8 +43,8 @@ const OPEN_MAX = 48
  * acquires and writes at 512 and cancels at 1 024.
  */
 const WINDOW_REQUESTS = 400
-/** How much longer than the wait the service may take to report the timeout. */
-const GRACE_MS = 2_000
+/** How much longer than the wait the service may take to report the timeout, over a second connection if the first is silent. */
+const GRACE_MS = 5_000
 const FOREVER_MS = 24 * 3_600_000
 /** Holds that are checked at the same time. */
 const CHECKS_AT_ONCE = 8
@@ -123,7 +123,7 @@ export class HttpSession implements EngineSession {
           path: '/v1/acquire',
           body: { ...acquireBody(options, leftMs), session: this.#session, request },
           timeoutMs: Math.min(leftMs, FOREVER_MS) + GRACE_MS,
-          attemptMs: Math.min(leftMs, FOREVER_MS) + GRACE_MS,
+          waitMs: Math.min(leftMs, FOREVER_MS),
           signal,
         })
         return this.#granted(answer.json)

@@ -38,6 +38,8 @@ export class StreamWatch {
   }
 
   received(message: EventsMessage): void {
+    // After a lost event, later ones must not arrive before the error.
+    if (this.#error) return
     for (const { ordinal, event } of message.items) {
       const cursor: Cursor = { epoch: this.#cursor.epoch, index: message.index, ordinal }
       const { index, ordinal: last } = this.#cursor

@@ -53,3 +53,17 @@ describe('a repeat over HTTP that is refused for want of room', () => {
     await expect(put).rejects.toMatchObject({ code: 'unknown-outcome', cause: { code: 'storage' } })
   })
 })
+
+it('a repeated steal succeeds when the sending with the lost answer has stolen the hold', async () => {
+  const text = JSON.stringify({ code: 'not-holder', detail: 'it does not exist' })
+  let sendings = 0
+  const fetch: Fetch = async () => {
+    if (++sendings === 1) throw new TypeError('the connection was cut')
+    const arrayBuffer = async () => new TextEncoder().encode(text).buffer
+    return { status: 404, headers: { get: () => null }, text: async () => text, arrayBuffer }
+  }
+  const engine = new HttpEngine({ urls: ['http://service.invalid'], fetch })
+  const options = { actor: 'operator', reason: '', timeoutMs: 5_000 }
+  await engine.steal(281474976710657n, options)
+  await expect(engine.steal(281474976710657n, options)).rejects.toMatchObject({ code: 'not-holder' })
+})

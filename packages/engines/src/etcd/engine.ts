@@ -94,6 +94,7 @@ class EtcdEngine implements Engine {
 
   async openSession(options: { ttlMs: number; client: string; timeoutMs: number }): Promise<EngineSession> {
     const { ttlMs, client, timeoutMs } = options
+    this.#client.sessionOpened(ttlMs)
     const epoch = await this.#store.ready(timeoutMs)
     const lease = await this.#client.leaseGrant(ttlMs, timeoutMs)
     const sid = Buffer.from(this.#platform.randomBytes(8)).toString('hex')

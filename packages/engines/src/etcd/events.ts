@@ -30,7 +30,7 @@ import { registerOf } from './registers.js'
 import type { Store } from './store.js'
 
 /** Events that may wait for a slow reader; beyond it the watch ends with `gap`. */
-const BUFFER_MAX = 10_000
+export const BUFFER_MAX = 10_000
 
 export interface Item {
   readonly cursor: Cursor
@@ -38,7 +38,7 @@ export interface Item {
 }
 
 /** Events that wait for the reader of a watch. */
-class EventBuffer {
+export class EventBuffer {
   readonly #prefix: string
   readonly #from: Cursor
   #items: Item[] = []
@@ -63,13 +63,14 @@ class EventBuffer {
 
   /** Adds the events of one revision. */
   add(events: readonly Event[], index: number): void {
+    // After a lost event, later ones must not arrive before the error.
+    if (this.#error) return
     const { epoch, index: fromIndex, ordinal: fromOrdinal } = this.#from
     for (const [ordinal, event] of events.entries()) {
       if (index === fromIndex && ordinal <= fromOrdinal) continue
       if (!matchesPrefix(this.#prefix, event)) continue
       if (this.#items.length >= BUFFER_MAX) {
-        this.fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
-        continue
+        return this.fail(new WatchError(`the watch fell behind: ${BUFFER_MAX} events wait for their reader`))
       }
       this.#items.push({ cursor: { epoch, index: index as Index, ordinal }, event })
     }

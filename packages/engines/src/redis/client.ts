@@ -14,6 +14,9 @@ import type { ApproximateLock } from './approximate-lock.js'
 import { type ApproximateCallOptions, type ApproximateOptions, settingsOf } from './options.js'
 import { EXTEND } from './scripts.js'
 
+/** The shortest time for an answer, and the share of the shortest TTL: after it, another connection has time to extend a lock. */
+const ANSWER_MIN_MS = 500
+const TTL_SHARE = 4
 const PREFIX_DEFAULT = 'leasehold:approximate:'
 
 /**
@@ -48,7 +51,10 @@ export async function connectApproximate(url: string, options: ApproximateOption
 export class ApproximateLocks implements AsyncDisposable {
   readonly #port: RedisPort
   readonly #options: ApproximateOptions
-  readonly #timeoutMs: number
+  /** For an answer. */
+  #timeoutMs: number
+  /** When the connections were last replaced. */
+  #connectedAt = 0
   readonly #prefix: string
   readonly #platform: ClientPlatform = defaultPlatform
   readonly #queues = new Map<string, LocalQueue>()
@@ -70,6 +76,7 @@ export class ApproximateLocks implements AsyncDisposable {
     if (this.#closed) throw new AbortedError('the client is closed')
     checkName(name)
     const settings = settingsOf(this.#options, options)
+    this.#timeoutMs = Math.max(ANSWER_MIN_MS, Math.min(this.#timeoutMs, settings.ttlMs / TTL_SHARE))
     const { signal } = options
     if (signal?.aborted) throw abortedError('acquire', signal)
     const queue = this.#queue(name)
@@ -166,15 +173,27 @@ export class ApproximateLocks implements AsyncDisposable {
     return queue
   }
 
+  /** A connection on which a command has had no answer may have gone silent: leaves it, once for all that wait on it. */
+  #silent(sentAt: number): void {
+    if (this.#closed || sentAt < this.#connectedAt) return
+    this.#connectedAt = this.#platform.monotonicMs()
+    this.#port.reconnect()
+  }
+
   #makeHost(): LocalQueueHost {
     const platform = this.#platform
     const channel = (name: string) => `${this.#prefix}${name}`
     const run: LocalQueueHost['run'] = async (script, name, args, what) => {
+      const timeoutMs = this.#timeoutMs
+      const sentAt = platform.monotonicMs()
       try {
         return await bounded(platform, this.#port.run(script, this.#prefix + name, args), {
           what,
-          timeoutMs: this.#timeoutMs,
-          timeoutError: () => new UnavailableError(`Redis: ${what}: no answer within ${this.#timeoutMs} ms`),
+          timeoutMs,
+          timeoutError: () => {
+            this.#silent(sentAt)
+            return new UnavailableError(`Redis: ${what}: no answer within ${timeoutMs} ms`)
+          },
         })
       } catch (error) {
         throw errorOfRedis(error, what)

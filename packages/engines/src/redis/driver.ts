@@ -9,6 +9,8 @@ export interface RedisPort {
   subscribe(channel: string, listener: () => void): Promise<() => void>
   /** Connects, or rejects. */
   connect(): Promise<void>
+  /** Replaces connections that have gone silent, with their subscriptions. What is in flight on them fails. */
+  reconnect(): void
   close(): void
 }
 
@@ -78,56 +80,90 @@ async function installed(): Promise<RedisDriver> {
 }
 
 function ioredisPort({ Redis }: IoredisModule, url: string, timeoutMs: number): RedisPort {
-  const client = new Redis(url, {
-    lazyConnect: true,
-    // A command fails while there is no connection, instead of waiting for one without an end.
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    enableAutoPipelining: true,
-    connectTimeout: timeoutMs,
-    retryStrategy: reconnectMs,
-  })
-  const listening = client.duplicate()
   const listeners = new Map<string, () => void>()
-  // Every failure reaches the command that it belongs to.
-  for (const one of [client, listening]) one.on('error', () => {})
-  listening.on('message', (channel) => listeners.get(channel)?.())
+  const make = () => {
+    const client = new Redis(url, {
+      lazyConnect: true,
+      // A command fails while there is no connection, instead of waiting for one without an end.
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      enableAutoPipelining: true,
+      connectTimeout: timeoutMs,
+      retryStrategy: reconnectMs,
+    })
+    const listening = client.duplicate()
+    // Every failure reaches the command that it belongs to.
+    for (const one of [client, listening]) one.on('error', () => {})
+    listening.on('message', (channel) => listeners.get(channel)?.())
+    return { client, listening }
+  }
+  const end = (pair: ReturnType<typeof make>) => {
+    pair.client.disconnect()
+    pair.listening.disconnect()
+  }
+  let pair = make()
+  let closed = false
   return {
-    run: (script, key, args) =>
-      once(
+    run: (script, key, args) => {
+      const { client } = pair
+      return once(
         (sha) => client.evalsha(sha, 1, key, ...args),
         () => client.eval(script, 1, key, ...args),
         script,
-      ),
+      )
+    },
     async subscribe(channel, listener) {
       listeners.set(channel, listener)
-      await listening.subscribe(channel)
+      await pair.listening.subscribe(channel)
       return () => {
         listeners.delete(channel)
-        listening.unsubscribe(channel).catch(() => {})
+        pair.listening.unsubscribe(channel).catch(() => {})
       }
     },
     async connect() {
-      await Promise.all([client.connect(), listening.connect()])
+      await Promise.all([pair.client.connect(), pair.listening.connect()])
+    },
+    reconnect() {
+      if (closed) return
+      end(pair)
+      const { client, listening } = (pair = make())
+      client.connect().catch(() => {})
+      listening
+        .connect()
+        .then(() => Promise.all([...listeners.keys()].map((channel) => listening.subscribe(channel))))
+        .catch(() => {})
     },
     close() {
-      client.disconnect()
-      listening.disconnect()
+      closed = true
+      end(pair)
     },
   }
 }
 
 function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs: number): RedisPort {
-  const socket = { connectTimeout: timeoutMs, reconnectStrategy: reconnectMs }
-  const client = createClient({ url, socket, disableOfflineQueue: true })
-  const listening = client.duplicate()
-  for (const one of [client, listening]) one.on('error', () => {})
-  const end = (one: NodeRedisClient) => {
-    if (one.destroy) one.destroy()
-    else void one.disconnect?.().catch(() => {})
+  const listeners = new Map<string, () => void>()
+  const make = () => {
+    const socket = { connectTimeout: timeoutMs, reconnectStrategy: reconnectMs }
+    const client = createClient({ url, socket, disableOfflineQueue: true })
+    const listening = client.duplicate()
+    for (const one of [client, listening]) one.on('error', () => {})
+    return { client, listening }
   }
+  const end = (pair: ReturnType<typeof make>) => {
+    for (const one of [pair.client, pair.listening]) {
+      try {
+        if (one.destroy) one.destroy()
+        else void one.disconnect?.().catch(() => {})
+      } catch {
+        // It was not connected.
+      }
+    }
+  }
+  let pair = make()
+  let closed = false
   return {
     run: (script, key, args) => {
+      const { client } = pair
       const options = { keys: [key], arguments: [...args] }
       return once(
         (sha) => client.evalSha(sha, options),
@@ -136,22 +172,29 @@ function nodeRedisPort({ createClient }: NodeRedisModule, url: string, timeoutMs
       )
     },
     async subscribe(channel, listener) {
-      await listening.subscribe(channel, listener)
+      listeners.set(channel, listener)
+      await pair.listening.subscribe(channel, listener)
       return () => {
-        listening.unsubscribe(channel, listener).catch(() => {})
+        listeners.delete(channel)
+        pair.listening.unsubscribe(channel, listener).catch(() => {})
       }
     },
     async connect() {
-      await Promise.all([client.connect(), listening.connect()])
+      await Promise.all([pair.client.connect(), pair.listening.connect()])
+    },
+    reconnect() {
+      if (closed) return
+      end(pair)
+      const { client, listening } = (pair = make())
+      client.connect().catch(() => {})
+      listening
+        .connect()
+        .then(() => Promise.all([...listeners].map(([channel, listener]) => listening.subscribe(channel, listener))))
+        .catch(() => {})
     },
     close() {
-      for (const one of [client, listening]) {
-        try {
-          end(one)
-        } catch {
-          // It was not connected.
-        }
-      }
+      closed = true
+      end(pair)
     },
   }
 }

@@ -51,6 +51,25 @@ describeWith('Redis', 'approximate locks in Redis', () => {
   describe.each(Object.entries(DRIVERS))('with the driver %s', (_name, driver) => {
     const options = driver === undefined ? {} : { driver }
 
+    it('leaves connections that have gone silent, and keeps its locks', async () => {
+      await using proxy = await Proxy.start(server.port)
+      const locks = await client({ ...options, ttl: '4s' }, `redis://127.0.0.1:${proxy.port}`)
+      const lock = await locks.acquire('kept')
+      const other = await (await client(options)).acquire('released')
+      const waiting = locks.acquire('released')
+      await sleep(200)
+      proxy.freeze()
+      const began = performance.now()
+      await locks.acquire('next')
+      // A quarter of the TTL, and a new connection.
+      expect(performance.now() - began).toBeLessThan(2_000)
+      await other.release()
+      expect((await waiting).state).toBe('held')
+      await sleep(4_000)
+      expect(lock.state).toBe('held')
+      await locks.close()
+    })
+
     it('has one holder at a time, in one process and in several', async () => {
       const clients = await Promise.all([client(options), client(options)])
       let inside = 0

@@ -14,6 +14,7 @@ import {
   HEADERS_BYTES_MAX,
   HEADERS_TIMEOUT_MS,
   KEEP_ALIVE_MS,
+  LATE_CHECK_MS,
   REQUEST_TIMEOUT_MS,
   STALLED_TIMEOUT_MS,
 } from '../limits.js'
@@ -43,7 +44,11 @@ export function createHttpListener(tls: TlsFiles | undefined, log: Logger): Http
   return { http, stopWatching, gate }
 }
 
-const SERVER_OPTIONS = { maxHeaderSize: HEADERS_BYTES_MAX, headersTimeout: HEADERS_TIMEOUT_MS }
+const SERVER_OPTIONS = {
+  maxHeaderSize: HEADERS_BYTES_MAX,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  connectionsCheckingInterval: LATE_CHECK_MS,
+}
 
 function httpsServer(tls: TlsFiles): HttpsServer {
   // The handshake accepts a wrong client certificate: the first response can then report the reason.

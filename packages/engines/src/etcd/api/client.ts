@@ -22,8 +22,10 @@ import type { EtcdUrl } from '../url.js'
 import { WatchStream } from './watch-stream.js'
 import { decode, encode } from './protobuf.js'
 
-/** Time of one attempt at one member, which may have no quorum. */
+/** Time of one attempt at one member, which may have no quorum: a quarter of the shortest TTL within these bounds. */
 const ATTEMPT_TIMEOUT_MS = 3_000
+const ATTEMPT_TIMEOUT_MIN_MS = 1_000
+const TTL_SHARE = 4
 /** Time to connect within one attempt. */
 const CONNECT_TIMEOUT_MS = 1_000
 const PAUSE_MIN_MS = 10
@@ -75,6 +77,7 @@ export class EtcdClient {
   #closed = false
   #epoch: number | undefined
   #seenRevision = 0
+  #attemptMs = ATTEMPT_TIMEOUT_MS
   readonly #place: EtcdUrl
   readonly #onStatus: (status: EngineStatus) => void
   #lastError: Error | undefined
@@ -139,6 +142,11 @@ export class EtcdClient {
 
   get lastError(): Error | undefined {
     return this.#lastError
+  }
+
+  /** A silent connection must be left early enough for a renewal over the next one. */
+  sessionOpened(ttlMs: number): void {
+    this.#attemptMs = Math.max(ATTEMPT_TIMEOUT_MIN_MS, Math.min(this.#attemptMs, ttlMs / TTL_SHARE))
   }
 
   range(request: RangeRequest, timeoutMs: number, validates = false): Promise<RangeResponse> {
@@ -268,7 +276,7 @@ export class EtcdClient {
   }
 
   async #attemptOnce(method: Method, body: Buffer, remainingMs: number): Promise<Buffer> {
-    const limitMs = Math.min(remainingMs, ATTEMPT_TIMEOUT_MS)
+    const limitMs = Math.min(remainingMs, this.#attemptMs)
     const headers = await this.#headers(limitMs)
     return this.#send(method, body, headers, limitMs)
   }
@@ -283,7 +291,7 @@ export class EtcdClient {
         // A caller that had little time left must not break the calls of all others.
         const waitedMs = Math.max(limitMs, this.platform.monotonicMs() - (connection.openSinceMs ?? Infinity))
         const { connected } = connection
-        const isLost = waitedMs >= (connected ? ATTEMPT_TIMEOUT_MS : CONNECT_TIMEOUT_MS)
+        const isLost = waitedMs >= (connected ? this.#attemptMs : CONNECT_TIMEOUT_MS)
         const message = `${connection.url} does not answer`
         reject(new CallError(CODE.deadline, message, connected, isLost ? connection : undefined))
       }
