@@ -34,7 +34,11 @@ async function readyz(url: string): Promise<{ status: number; reasons: string[] 
 
 /** Files are made in the background for a while. */
 const rests = (data: string): Promise<void> =>
-  until(() => readdirSync(data).every((name) => !name.endsWith('.tmp')), 'the files in reserve are made')
+  until(() => {
+    const names = readdirSync(data)
+    const spares = names.filter((name) => /^spare-\d+$/.test(name))
+    return spares.length >= 2 && names.every((name) => !name.endsWith('.tmp'))
+  }, 'the files in reserve are made')
 
 async function serve(data: string): Promise<Service> {
   const service = await workshop.serve(data)

@@ -26,6 +26,8 @@ export class SegmentPool {
   readonly #ready: { readonly name: string; readonly file: DiskFile }[] = []
   #waiting: (() => void) | undefined
   #isCreating = false
+  /** The folder is being checked before or after a creation. */
+  #isChecking = false
   #isClosed = false
   #nextNumber = 1
 
@@ -68,22 +70,26 @@ export class SegmentPool {
 
   /** Creates missing segments. May be called at any time. */
   prepare(): void {
-    if (this.#isCreating || this.#isClosed || this.failure || this.#ready.length >= this.#options.count) return
-    this.#isCreating = true
+    if (this.#isChecking || this.#isCreating || this.#isClosed || this.failure) return
+    if (this.#ready.length >= this.#options.count) return
     const name = `spare-${this.#nextNumber++}`
-    this.#ifOwned(() =>
+    this.#ifOwned(() => {
+      this.#isCreating = true
       this.#disk.create(`${name}.tmp`, this.#options.segmentBytes, (error, file) => {
+        this.#isCreating = false
         if (!error || error instanceof DiskFullError) this.#end(error, file && { name, file })
         // A folder that was deleted meanwhile is the better reason.
         else this.#ifOwned(() => this.#end(writeFailed(`${this.#disk.path}/${name}.tmp`, error)))
-      }),
-    )
+      })
+    })
   }
 
-  /** Runs `then` unless another folder, or none, is at the path by now: that one is left as it is. */
+  /** Runs `then` unless another folder, or none, is at the path by now: that one is left as it is. Never, if the check hangs. */
   #ifOwned(then: () => void): void {
     if (this.#disk.check === undefined) return then()
+    this.#isChecking = true
     this.#disk.check(undefined, (state) => {
+      this.#isChecking = false
       if (state.kind === 'lost') this.#end(new FolderLostError(state))
       else if (this.#isClosed) this.#end(undefined)
       else then()
@@ -92,19 +98,15 @@ export class SegmentPool {
 
   /** Ends the creation of a segment. */
   #end(error: Error | undefined, created?: { readonly name: string; readonly file: DiskFile }): void {
-    this.#isCreating = false
     if (this.#isClosed) {
       created?.file.close()
-      // No segment is ready: the waiting append fails.
-      this.#waiting?.()
+      this.#release()
       return this.#changed()
     }
     this.isFull = error instanceof DiskFullError
     if (error && !this.isFull) this.failure = error
     if (created) this.#add(created.name, created.file)
-    const waiting = this.#waiting
-    this.#waiting = undefined
-    waiting?.()
+    this.#release()
     this.#changed()
     if (!error) this.prepare()
   }
@@ -113,6 +115,15 @@ export class SegmentPool {
     this.#isClosed = true
     for (const spare of this.#ready) spare.file.close()
     this.#ready.length = 0
+    // A check that hangs must not hold up the end.
+    if (!this.#isCreating) this.#release()
+  }
+
+  /** Lets the append continue that waits for a segment. It fails if none is ready. */
+  #release(): void {
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.()
   }
 
   #add(name: string, file: DiskFile): void {

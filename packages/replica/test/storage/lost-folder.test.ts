@@ -63,6 +63,21 @@ describe('a folder that is lost', () => {
     expect(pool.isIdle).toBe(true)
   })
 
+  it('does not hold up the end while its check before a spare log file hangs', () => {
+    const disk = new CheckedDisk()
+    disk.hangs = true
+    const pool = new SegmentPool(disk, { segmentBytes: 4096, count: 2 }, () => {})
+    let released = false
+    pool.waitForSegment(() => {
+      released = true
+    })
+    expect([pool.isIdle, released]).toEqual([true, false])
+    pool.close()
+    expect([pool.isIdle, released]).toEqual([true, true])
+    for (const answer of disk.held) answer()
+    expect(disk.list()).toEqual([])
+  })
+
   it('blocks the write while its check hangs, and the log can still be closed', () => {
     const disk = new CheckedDisk()
     const log = openLog(disk)
