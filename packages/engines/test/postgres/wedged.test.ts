@@ -118,7 +118,7 @@ describeWith('PostgreSQL', 'wedged connections to PostgreSQL', () => {
     expect(proxy.accepted).toBe(accepted)
   })
 
-  it('goes on after statements that took longer than the limit of a short TTL', async () => {
+  it('continues after statements that took longer than the limit of a short TTL', async () => {
     const pool = new pg.Pool({ connectionString: server.url, max: 1 })
     const locks = await client('proxy', 1_000)
     await (await locks.acquire('slow')).release()
